@@ -168,6 +168,10 @@ def _selected(state: CommandState) -> bool:
     return _open(state) and state.selected
 
 
+def _can_extract(state: CommandState) -> bool:
+    return state.selected and _checkable_now(state)
+
+
 def _can_run_to(state: CommandState) -> bool:
     return state.selected and (_runnable(state) or state.run is RunState.FINISHED)
 
@@ -531,6 +535,15 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("analyse.report", "Save &report…", "Write the comparison as an HTML page",
             "analysing.write_report", (Place(_S.ANALYSE, 5),), icon="save",
             enabled=_is_compared),
+    Command("analyse.extract", "&Extract operators…",
+            "Write the selected operators as a model of their own, with data and a check",
+            "analysing.extract",
+            (Place(_S.ANALYSE, 4), Place(_S.COMPARISON, 3), Place(_S.GRAPH_OPERATOR, 4),
+             Place(_S.OPERATORS, 3)), icon="export", enabled=_can_extract),
+    Command("analyse.precision", "&Precision…",
+            "Simulate storing weights and outputs in float16, bfloat16 or int8",
+            "analysing.simulate_precision", (Place(_S.ANALYSE, 4),),
+            enabled=_checkable_now),
     Command("analyse.clear", "C&lear comparison", "Remove the comparison and its marks",
             "session.comparing.clear", (Place(_S.ANALYSE, 5),), enabled=_is_compared),
     Command("help.operator", "What is this &operator?", "Explain the selected operator's type",

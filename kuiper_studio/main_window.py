@@ -55,6 +55,7 @@ from kuiper_studio.panels.leftovers_banner import LeftoversBanner
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
+from kuiper_studio.panels.precision_panel import PrecisionPanel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.start_page import StartPage
 from kuiper_studio.panels.status_bar import StatusBar
@@ -74,8 +75,8 @@ if TYPE_CHECKING:
 __all__ = ["MainWindow"]
 
 # Increase it when docks are added or removed, so that an older layout is not restored.
-_LAYOUT_VERSION: Final = 2
-_COMPARISON_WIDTH: Final = 448  # that all columns but the last need
+_LAYOUT_VERSION: Final = 3
+_RESULT_WIDTH: Final = 448  # that all columns but the last need
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = (1440, 900)  # that the docks were designed for
@@ -117,9 +118,11 @@ class MainWindow(QMainWindow):
         self.file_dialogs = dialogs = FileDialogs(self, settings)
         self.opening = OpenCommands(session, settings, dialogs, self.commands, theme, self)
         self.debugging = DebugCommands(session, theme, settings, dialogs, self)
-        self.analysing = AnalyseCommands(session, settings, dialogs, self)
         self.history = SelectionHistory(session, self)
         self._make_views()
+        self.analysing = AnalyseCommands(
+            session, settings, dialogs, lambda: self.operators_panel.selected_operators, self
+        )
         self._docks: dict[str, QDockWidget] = {}
         self.exporting = ExportCommands(
             session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
@@ -145,6 +148,7 @@ class MainWindow(QMainWindow):
         self.operators_panel = OperatorsPanel(session, theme)
         self.properties_panel = PropertiesPanel(session, theme, patience=_PATIENCE_MS)
         self.comparison_panel = ComparisonPanel(session, theme)
+        self.precision_panel = PrecisionPanel(session, theme)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -187,7 +191,10 @@ class MainWindow(QMainWindow):
         self._add_dock(self.properties_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self._add_dock(self.comparison_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self.tabifyDockWidget(self._docks["properties"], self._docks["comparison"])
-        self._docks["comparison"].hide()  # until there is a comparison
+        self._add_dock(self.precision_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["comparison"], self._docks["precision"])
+        for name in ("comparison", "precision"):
+            self._docks[name].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
 
@@ -254,6 +261,7 @@ class MainWindow(QMainWindow):
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
             dropped.connect(self._on_values_dropped)
         session.comparing.changed.connect(self._on_compared)
+        session.precision.changed.connect(self._on_simulated)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
         session.inputs_changed.connect(self._on_inputs_changed)
@@ -263,7 +271,10 @@ class MainWindow(QMainWindow):
     def _connect_views(self) -> None:
         opening, debugging, tensor = self.opening, self.debugging, self.tensor_view
         opening.input_refused.connect(self._on_input_refused)
-        for carrier in (opening, self.exporting, debugging, self.leftovers_banner):
+        analysing = self.analysing
+        for carrier in (
+            opening, self.exporting, debugging, analysing, self.leftovers_banner
+        ):  # fmt: skip
             carrier.failed.connect(self.show_error)
         self.start_page.open_requested.connect(opening.choose_model)
         self.start_page.path_requested.connect(opening.open_model)
@@ -282,6 +293,11 @@ class MainWindow(QMainWindow):
         self.comparison_panel.match_requested.connect(
             self.actions_by_id["analyse.matchByHand"].trigger
         )
+        analysing.open_requested.connect(opening.open_model)
+        self.precision_panel.simulation_requested.connect(
+            self.actions_by_id["analyse.precision"].trigger
+        )
+        self.precision_panel.save_requested.connect(analysing.save_precision)
         self.comparison_panel.menu_requested.connect(self._show_comparison_menu)
         self.leftovers_banner.restored.connect(self._on_restored)
         self.leftovers_banner.removed.connect(self._on_removed)
@@ -521,12 +537,21 @@ class MainWindow(QMainWindow):
     def _on_compared(self) -> None:
         """Show the comparison."""
         if self.session.comparing.comparison is not None:
-            dock = self._docks["comparison"]
-            if not dock.isVisible():
-                dock.show()
-                if self.width() >= _ROOM_TO_COMPARE and dock.width() < _COMPARISON_WIDTH:
-                    self.resizeDocks([dock], [_COMPARISON_WIDTH], Qt.Orientation.Horizontal)
-            dock.raise_()
+            self._show_result("comparison")
+
+    @Slot()
+    def _on_simulated(self) -> None:
+        """Show the formats of lower precision."""
+        if self.session.precision.results:
+            self._show_result("precision")
+
+    def _show_result(self, name: str) -> None:
+        dock = self._docks[name]
+        if not dock.isVisible():
+            dock.show()
+            if self.width() >= _ROOM_TO_COMPARE and dock.width() < _RESULT_WIDTH:
+                self.resizeDocks([dock], [_RESULT_WIDTH], Qt.Orientation.Horizontal)
+        dock.raise_()
 
     @Slot(object)
     def _on_side_chosen(self, side: Side) -> None:

@@ -153,6 +153,11 @@ class ComparedRun:
         with self._lock:
             return self._rows[operand].load(self._reference)
 
+    def expected(self, operand: str) -> Array | None:
+        """Return the reference's tensor where it has our shape, else None."""
+        row = self._rows.get(operand)
+        return self.value(operand) if row is not None and row.measures is not None else None
+
     def write_report(self, path: Path, check_cancelled: Callable[[], None]) -> Path:
         """Write the page; see `engine.comparison.report`."""
         graph = self._session.graph

@@ -4,8 +4,9 @@ The window sends requests; the engine sends replies and events. All are frozen a
 pickled.
 
 A request that has a `run_id` is carried out when those before it are, and answered by one reply
-with the same number: `Done`, `LayersLoaded`, `SelfChecked`, `Compared` or `WorkFailed`. Before
-it, `Opened` and `Stepped` may come. Replies say where the session stands, as a `Status`.
+with the same number: `Done`, `LayersLoaded`, `SelfChecked`, `Compared`, `Extracted`,
+`Simulated` or `WorkFailed`. Before it, `Opened` and `Stepped` may come. Replies say where the
+session stands, as a `Status`.
 Requests with a `ticket` are answered by an `Answer`, in any order and also while a model runs.
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions, InputSource
     from engine.layers import LayerFile
     from engine.layers.notes import OperatorNote
+    from engine.precision import FormatName, KeptOperators, Simulation
     from engine.runtime.description import GraphDescription
     from engine.self_check import SelfCheck
     from engine.states import OperatorStatus, SessionState, StopReason
@@ -39,6 +41,8 @@ __all__ = [
     "Done",
     "Evicted",
     "ExportRequest",
+    "ExtractRequest",
+    "Extracted",
     "FeedRequest",
     "FetchRequest",
     "LayersLoaded",
@@ -50,6 +54,8 @@ __all__ = [
     "Opened",
     "Outputs",
     "Plan",
+    "PrecisionRequest",
+    "PrecisionResult",
     "Progress",
     "Record",
     "ReferenceEntry",
@@ -60,6 +66,7 @@ __all__ = [
     "RunRequest",
     "SelfCheckRequest",
     "SelfChecked",
+    "Simulated",
     "Status",
     "StepBackRequest",
     "Stepped",
@@ -532,6 +539,46 @@ class ReportRequest:
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class ExtractRequest:
+    """Write operators as a model of their own; answered by `Extracted`.
+
+    Attributes
+    ----------
+    operators : tuple of str
+        Names, types or execution indexes, with ``*`` and ``?``.
+    path : Path
+        Of the folder.
+    expects_reference : bool
+        Whether the tensors of the last comparison's reference are expected, not ours.
+    overwrites : bool
+        Whether to replace what is a reproducer already.
+    """
+
+    run_id: int
+    operators: tuple[str, ...]
+    path: Path
+    expects_reference: bool = False
+    overwrites: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionRequest:
+    """Simulate formats of lower precision; answered by `Simulated`.
+
+    Attributes
+    ----------
+    formats : tuple of str
+        See `engine.precision`.
+    wanted_error : float or None
+        For which operators to keep in float32 are chosen; None to choose none.
+    """
+
+    run_id: int
+    formats: tuple[FormatName, ...]
+    wanted_error: float | None = None
+
+
 Request: TypeAlias = (
     OpenRequest
     | CloseRequest
@@ -553,6 +600,8 @@ Request: TypeAlias = (
     | CompareRequest
     | CorrectRequest
     | ReportRequest
+    | ExtractRequest
+    | PrecisionRequest
 )
 
 # Replies: engine to window
@@ -776,6 +825,51 @@ class Compared:
     entries: tuple[ReferenceEntry, ...] = field(default=(), repr=False)
     corrections: Mapping[str, str | None] = field(default_factory=dict)
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """Operators were written as a model of their own.
+
+    Attributes
+    ----------
+    path : Path or None
+        Of the folder; None if the work was cancelled.
+    """
+
+    run_id: int
+    path: Path | None
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionResult:
+    """A format of lower precision.
+
+    Attributes
+    ----------
+    simulation : Simulation
+    kept : KeptOperators or None
+        The choice of operators to keep in float32, where an error was wanted.
+    """
+
+    simulation: Simulation
+    kept: KeptOperators | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Formats were simulated.
+
+    Attributes
+    ----------
+    results : tuple of PrecisionResult
+        One per format; empty if the work was cancelled.
+    """
+
+    run_id: int
+    results: tuple[PrecisionResult, ...]
+    status: Status
 
 
 @dataclass(frozen=True, slots=True)

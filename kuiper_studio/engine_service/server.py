@@ -40,6 +40,8 @@ from kuiper_studio.engine_service.protocol import (
     Done,
     Evicted,
     ExportRequest,
+    Extracted,
+    ExtractRequest,
     FeedRequest,
     FetchRequest,
     LayersLoaded,
@@ -49,6 +51,7 @@ from kuiper_studio.engine_service.protocol import (
     Opened,
     OpenRequest,
     Outputs,
+    PrecisionRequest,
     Progress,
     Record,
     ReportRequest,
@@ -57,6 +60,7 @@ from kuiper_studio.engine_service.protocol import (
     RunRequest,
     SelfChecked,
     SelfCheckRequest,
+    Simulated,
     Status,
     StepBackRequest,
     Stepped,
@@ -195,6 +199,8 @@ class EngineServer:
             CompareRequest: self._compare,
             CorrectRequest: self._correct,
             ReportRequest: self._write_report,
+            ExtractRequest: self._extract,
+            PrecisionRequest: self._simulate,
             MemoryRequest: self._limit_memory,
             FetchRequest: self._recompute,
         }
@@ -728,6 +734,28 @@ class EngineServer:
         compared = self._last_compared()
         written = compared.write_report(request.path, self._check_cancelled(request.run_id))
         self._done(request.run_id, text=f"report written to {written}")
+
+    def _extract(self, request: ExtractRequest) -> None:
+        from kuiper_studio.engine_service.studies import extract_operators
+
+        compared = self._last_compared() if request.expects_reference else None
+        expected = compared.expected if compared is not None else lambda _: None
+        check_cancelled = self._check_cancelled(request.run_id)
+        path = None
+        with suppress(_CancelledError):
+            session = self._opened_session()
+            path = extract_operators(session, request, expected, check_cancelled)
+        self._send(Extracted(request.run_id, path, self._status()))
+
+    def _simulate(self, request: PrecisionRequest) -> None:
+        from kuiper_studio.engine_service.studies import simulate_formats
+
+        def report(done: int, total: int) -> None:
+            self._send(Progress("Simulating precision", done, total))
+
+        cancelled = self._is_cancelled(request.run_id)
+        results = simulate_formats(self._opened_session(), request, report, cancelled)
+        self._send(Simulated(request.run_id, results, self._status()))
 
     def _done(
         self,

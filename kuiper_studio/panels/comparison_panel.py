@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QHeaderView,
-    QLabel,
     QPushButton,
     QSizePolicy,
     QToolButton,
@@ -29,7 +28,7 @@ from kuiper_studio.item_models.comparison_rows import (
     DifferenceKind,
     DifferenceLook,
 )
-from kuiper_studio.panels.panel import Panel
+from kuiper_studio.panels.panel import Panel, plain_label
 from kuiper_studio.panels.table import Index, RowDelegate, Table
 
 if TYPE_CHECKING:
@@ -118,10 +117,10 @@ class ComparisonPanel(Panel):
         self.model = ComparisonRowsModel(self)
         self.shown = DifferenceFilterModel(self.model, self)
         self.table = self._make_table()
-        self.verdict = _label("comparisonVerdict", "subtitle")
-        self.detail = _label("comparisonDetail", "secondary")
-        self.reasons = _label("comparisonReasons", "secondary")
-        self.unmatched = _label("comparisonUnmatched", "caption")
+        self.verdict = plain_label("comparisonVerdict", "subtitle")
+        self.detail = plain_label("comparisonDetail", "secondary")
+        self.reasons = plain_label("comparisonReasons", "secondary")
+        self.unmatched = plain_label("comparisonUnmatched", "caption")
         self._compare = QPushButton("Compare…")
         self._compare.setToolTip("Compare with a dump, a recording or another model")
         self._report = QPushButton("Report…")
@@ -308,12 +307,3 @@ class ComparisonPanel(Panel):
             if current is None or current.operator.name != name:
                 self.table.setCurrentIndex(index)
                 self.table.scrollTo(index)
-
-
-def _label(name: str, role: str) -> QLabel:
-    label = QLabel()
-    label.setObjectName(name)
-    label.setProperty("role", role)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label

@@ -168,6 +168,7 @@ class OperatorTable(Table):
         super().__init__(theme, parent)
         self._wanted_type_width = self._good_type_width = self._wanted_name_width = 0
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
 
     def fit_columns(self, operators: Sequence[RuntimeOperator], output_characters: int) -> None:
         """Set the column widths.
@@ -507,6 +508,13 @@ class OperatorsPanel(Panel):
     @Slot(QModelIndex, QPoint)
     def _on_menu_requested(self, index: QModelIndex, point: QPoint) -> None:
         self.menu_requested.emit(index.data(OperatorRole.OPERATOR).name, point)
+
+    @property
+    def selected_operators(self) -> tuple[RuntimeOperator, ...]:
+        """The operators of all selected rows, in execution order."""
+        rows = self.table.selectionModel().selectedRows()
+        found = (row.data(OperatorRole.OPERATOR) for row in rows)
+        return tuple(sorted(found, key=lambda operator: operator.index))
 
     def _selected(self) -> RuntimeOperator | None:
         graph, name = self.session.graph, self.session.selected

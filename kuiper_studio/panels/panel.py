@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QAction
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
-__all__ = ["Panel"]
+__all__ = ["Panel", "plain_label"]
 
 
 class Panel(QWidget):
@@ -71,3 +71,13 @@ class Panel(QWidget):
     def title_actions(self) -> tuple[QAction, ...]:
         """Actions shown as buttons in the dock's header."""
         return ()
+
+
+def plain_label(name: str, role: str) -> QLabel:
+    """Make a label of plain text that can be selected, for texts with names of a model."""
+    label = QLabel()
+    label.setObjectName(name)
+    label.setProperty("role", role)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label

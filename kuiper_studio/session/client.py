@@ -18,8 +18,10 @@ from kuiper_studio.engine_service.protocol import (
     Answer,
     Compared,
     Done,
+    Extracted,
     LayersLoaded,
     SelfChecked,
+    Simulated,
     WeightRequest,
     WorkFailed,
 )
@@ -44,7 +46,9 @@ __all__ = ["EngineClient", "RemoteWeights"]
 
 _SECONDS_FOR_A_WEIGHT: Final = 30.0
 # Replies, after which none comes.
-_LAST: Final = (Done, LayersLoaded, SelfChecked, Compared, WorkFailed)
+_LAST: Final = (
+    Done, LayersLoaded, SelfChecked, Compared, Extracted, Simulated, WorkFailed
+)  # fmt: skip
 
 
 class EngineClient(QObject):

@@ -13,9 +13,11 @@ from engine.states import OperatorStatus, SessionState
 from kuiper_studio.engine_service.protocol import (
     Compared,
     Done,
+    Extracted,
     LayersLoaded,
     Opened,
     SelfChecked,
+    Simulated,
     Stepped,
     WorkFailed,
 )
@@ -29,7 +31,15 @@ if TYPE_CHECKING:
     from kuiper_studio.engine_service.protocol import Record, Status, Supply
 
     Reply: TypeAlias = (
-        Opened | Stepped | Done | WorkFailed | SelfChecked | Compared | LayersLoaded
+        Opened
+        | Stepped
+        | Done
+        | WorkFailed
+        | SelfChecked
+        | Compared
+        | Extracted
+        | Simulated
+        | LayersLoaded
     )
 
 __all__ = ["Records", "Snapshot", "advance"]

@@ -36,6 +36,8 @@ from kuiper_studio.engine_service.protocol import (
     Done,
     Evicted,
     ExportRequest,
+    Extracted,
+    ExtractRequest,
     FeedRequest,
     LayersLoaded,
     LoadLayersRequest,
@@ -45,6 +47,7 @@ from kuiper_studio.engine_service.protocol import (
     Opened,
     OpenRequest,
     Plan,
+    PrecisionRequest,
     Progress,
     ReportRequest,
     ReseedRequest,
@@ -52,6 +55,7 @@ from kuiper_studio.engine_service.protocol import (
     RunRequest,
     SelfChecked,
     SelfCheckRequest,
+    Simulated,
     StepBackRequest,
     Stepped,
     Supply,
@@ -84,6 +88,7 @@ if TYPE_CHECKING:
 
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
+    from engine.precision import FormatName
     from engine.runtime import RuntimeGraph
     from kuiper_studio.engine_service.protocol import Request
     from kuiper_studio.engine_service.transport import EngineKind, EngineLost
@@ -514,6 +519,51 @@ class StudioSession(SessionView):
             self._set_progress(Progress(f"Writing {Path(path).name}"))
             self._ask(lambda run_id: ReportRequest(run_id, Path(path)))
 
+    def extract(
+        self,
+        operators: tuple[str, ...],
+        path: str | Path,
+        *,
+        expects_reference: bool = False,
+        overwrites: bool = False,
+    ) -> None:
+        """Write operators as a model of their own, with data and a check; see `extracted`.
+
+        Parameters
+        ----------
+        operators : tuple of str
+            Names, types or execution indexes, with ``*`` and ``?``.
+        path : str or Path
+            Of the folder.
+        expects_reference : bool
+            Whether the reference's tensors are expected, not ours.
+        overwrites : bool
+            Whether to replace what is a reproducer already.
+        """
+        if self._graph is not None and not self.busy:
+            folder = Path(path)
+            self._set_progress(Progress(f"Writing {folder.name}"))
+            self._ask(
+                lambda run_id: ExtractRequest(
+                    run_id, operators, folder, expects_reference, overwrites
+                )
+            )
+
+    def simulate_precision(
+        self, formats: tuple[FormatName, ...], wanted_error: float | None = None
+    ) -> None:
+        """Simulate formats of lower precision; see `precision`.
+
+        Parameters
+        ----------
+        formats : tuple of str
+        wanted_error : float, optional
+            For which operators to keep in float32 are chosen.
+        """
+        if self._graph is not None and not self.busy:
+            self._set_progress(Progress("Simulating precision", 0, len(self._graph.operators)))
+            self._ask(lambda run_id: PrecisionRequest(run_id, formats, wanted_error))
+
     def close(self) -> None:
         """End the engine. The session cannot be used afterwards."""
         self._overdue.stop()
@@ -538,6 +588,8 @@ class StudioSession(SessionView):
             LayersLoaded: self._on_layers_loaded,
             SelfChecked: self._on_self_checked,
             Compared: self._on_compared,
+            Extracted: self._on_extracted,
+            Simulated: self._on_simulated,
             WorkFailed: self._on_failed,
             WeightsKept: self._on_weights_kept,
             Tuned: self._on_tuned,
@@ -685,7 +737,7 @@ class StudioSession(SessionView):
         self._shapes = shapes
         self._selected = self._operand = ""
         self.tensors.forget()
-        self.comparing.clear()
+        self._forget_studies()
         self._snapshot = replace(self._told, seed=self.seed)
         self._long_step.stop()
         self.graph_changed.emit()
@@ -861,7 +913,7 @@ class StudioSession(SessionView):
         elif isinstance(request, (FeedRequest, RestartRequest)):
             self._failure = None
         if isinstance(request, FeedRequest):
-            self.comparing.clear()
+            self._forget_studies()
         if isinstance(request, FeedRequest) and before.supplied and not self._told.supplied:
             text = "supplied outputs were dropped: they belong to the input before"
             self.workspace.log("info", text)
@@ -921,6 +973,20 @@ class StudioSession(SessionView):
         self.workspace.log(level, f"{text}, first in {origins}" if origins else text)
         correction = request if isinstance(request, CorrectRequest) else None
         self.comparing.show(answer, comparison, correction)
+
+    def _on_extracted(self, answer: Extracted, request: Request) -> None:
+        self._settle(answer, request)
+        if answer.path is not None:
+            self.workspace.announce(f"reproducer written to {answer.path}")
+            self.extracted.emit(answer.path)
+
+    def _on_simulated(self, answer: Simulated, request: Request) -> None:
+        self._settle(answer, request)
+        if not answer.results:
+            return  # it was cancelled
+        names = ", ".join(each.simulation.format.name for each in answer.results)
+        self.workspace.log("info", f"simulated {names}")
+        self.precision.show(answer.results)
 
     def _on_failed(self, answer: WorkFailed, request: Request) -> None:
         opening = self._openings.pop(answer.run_id, None)
@@ -1075,7 +1141,7 @@ class StudioSession(SessionView):
         self._openings.clear()
         self._after_layers.clear()
         self.tensors.forget()
-        self.comparing.clear()
+        self._forget_studies()
         self._client.restart()
 
     @Slot()

@@ -37,6 +37,7 @@ from kuiper_studio.engine_service.protocol import (
 )
 from kuiper_studio.session.comparing import Comparing
 from kuiper_studio.session.events import Failure, RunState
+from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.tensors import Tensors
 from kuiper_studio.session.workspace import Workspace
@@ -75,6 +76,7 @@ class SessionView(QObject):
     tensors : Tensors
         The values of operands.
     comparing : Comparing
+    precision : Precision
         The comparison with a reference.
     workspace : Workspace
         Class labels, layer files, and the log.
@@ -118,6 +120,8 @@ class SessionView(QObject):
         The memory limit or the memory bound changed.
     self_checked
         A `SelfCheck` that was not cancelled.
+    extracted
+        Path of a folder to which operators were written.
     files_changed
         `files_notice` changed: files of the open model were rewritten or removed.
     progress_changed
@@ -149,6 +153,7 @@ class SessionView(QObject):
     breakpoints_changed = Signal()
     memory_limit_changed = Signal()
     self_checked = Signal(object)
+    extracted = Signal(object)
     files_changed = Signal()
     progress_changed = Signal(object)
     tuning_changed = Signal(str)
@@ -166,6 +171,7 @@ class SessionView(QObject):
         self._memory = MemoryRequest(limit=None, bound=None)
         self.tensors = Tensors(client, self._outputs_with, self)
         self.comparing = Comparing(client, self)
+        self.precision = Precision(self)
         self.workspace = Workspace(self)
         # The model
         self._graph: RuntimeGraph | None = None
@@ -519,13 +525,18 @@ class SessionView(QObject):
         if after.fed != before.fed:
             self.inputs_changed.emit()
         if (after.seed, after.supplied) != (before.seed, before.supplied):
-            self.comparing.clear()  # it is of other values
+            self._forget_studies()  # they are of other values
         if after.breakpoints != before.breakpoints:
             self.breakpoints_changed.emit()
         if after.state is not before.state:
             self._tell_state()
             if after.state is RunState.FINISHED:
                 self._want_results()
+
+    def _forget_studies(self) -> None:
+        """Forget what was found out about the present values."""
+        self.comparing.clear()
+        self.precision.show(())
 
     def _want_results(self) -> None:
         """Fetch summaries of the model's outputs, to mark NaN and Inf."""

@@ -774,17 +774,19 @@ class TestCommandTable:
         assert ids(Surface.GRAPH_OPERATOR) == (
             "debug.runToSelected debug.toggleBreakpoint  view.centerCurrent file.exportDump "
             "view.showWeight  "
-            "debug.supplyOutput debug.withdrawOutput file.loadLayers  analyse.matchByHand  "
+            "debug.supplyOutput debug.withdrawOutput file.loadLayers  "
+            "analyse.matchByHand analyse.extract  "
             "help.operator"
         )
         assert ids(Surface.OPERATORS) == (
             "debug.runToSelected debug.toggleBreakpoint view.showOutput view.showWeight "
             "debug.supplyOutput "
             "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType "
-            "view.sortByTime  analyse.matchByHand"
+            "view.sortByTime  analyse.matchByHand analyse.extract"
         )
         assert ids(Surface.COMPARISON) == (
-            "analyse.worstElement  analyse.matchByHand analyse.removeMatch analyse.undoMatch"
+            "analyse.worstElement  analyse.matchByHand analyse.removeMatch analyse.undoMatch  "
+            "analyse.extract"
         )
         assert ids(Surface.TIMELINE) == "debug.runToSelected debug.toggleBreakpoint"
 

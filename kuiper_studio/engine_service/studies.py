@@ -1,0 +1,118 @@
+"""Studies of a session that leave it as it is: reproducers, and formats of lower precision."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from engine.dump import select_operators
+from engine.errors import InferenceError
+from engine.precision import choose_float32, simulate_precision
+from engine.reproducer import write_reproducer
+from engine.states import SessionState
+from kuiper_studio.engine_service.protocol import PrecisionResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from engine.runtime import RuntimeOperator
+    from engine.session import Session
+    from engine.values import Array
+    from kuiper_studio.engine_service.protocol import ExtractRequest, PrecisionRequest
+
+__all__ = ["extract_operators", "simulate_formats"]
+
+_RUNNABLE = frozenset({SessionState.READY, SessionState.STOPPED})
+
+
+def extract_operators(
+    session: Session,
+    request: ExtractRequest,
+    reference_value: Callable[[str], Array | None],
+    check_cancelled: Callable[[], None],
+) -> Path:
+    """Write operators as a model of their own; see `engine.write_reproducer`.
+
+    Parameters
+    ----------
+    session : Session
+        If it has not come as far, a copy is run.
+    request : ExtractRequest
+    reference_value : callable
+        Returns the reference's tensor of an operand of ours, or None.
+    check_cancelled : callable
+        Called between operators; what it raises ends the work.
+    """
+    chosen = select_operators(session.graph, request.operators)
+    run = _run_past(session, max(operator.index for operator in chosen), check_cancelled)
+    expected = {}
+    if request.expects_reference:
+        for name in _outputs_of(chosen):
+            value = reference_value(name)
+            if value is not None:
+                expected[name] = value
+    return write_reproducer(
+        run,
+        request.operators,
+        request.path,
+        expected=expected or None,
+        overwrite=request.overwrites,
+    )
+
+
+def _run_past(session: Session, index: int, check_cancelled: Callable[[], None]) -> Session:
+    """Return a session of the same run that has come past an operator, as far as it can."""
+    if session.position > index or session.state not in _RUNNABLE:
+        return session
+    kernels = {record.operator.name: record.kernel for record in session.records}
+    run = session.fork(session.backend if session.backend != "recorded" else kernels)
+    with suppress(InferenceError):  # what the failed one takes may be all that is needed
+        while run.position <= index and run.state in _RUNNABLE:
+            check_cancelled()
+            run.step()
+    return run
+
+
+def _outputs_of(operators: Sequence[RuntimeOperator]) -> list[str]:
+    """Return the operands that operators give to others, or to nobody."""
+    inside = {operator.index for operator in operators}
+    return [
+        operand.name
+        for operator in operators
+        for operand in operator.outputs
+        if not operand.consumers or any(c.index not in inside for c in operand.consumers)
+    ]
+
+
+def simulate_formats(
+    session: Session,
+    request: PrecisionRequest,
+    report: Callable[[int, int], None],
+    cancelled: Callable[[], bool],
+) -> tuple[PrecisionResult, ...]:
+    """Simulate formats, and choose operators to keep in float32 where an error is wanted.
+
+    Returns
+    -------
+    tuple of PrecisionResult
+        One per format; empty if the work was cancelled.
+    """
+    if request.wanted_error is None:
+        found = simulate_precision(
+            session, request.formats, progress=report, cancelled=cancelled
+        )
+        return () if cancelled() else tuple(PrecisionResult(each) for each in found)
+    results = []
+    for place, name in enumerate(request.formats):
+
+        def tell(done: int, total: int, place: int = place) -> None:
+            report(place * total + done, len(request.formats) * total)
+
+        kept = choose_float32(
+            session, name, request.wanted_error, progress=tell, cancelled=cancelled
+        )
+        if cancelled():
+            return ()
+        results.append(PrecisionResult(kept.simulation, kept))
+    return tuple(results)

@@ -1,0 +1,237 @@
+"""The precision panel: what formats of lower precision lose, and what to keep in float32."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QHeaderView,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.text import format_brief, format_count
+from kuiper_studio.item_models.precision_rows import (
+    OPERATOR_ROLE,
+    PROBLEM_ROLE,
+    PrecisionColumn,
+    PrecisionRowsModel,
+    PrecisionSortModel,
+)
+from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.table import Index, RowDelegate, Table
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPainter
+
+    from engine.precision import Loss
+    from kuiper_studio.engine_service.protocol import PrecisionResult
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["PrecisionPanel"]
+
+_C = PrecisionColumn
+_WIDTHS: Final = {
+    _C.KEEP: 30,
+    _C.INDEX: 36,
+    _C.OPERATOR: 120,
+    _C.AT_OUTPUT: 66,
+    _C.ALONE: 66,
+    _C.CUMULATIVE: 92,
+    _C.HEADROOM: 66,
+    _C.UNDERFLOW: 66,
+    _C.WEIGHTS: 74,
+}
+
+
+class _RowDelegate(RowDelegate):
+    """Paints the rows of the table."""
+
+    @override
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        column, is_problem = index.column(), bool(index.data(PROBLEM_ROLE))
+        token = "warn" if is_problem else "text2"
+        font, align = self.small_mono, Qt.AlignmentFlag.AlignRight
+        if column == PrecisionColumn.OPERATOR:
+            token, font, align = "text", self.ui, Qt.AlignmentFlag.AlignLeft
+        color = self.theme.color("selTxt" if selected else token)
+        self.draw_text(
+            painter, rect.adjusted(3, 0, -3, 0), str(index.data()), font, color, align
+        )
+
+
+class PrecisionPanel(Panel):
+    """The last simulation of formats of lower precision.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+
+    Signals
+    -------
+    simulation_requested
+        The user wants to simulate formats.
+    save_requested : str
+        Text of the table, to be saved.
+    """
+
+    simulation_requested = Signal()
+    save_requested = Signal(str)
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__("precision", "Precision", session, theme, parent)
+        self.model = PrecisionRowsModel(self)
+        self.shown = PrecisionSortModel(self.model, self)
+        self.table = self._make_table()
+        self.formats = QComboBox()
+        self.formats.setAccessibleName("Format")
+        self.summary = plain_label("precisionSummary", "subtitle")
+        self.choice = plain_label("precisionChoice", "secondary")
+        self._simulate = QPushButton("Precision…")
+        self._simulate.setToolTip("Simulate storing weights and outputs in other formats")
+        self._copy = QPushButton("Copy for ncnn")
+        self._copy.setToolTip("Copy the lines that have ncnn keep these operators in float32")
+        self._save = QPushButton("Save…")
+        self._save.setToolTip("Save the table and the lines for ncnn as text")
+        self._build()
+        session.precision.changed.connect(self._show)
+        session.selection_changed.connect(self._on_selection_changed)
+        self.formats.currentIndexChanged.connect(self._show_format)
+        self._simulate.clicked.connect(self.simulation_requested)
+        self._copy.clicked.connect(self._on_copy)
+        self._save.clicked.connect(self._on_save)
+        self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
+        self._show()
+
+    @override
+    def keyboard_target(self) -> QWidget:
+        return self.table
+
+    def _make_table(self) -> Table:
+        table = Table(self.theme, self)
+        table.setObjectName("precisionTable")
+        table.setAccessibleName("Operators in the format")
+        table.setModel(self.shown)
+        table.setItemDelegate(_RowDelegate(self.theme, table))
+        table.setSortingEnabled(True)
+        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        header = table.horizontalHeader()
+        header.setSortIndicatorShown(True)
+        for column, width in _WIDTHS.items():
+            table.setColumnWidth(column, width)
+        header.setMinimumSectionSize(_WIDTHS[_C.KEEP])
+        header.setSectionResizeMode(_C.KEEP, QHeaderView.ResizeMode.Fixed)
+        table.set_empty_text("See what float16 or int8 would lose: Analyse → Precision…")
+        return table
+
+    def _build(self) -> None:
+        for label in (self.summary, self.choice):
+            label.setWordWrap(True)
+        actions = QHBoxLayout()
+        actions.setSpacing(6)
+        for widget in (self.formats, self._simulate, self._copy, self._save):
+            actions.addWidget(widget)
+        actions.addStretch(1)
+        head = QVBoxLayout()
+        head.setContentsMargins(12, 10, 12, 8)
+        head.setSpacing(6)
+        head.addWidget(self.summary)
+        head.addWidget(self.choice)
+        head.addLayout(actions)
+        line = QFrame()
+        line.setProperty("role", "line")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(line)
+        column.addWidget(self.table, 1)
+
+    @property
+    def _result(self) -> PrecisionResult | None:
+        """The format that is shown."""
+        results, place = self.session.precision.results, self.formats.currentIndex()
+        return results[place] if 0 <= place < len(results) else None
+
+    def _lines(self) -> tuple[str, ...]:
+        """Return what ncnn takes to keep the chosen operators in float32."""
+        from engine.precision import ncnn_lines  # not before a simulation was made
+
+        kept = self._result.kept if self._result is not None else None
+        return ncnn_lines(kept.kept, kept.format) if kept is not None else ()
+
+    # Slots
+
+    @Slot()
+    def _show(self) -> None:
+        results = self.session.precision.results
+        self.formats.blockSignals(True)  # noqa: FBT003 - Qt's signature
+        self.formats.clear()
+        self.formats.addItems([each.simulation.format.name for each in results])
+        self.formats.blockSignals(False)  # noqa: FBT003
+        self.formats.setVisible(bool(results))
+        self._show_format()
+
+    @Slot()
+    def _show_format(self) -> None:
+        result = self._result
+        self.model.show(result)
+        self.table.sortByColumn(_C.AT_OUTPUT, Qt.SortOrder.DescendingOrder)
+        self.table.scrollToTop()
+        self._save.setVisible(result is not None)
+        self._copy.setVisible(result is not None and bool(self._lines()))
+        self.set_suffix(result.simulation.format.name if result is not None else "")
+        if result is None:
+            self.summary.setText("Nothing simulated")
+            self.choice.setText("Weights and outputs can be stored in float16 or int8.")
+            return
+        simulation, kept = result.simulation, result.kept
+        self.summary.setText(f"All in {simulation.format.name}: {_off(simulation.output)}")
+        if kept is None:
+            self.choice.setText("The model's output; name a wanted error to choose operators.")
+            return
+        count = format_count(len(kept.kept), "operator")
+        wanted = format_brief(kept.wanted_error)
+        outcome = "as wanted" if kept.reached else f"more than the wanted {wanted}"
+        self.choice.setText(f"With {count} in float32: {_off(kept.output)}, {outcome}")
+
+    @Slot()
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setText("\n".join(self._lines()))
+
+    @Slot()
+    def _on_save(self) -> None:
+        parts = [self.summary.text(), self.choice.text(), self.model.text(), *self._lines()]
+        self.save_requested.emit("\n".join(parts) + "\n")
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:
+        name = index.data(OPERATOR_ROLE)
+        if name is not None and name != self.session.selected:
+            self.session.select(name)
+
+    @Slot(object)
+    def _on_selection_changed(self, name: str) -> None:
+        place = self.model.place_of(name)
+        if place >= 0 and self.table.currentIndex().data(OPERATOR_ROLE) != name:
+            index = self.shown.mapFromSource(self.model.index(place, 0))
+            self.table.setCurrentIndex(index)
+            self.table.scrollTo(index)
+
+
+def _off(loss: Loss) -> str:
+    relative, snr = format_brief(loss.relative, 2), format_brief(loss.snr)
+    return f"off by {relative} of the largest number, {snr} dB"
