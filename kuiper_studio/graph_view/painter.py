@@ -349,10 +349,23 @@ class ScenePainter:
             across = not self._geometry.left_right and not skip
             if text and (across or width + _LABEL_DISTANCE <= room[number]):
                 x, y = points[number].tolist()
-                self._paint_label(painter, x, y, int(layout.label_sides[number]), text, width)
+                side = int(layout.label_sides[number])
+                self._paint_label(painter, x, y, side, text, width, "text2")
+                difference = state.differences.get(edge.operand, "")
+                width = self._edge_metrics.horizontalAdvance(difference) / TEXT_SCALE
+                if difference and (across or width + _LABEL_DISTANCE <= room[number]):
+                    # On the other side of the line than the shape.
+                    self._paint_label(painter, x, y, -side or 1, difference, width, "div")
 
     def _paint_label(
-        self, painter: QPainter, x: float, y: float, side: int, text: str, width: float
+        self,
+        painter: QPainter,
+        x: float,
+        y: float,
+        side: int,
+        text: str,
+        width: float,
+        token: str,
     ) -> None:
         """Write beside or on a line, on a patch that covers other lines."""
         painter.save()
@@ -368,7 +381,7 @@ class ScenePainter:
         patch = 4.0 if side == 0 else 1.0
         area = QRectF(left - patch, top, width + 2 * patch, _LABEL_HEIGHT)
         painter.fillRect(area, self._theme.color("base"))
-        painter.setPen(self._theme.color("text2"))
+        painter.setPen(self._theme.color(token))
         painter.scale(1 / TEXT_SCALE, 1 / TEXT_SCALE)
         painter.drawText(QPointF(left * TEXT_SCALE, (top + 8.6) * TEXT_SCALE), text)
         painter.restore()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.text import format_shape
+from engine.text import format_brief, format_shape
 from kuiper_studio.item_models.comparison_rows import DifferenceKind, look_of
 from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
@@ -67,6 +67,8 @@ class SceneState:
     carried : ndarray of shape (E,), int8
         For each edge 1 if it carries an inherited difference, 2 if one that is born at its
         source, else 0.
+    differences : dict of str to str
+        How far operands are from the reference's, for edges that carry a difference.
     summaries : dict of int to Summary
     generation : int
         Number of times that values were dropped.
@@ -86,6 +88,7 @@ class SceneState:
         self.supplied: frozenset[int] = frozenset()
         self.marks: dict[int, DifferenceMark] = {}
         self.carried: npt.NDArray[np.int8] = np.zeros(len(scene.edges), np.int8)
+        self.differences: dict[str, str] = {}
         self.summaries: dict[int, Summary] = {}
         self.generation = 0
         self._shapes: dict[str, str] = {}
@@ -185,11 +188,15 @@ class SceneState:
             index[name]: mark for name, mark in operator_marks(session).items() if name in index
         }
         self.carried[:] = 0
+        self.differences.clear()
         rows = session.comparing.rows if self.marks else {}
         for number, edge in enumerate(self.scene.edges if rows else ()):
             row = rows.get(edge.operand)
             if row is not None:
                 self.carried[number] = _CARRIED.get(look_of(row).kind, 0)
+                if self.carried[number] and row.measures is not None:
+                    text = format_brief(row.measures.relative, 2)
+                    self.differences[edge.operand] = f"≠ {text}"
 
     def _block_behind(self, failed: int) -> None:
         """Mark boxes that can no longer run; boxes are in execution order."""

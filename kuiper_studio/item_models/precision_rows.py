@@ -37,10 +37,10 @@ class PrecisionColumn(IntEnum):
     INDEX = 1
     OPERATOR = 2
     AT_OUTPUT = 3
-    ALONE = 4
-    CUMULATIVE = 5
-    HEADROOM = 6
-    UNDERFLOW = 7
+    HEADROOM = 4
+    UNDERFLOW = 5
+    ALONE = 6
+    CUMULATIVE = 7
     WEIGHTS = 8
 
 
@@ -50,10 +50,10 @@ _HEADERS: Final = {
     _C.INDEX: ("#", "Index of the operator in execution order"),
     _C.OPERATOR: ("Operator", "The operator whose weights and outputs are in the format"),
     _C.AT_OUTPUT: ("model off", "Error of the model's output with this operator alone"),
-    _C.ALONE: ("output off", "Error of the operator's own output with this operator alone"),
-    _C.CUMULATIVE: ("with all before", "Error of its own output with all before it, too"),
     _C.HEADROOM: ("headroom", "Largest number of the format over the largest value"),
     _C.UNDERFLOW: ("underflow", "Share of the values that become 0 or subnormal"),
+    _C.ALONE: ("output off", "Error of the operator's own output with this operator alone"),
+    _C.CUMULATIVE: ("with all before", "Error of its own output with all before it, too"),
     _C.WEIGHTS: ("weights off", "Error of the weights by storing them"),
 }  # fmt: skip
 _NUMBERS: Final = frozenset(_C) - {_C.KEEP, _C.OPERATOR}

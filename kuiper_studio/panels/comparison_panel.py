@@ -185,7 +185,7 @@ class ComparisonPanel(Panel):
         foot = QHBoxLayout()
         foot.setContentsMargins(12, 4, 12, 6)
         foot.addWidget(self.unmatched, 1)
-        foot.addWidget(self._match)
+        foot.addWidget(self._match, 0, Qt.AlignmentFlag.AlignRight)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

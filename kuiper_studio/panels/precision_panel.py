@@ -42,7 +42,7 @@ _C = PrecisionColumn
 _WIDTHS: Final = {
     _C.KEEP: 30,
     _C.INDEX: 36,
-    _C.OPERATOR: 120,
+    _C.OPERATOR: 112,
     _C.AT_OUTPUT: 66,
     _C.ALONE: 66,
     _C.CUMULATIVE: 92,
@@ -202,6 +202,9 @@ class PrecisionPanel(Panel):
         self.summary.setText(f"All in {simulation.format.name}: {_off(simulation.output)}")
         if kept is None:
             self.choice.setText("The model's output; name a wanted error to choose operators.")
+            return
+        if not kept.kept and kept.reached:
+            self.choice.setText("No operator has to stay in float32 for the wanted error.")
             return
         count = format_count(len(kept.kept), "operator")
         wanted = format_brief(kept.wanted_error)

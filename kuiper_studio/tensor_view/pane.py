@@ -264,10 +264,14 @@ class TensorPane(QWidget):
         table = actions["tensor.table"].isChecked()
         pictures, bars = kind is Kind.PLANES, kind is Kind.VECTOR
         many = pictures and self.model.reading.channels > 1
+        counterpart = self.model.counterpart
+        self.statistics.show_difference(
+            counterpart.measures if counterpart is not None else None
+        )
         shown: QWidget = self.message
         if pictures or bars:
             shown = self.table if table else self.plane if pictures else self.vector
-        split = self.model.counterpart is not None
+        split = counterpart is not None
         mosaic = many and not split and actions["tensor.grid"].isChecked()
         self.body.show_part(shown, mosaic=mosaic, split=split)
         for widget in (self.range_bar, self._range_line):

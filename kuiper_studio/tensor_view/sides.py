@@ -141,7 +141,7 @@ class Sides(QObject):
         theirs = self._theirs(operand)
         array = theirs if isinstance(theirs, np.ndarray) else None
         worst = row.measures.worst_index if row.status.value in _DIFFERING else ()
-        return Counterpart(array, row.measures.max_abs, worst)
+        return Counterpart(array, row.measures, worst)
 
     def shared_range(self, operand: str) -> tuple[float, float] | None:
         """Return the least and greatest value of both sides; None for what is not compared."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Slot
@@ -11,6 +12,7 @@ from engine.text import format_count, format_number
 from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
+    from engine.comparison import Measures
     from engine.statistics import TensorStatistics
     from kuiper_studio.theme import Theme
 
@@ -18,6 +20,7 @@ __all__ = ["StatisticsPanel", "fact_texts"]
 
 _WIDTH: Final = 168
 _FACTS: Final = ("min", "max", "mean", "std", "zeros")
+_DISTANCES: Final = ("max", "MAE", "RMSE", "cosine", "SNR", "within 1‰", "NaN / Inf")
 
 
 def fact_texts(facts: TensorStatistics | None) -> tuple[str, ...]:
@@ -32,8 +35,21 @@ def fact_texts(facts: TensorStatistics | None) -> tuple[str, ...]:
     return (*ends, format_number(facts.mean), format_number(facts.std), zeros)
 
 
+def distance_texts(measures: Measures) -> tuple[str, ...]:
+    """Format how far a tensor is from the reference's."""
+    return (
+        format_number(measures.max_abs),
+        format_number(measures.mae),
+        format_number(measures.rmse),
+        format_number(measures.cosine) if measures.cosine is not None else "–",
+        f"{measures.snr_db:.1f} dB" if math.isfinite(measures.snr_db) else "–",
+        f"{100 * measures.within_permille:.1f} %",
+        f"{format_count(measures.non_finite)} differ" if measures.non_finite else "agree",
+    )
+
+
 class StatisticsPanel(QScrollArea):
-    """Shows statistics of a channel and of its tensor.
+    """Shows statistics of a channel and of its tensor, or of the tensor's difference.
 
     Parameters
     ----------
@@ -44,6 +60,7 @@ class StatisticsPanel(QScrollArea):
         super().__init__(parent)
         self._theme = theme
         self._special: int | None = 0
+        self._has_channel = True
         self.setObjectName("tensorStatistics")
         self.setAccessibleName("Statistics")
         self.setFixedWidth(_WIDTH)
@@ -53,6 +70,8 @@ class StatisticsPanel(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._channel = _Section(_FACTS)
         self._tensor = _Section((*_FACTS, "NaN / Inf"))
+        self._difference = _Section(_DISTANCES)
+        self._difference.hide()
         self._line = QFrame()
         self._line.setProperty("role", "line")
         inside = QFrame()
@@ -60,7 +79,7 @@ class StatisticsPanel(QScrollArea):
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 6, 0, 6)
         column.setSpacing(4)
-        for widget in (self._channel, self._line, self._tensor):
+        for widget in (self._channel, self._line, self._tensor, self._difference):
             column.addWidget(widget)
         column.addStretch(1)
         self.setWidget(inside)
@@ -68,10 +87,25 @@ class StatisticsPanel(QScrollArea):
 
     def show_channel(self, title: str, facts: TensorStatistics | None) -> None:
         """Show a channel's statistics; no title for a tensor without channels."""
-        self._channel.setVisible(bool(title))
-        self._line.setVisible(bool(title))
+        self._has_channel = bool(title)
+        self._show_sections(compared=not self._difference.isHidden())
         if title:
             self._channel.show_facts(title, fact_texts(facts))
+
+    def show_difference(self, measures: Measures | None) -> None:
+        """Show how far the tensor is from the reference's, instead of statistics.
+
+        None for a tensor that is shown alone.
+        """
+        self._show_sections(compared=measures is not None)
+        if measures is not None:
+            self._difference.show_facts("Difference", distance_texts(measures))
+
+    def _show_sections(self, *, compared: bool) -> None:
+        self._difference.setVisible(compared)
+        self._tensor.setVisible(not compared)
+        for widget in (self._channel, self._line):
+            widget.setVisible(self._has_channel and not compared)
 
     def show_tensor(self, title: str, facts: TensorStatistics | None) -> None:
         """Show the whole tensor's statistics; None while they are measured."""

@@ -35,6 +35,7 @@ from kuiper_studio.tensor_view.facts import (
 from kuiper_studio.tensor_view.reading import Kind, Reading, read_shape
 
 if TYPE_CHECKING:
+    from engine.comparison import Measures
     from engine.values import Array, Value
 
 __all__ = [
@@ -144,14 +145,14 @@ class Counterpart:
     ----------
     array : ndarray or None
         The reference's tensor, of the same shape; None while it is fetched.
-    largest : float
-        Largest absolute difference of two elements.
+    measures : Measures
+        How far the value is from it.
     worst : tuple of int
         Index of that element, where the tensors differ by more than rounding; else empty.
     """
 
     array: Array | None
-    largest: float
+    measures: Measures
     worst: tuple[int, ...] = ()
 
 
@@ -415,7 +416,7 @@ class TensorViewModel:
     def difference_range(self) -> ValueRange:
         """Return the range of the difference, with zero in the middle."""
         counterpart = self.counterpart
-        largest = counterpart.largest if counterpart is not None else 0.0
+        largest = counterpart.measures.max_abs if counterpart is not None else 0.0
         if self.choice.scope is Scope.CHANNEL or not math.isfinite(largest):
             found = finite_range(self.difference_plane())
             largest = max(map(abs, found)) if found is not None else 0.0

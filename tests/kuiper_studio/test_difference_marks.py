@@ -120,6 +120,7 @@ def test_boxes_and_edges(window):
     # Operands 0 to 3: equal, born, inherited, not compared.
     carried = {edge.operand: state.carried[i] for i, edge in enumerate(state.scene.edges)}
     assert carried == {"0": 0, "1": 2, "2": 1, "3": 0}
+    assert state.differences == {"1": "≠ 0.5", "2": "≠ 0.43"}  # 3 of 6, and 3 of 7
     assert [entry.text for entry in legend_entries(state)][:4] == [
         "equal", "born here", "inherited", "not compared",
     ]  # fmt: skip
@@ -136,12 +137,32 @@ def test_edges_are_painted_in_the_colour_of_the_difference(window):
     for source, target in (("in", "times"), ("times", "plus"), ("plus", "sign")):
         left, right = canvas.box_rect(source), canvas.box_rect(target)
         x = round(left.right() + 0.3 * (right.left() - left.right()))
-        found = [shot.pixelColor(x, y) for y in range(round(left.top()), round(left.bottom()))]
+        reach = 4 * canvas.zoom  # up to the labels
+        rows = range(round(left.center().y() - reach), round(left.center().y() + reach))
+        found = [shot.pixelColor(x, y) for y in rows]
         yellow = [max(0, color.red() - color.blue()) for color in found]
         widths[source] = sum(yellow) / (full.red() - full.blue()) / canvas.zoom
     assert widths["in"] == 0
     assert widths["times"] == pytest.approx(3, abs=0.3)
     assert widths["plus"] == pytest.approx(2, abs=0.3)
+
+
+def test_edges_say_how_far_their_operands_differ(window):
+    canvas = window.graph_view.canvas
+    canvas.reduced_motion = True
+    canvas.set_orientation("left-right")
+    canvas.zoom_reset()
+    canvas.center_on("times")
+    shot, yellow = canvas.grab().toImage(), {}
+    for source, target in (("in", "times"), ("times", "plus")):
+        left, right = canvas.box_rect(source), canvas.box_rect(target)
+        # Below the line and the width of the larger of both.
+        rows = range(round(left.center().y()) + 4, round(left.center().y()) + 16)
+        columns = range(round(left.right()) + 4, round(right.left()) - 10)
+        colors = [shot.pixelColor(x, y) for x in columns for y in rows]
+        yellow[source] = sum(color.red() - color.blue() > 60 for color in colors)
+    assert yellow["in"] == 0
+    assert yellow["times"] > 20  # the letters of ≠ 0.5
 
 
 def test_a_selected_box_keeps_the_colour_of_its_edges(window):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QLabel
 
 from kuiper_studio.tensor_view import Side
 
@@ -119,6 +120,23 @@ def test_one_pick(qtbot, pictures):
     assert (element.index, element.value) == ((0, 1, 0, 0), 63)
     assert "reference 78.0, difference -15" in str(element)
     assert planes.ours.grab().toImage() != before
+
+
+def test_how_far_they_are_apart(pictures):
+    panel = pictures.tensor_view.pane.statistics
+    shown = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
+    facts = dict(zip(shown[1::2], shown[2::2], strict=False))
+    assert shown[0] == "Difference"
+    # Two of 40 elements differ, by 30 and by 15.
+    assert float(facts["max"]) == 30
+    assert float(facts["MAE"]) == 45 / 40
+    assert float(facts["RMSE"]) == pytest.approx((1125 / 40) ** 0.5, rel=1e-3)
+    assert facts["within 1‰"] == "95.0 %"
+    assert facts["NaN / Inf"] == "agree"
+    pictures.actions_by_id["analyse.clear"].trigger()
+    shown = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
+    assert "Difference" not in shown
+    assert "Tensor" in shown
 
 
 def test_another_channel(pictures):
