@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QMessageBox
 
-from engine.atomic import format_os_error, written_beside
+from engine.errors import EngineError
+from engine.paths import is_file, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QWidget
 
-    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from kuiper_studio.file_dialogs import FileDialogs
     from kuiper_studio.session import StudioSession
 
@@ -26,6 +27,8 @@ _RECENT: Final = 8
 _KEY: Final = "compare/recent"
 _FORMATS: Final = "precision/formats"
 _WANTED: Final = "precision/wanted"
+# Suffixes of what may lie beside a model: other forms of it, and recordings.
+_BESIDE: Final = (".ncnn.param", ".pnnx.param", ".onnx", ".pt", ".npz", ".safetensors")
 _FILES: Final = "References (*.npz *.safetensors *.param *.pt *.onnx *.csv *.json)"
 
 
@@ -68,16 +71,53 @@ class AnalyseCommands(QObject):
 
     def compare(self) -> None:
         """Ask for a reference, and compare with it."""
+        self._ask_what_to_compare_with("")
+
+    def offer_to_compare(self, path: str) -> None:
+        """Ask whether to compare with a file or folder that was dropped."""
+        # Not before the drop has ended: its source waits.
+        QTimer.singleShot(0, self, lambda: self._ask_what_to_compare_with(path))
+
+    def is_reference(self, path: Path) -> bool:
+        """Whether a dropped file or folder is one to compare with, and no input or model."""
+        graph = self._session.graph
+        if graph is None:
+            return False
+        suffix = path.suffix.lower()
+        if suffix == ".npz":
+            return _count_arrays(path) > len(graph.input_operands)
+        if suffix == ".safetensors" or not is_folder(path):
+            return suffix == ".safetensors"
+        from engine.dump import has_manifest
+
+        return has_manifest(path) or not any(path.glob("*.param"))
+
+    def _ask_what_to_compare_with(self, path: str) -> None:
         from kuiper_studio.dialogs.compare_dialog import CompareDialog
 
+        session, graph = self._session, self._session.graph
+        if graph is None:
+            return
+        recent = [path, *self._recent()] if path else self._recent()
         dialog = CompareDialog(
-            self._recent(), self._choose_file, self._choose_folder, self._window
+            recent,
+            self._choose_file,
+            self._choose_folder,
+            self._window,
+            beside=_references_beside(graph),
+            backend=session.backend,
+            seed=session.seed,
         )
-        if dialog.exec():
-            path = str(dialog.reference)
-            recent = [path, *(each for each in self._recent() if each != path)]
-            self._settings.setValue(_KEY, recent[:_RECENT])
-            self._session.compare(path, dialog.tolerance)
+        if not dialog.exec():
+            return
+        if dialog.is_other_run:
+            other = session.other_run(dialog.backend, dialog.seed, dialog.sources)
+            session.compare(other, dialog.tolerance)
+            return
+        chosen = str(dialog.reference)
+        recent = [chosen, *(each for each in self._recent() if each != chosen)]
+        self._settings.setValue(_KEY, recent[:_RECENT])
+        session.compare(chosen, dialog.tolerance)
 
     def match_by_hand(self) -> None:
         """Ask which tensor of the reference belongs to the selected operator's output."""
@@ -180,6 +220,8 @@ class AnalyseCommands(QObject):
     @Slot(str)
     def save_precision(self, text: str) -> None:
         """Ask where to save the table of a format, and save it."""
+        from engine.atomic import format_os_error, written_beside
+
         graph = self._session.graph
         if graph is None:
             return
@@ -224,3 +266,28 @@ class AnalyseCommands(QObject):
 
     def _choose_folder(self) -> str:
         return self._dialogs.choose_folder("reference", "Folder of the reference")
+
+
+def _references_beside(graph: RuntimeGraph) -> list[Path]:
+    """Return what lies beside a model and has its name."""
+    model = graph.source_path
+    stem = model.name.partition(".")[0]
+    found = (model.with_name(f"{stem}{suffix}") for suffix in _BESIDE)
+    return [path for path in found if path != model and is_file(path)]
+
+
+def _count_arrays(path: Path) -> int:
+    """Return the number of arrays in an ``.npz``; 0 where it cannot be read."""
+    from engine.numpy_files import read_npz
+
+    names: list[str] = []
+
+    def choose(found: tuple[str, ...]) -> dict[str, str]:
+        names.extend(found)
+        return {}  # nothing is read
+
+    try:
+        read_npz(path, choose)
+    except EngineError:
+        return 0
+    return len(names)

@@ -723,8 +723,14 @@ class MainWindow(QMainWindow):
         operator = self._lacking_output_at(event.position())
         if operator and Path(paths[0]).suffix.lower() in {".npy", ".npz"}:
             self.debugging.supply_output(operator, paths[0])
+        elif len(paths) == 1 and self._is_offered_to_compare(Path(paths[0])):
+            self.analysing.offer_to_compare(paths[0])
         else:
             self.opening.open_dropped(paths)
+
+    def _is_offered_to_compare(self, path: Path) -> bool:
+        can_compare = self.actions_by_id["analyse.compare"].isEnabled()
+        return can_compare and self.analysing.is_reference(path)
 
     def _lacking_output_at(self, place: QPointF) -> str:
         """Return the operator at a position of the window, if it cannot run."""

@@ -6,18 +6,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QComboBox, QFormLayout, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QRadioButton,
+    QWidget,
+)
 
+from engine.backend_names import BACKEND_NAMES, missing_packages
+from engine.errors import FeedError
+from engine.inputs import parse_seed, parse_source
 from kuiper_studio.dialogs.question import Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from engine.inputs import InputSource
+
 __all__ = ["CompareDialog"]
 
-_WIDTH: Final = 560
+_WIDTH: Final = 600
 _TOLERANCES: Final = ("1e-6", "1e-5", "1e-4", "1e-3", "1e-2")
 _DEFAULT: Final = "1e-4"
+_MOST_BESIDE: Final = 3  # buttons that have room
 
 
 class CompareDialog(Question):
@@ -29,10 +44,20 @@ class CompareDialog(Question):
         References that were used before, the last one first.
     choose_file, choose_folder : callable
         Ask for a path; return ``""`` when the user cancels.
+    beside : sequence of Path, optional
+        References that lie beside the model.
+    backend, seed : str and int, optional
+        Of the present run.
 
     Attributes
     ----------
+    is_other_run : bool
+        Whether another run of the model is the reference, and not a file.
     reference : Path
+    backend : str
+    seed : int
+    sources : tuple of InputSource
+        Inputs of the other run; empty for the same.
     tolerance : float
         Valid once the dialog is accepted.
     """
@@ -43,14 +68,31 @@ class CompareDialog(Question):
         choose_file: Callable[[], str],
         choose_folder: Callable[[], str],
         parent: QWidget | None = None,
+        *,
+        beside: Sequence[Path] = (),
+        backend: str = "auto",
+        seed: int = 0,
     ) -> None:
         super().__init__("compare", "Compare with a reference", _WIDTH, parent)
         self._choose_file, self._choose_folder = choose_file, choose_folder
+        self.files = QRadioButton("A file, a folder or another model")
+        self.files.setChecked(True)
+        self.other = QRadioButton("Another run of this model")
         self.path = QComboBox()
         self.path.setEditable(True)
-        self.path.addItems(list(recent))
+        self.path.addItems(list(dict.fromkeys([*recent, *map(str, beside)])))
         self.path.setAccessibleName("Reference")
         self.path.setMinimumContentsLength(30)
+        self.beside = [self._make_button(path) for path in beside[:_MOST_BESIDE]]
+        self.backends = QComboBox()
+        self.backends.addItems([b for b in BACKEND_NAMES if not missing_packages(b)])
+        self.backends.setCurrentText(backend)
+        self.backends.setAccessibleName("Backend")
+        self.seed_text = QLineEdit(str(seed))
+        self.seed_text.setAccessibleName("Random seed")
+        self.input = QLineEdit()
+        self.input.setAccessibleName("Input")
+        self.input.setPlaceholderText("the same; or a file, random:1, ones, zeros")
         self.choice = QComboBox()
         self.choice.addItems(_TOLERANCES)
         self.choice.setCurrentText(_DEFAULT)
@@ -58,18 +100,47 @@ class CompareDialog(Question):
         self.choice.setToolTip("Largest difference, relative to the reference's maximum")
         self.ok.setText("Compare")
         self._arrange()
-        self.path.currentTextChanged.connect(self._check)
+        self._connect()
         self._check()
 
     @property
+    def is_other_run(self) -> bool:
+        """Whether another run of the model is the reference."""
+        return self.other.isChecked()
+
+    @property
     def reference(self) -> Path:
-        """The chosen reference."""
+        """The chosen file or folder."""
         return Path(self.path.currentText().strip()).expanduser()
+
+    @property
+    def backend(self) -> str:
+        """The backend of the other run."""
+        return self.backends.currentText()
+
+    @property
+    def seed(self) -> int:
+        """The random seed of the other run."""
+        return parse_seed(self.seed_text.text().strip())
+
+    @property
+    def sources(self) -> tuple[InputSource, ...]:
+        """The inputs of the other run; empty for the same."""
+        text = self.input.text().strip()
+        return (parse_source(text),) if text else ()
 
     @property
     def tolerance(self) -> float:
         """The chosen tolerance."""
         return float(self.choice.currentText())
+
+    def _make_button(self, path: Path) -> QPushButton:
+        button = QPushButton(path.name.replace("&", "&&"))
+        button.setAutoDefault(False)
+        button.setToolTip("It lies beside the model")
+        button.setProperty("path", str(path))
+        button.clicked.connect(self._on_beside)
+        return button
 
     def _arrange(self) -> None:
         explained = QLabel(
@@ -88,10 +159,32 @@ class CompareDialog(Question):
         entry.addWidget(self.path, 1)
         entry.addWidget(file)
         entry.addWidget(folder)
-        form = QFormLayout()
-        form.addRow("Reference", entry)
-        form.addRow("Tolerance", self.choice)
-        self.build((explained, form))
+        first = QFormLayout()
+        first.addRow("Reference", entry)
+        if self.beside:
+            row = QHBoxLayout()
+            row.setSpacing(6)
+            for button in self.beside:
+                row.addWidget(button)
+            row.addStretch(1)
+            first.addRow("Beside the model", row)
+        second = QFormLayout()
+        second.addRow("Backend", self.backends)
+        second.addRow("Random seed", self.seed_text)
+        second.addRow("Input", self.input)
+        last = QFormLayout()
+        last.addRow("Tolerance", self.choice)
+        for form in (first, second):
+            form.setContentsMargins(24, 0, 0, 8)
+            form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self.build((self.files, explained, first, self.other, second, last))
+
+    def _connect(self) -> None:
+        self.files.toggled.connect(self._check)
+        self.path.currentTextChanged.connect(self._on_path_changed)
+        self.seed_text.textChanged.connect(self._on_run_changed)
+        self.input.textChanged.connect(self._on_run_changed)
+        self.backends.activated.connect(self._on_run_changed)
 
     @Slot()
     def _on_file(self) -> None:
@@ -101,13 +194,41 @@ class CompareDialog(Question):
     def _on_folder(self) -> None:
         self._take(self._choose_folder())
 
+    @Slot()
+    def _on_beside(self) -> None:
+        button = self.sender()
+        if isinstance(button, QPushButton):
+            self._take(str(button.property("path")))
+
     def _take(self, path: str) -> None:
         if path:
             self.path.setCurrentText(path)
+            self.files.setChecked(True)
+
+    @Slot()
+    def _on_path_changed(self) -> None:
+        self.files.setChecked(True)
+        self._check()
+
+    @Slot()
+    def _on_run_changed(self) -> None:
+        self.other.setChecked(True)
+        self._check()
 
     @Slot()
     def _check(self) -> None:
-        text = self.path.currentText().strip()
-        missing = bool(text) and not self.reference.exists()
-        self.show_error("There is no such file or folder." if missing else "")
-        self.ok.setEnabled(bool(text) and not missing)
+        problem, is_complete = self._problem(), True
+        if not self.is_other_run:
+            is_complete = bool(self.path.currentText().strip())
+        self.show_error(problem)
+        self.ok.setEnabled(is_complete and not problem)
+
+    def _problem(self) -> str:
+        if not self.is_other_run:
+            missing = self.path.currentText().strip() and not self.reference.exists()
+            return "There is no such file or folder." if missing else ""
+        try:
+            _ = self.seed, self.sources
+        except (ValueError, FeedError) as exc:
+            return f"{exc}."
+        return ""

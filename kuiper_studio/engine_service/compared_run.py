@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,14 @@ from engine.comparison import (
     read_corrections,
     write_corrections,
 )
-from engine.comparison.references.sessions import run_to_end
+from engine.comparison.references.sessions import reference_of_session, run_to_end
 from engine.comparison.report import write_report
-from engine.errors import EngineError
+from engine.errors import EngineError, InferenceError
+from engine.inputs import load_inputs
 from engine.values import ArrayMetadata
-from kuiper_studio.engine_service.protocol import ReferenceEntry
+from kuiper_studio.engine_service.plans import resolve
+from kuiper_studio.engine_service.protocol import OtherRun, ReferenceEntry
+from kuiper_studio.engine_service.studies import RUNNABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,13 +55,34 @@ def compare_run(
         comparison.
     """
     run = run_to_end(session)
-    fed = [run.value(operand.name) for operand in run.graph.input_operands]
-    reference = open_reference(request.reference, fed, backend=session.backend)
+    if isinstance(request.reference, OtherRun):
+        reference = _run_otherwise(session, request.reference, report)
+    else:
+        fed = [run.value(operand.name) for operand in run.graph.input_operands]
+        reference = open_reference(request.reference, fed, backend=session.backend)
     corrections = read_corrections(run.graph.source_path, reference.title)
     comparison = compare(
         run, reference, request.tolerance, corrections=corrections, progress=report
     )
     return ComparedRun(serial, session, reference, comparison, request.reference, corrections)
+
+
+def _run_otherwise(
+    session: Session, other: OtherRun, report: Callable[[int, int], None]
+) -> Reference:
+    """Run the model of a session with another backend, seed or input."""
+    run = session.fork(other.backend)
+    run.reseed(other.seed)
+    if other.plan is not None:
+        plan, operands = resolve(run.graph, other.plan), run.graph.input_operands
+        with run.within_bound():
+            sources = list(plan.inputs.values())
+            run.feed(load_inputs(sources, operands, plan.options, plan.shapes))
+    with suppress(InferenceError):  # what ran before it can be compared
+        while run.state in RUNNABLE:
+            report(run.position, len(run.graph.operators))
+            run.step()
+    return reference_of_session(run, other.name)
 
 
 class ComparedRun:
@@ -69,7 +94,7 @@ class ComparedRun:
     session : Session
     reference : Reference
     comparison : Comparison
-    path : Path
+    source : Path or OtherRun
         Of the reference.
     corrections : mapping of str to str or None
         The matches by hand that hold.
@@ -81,11 +106,11 @@ class ComparedRun:
         session: Session,
         reference: Reference,
         comparison: Comparison,
-        path: Path,
+        source: Path | OtherRun,
         corrections: Mapping[str, str | None],
     ) -> None:
         self.serial, self.comparison, self.corrections = serial, comparison, corrections
-        self._session, self._reference, self._path = session, reference, path
+        self._session, self._reference, self._source = session, reference, source
         self._rows = {row.operand: row for row in comparison.rows}
         self._lock = Lock()  # a reference is not for several threads
 
@@ -129,7 +154,7 @@ class ComparedRun:
                 progress=report,
             )
         return ComparedRun(
-            serial, self._session, self._reference, comparison, self._path, corrections
+            serial, self._session, self._reference, comparison, self._source, corrections
         )
 
     def write_corrections(self) -> str:
@@ -162,8 +187,10 @@ class ComparedRun:
         """Write the page; see `engine.comparison.report`."""
         graph = self._session.graph
         command = [
-            "kuiper-studio", "compare", str(graph.param_path), "--reference", str(self._path)
+            "kuiper-studio", "compare", str(graph.param_path), "--reference", str(self._source)
         ]  # fmt: skip
+        if isinstance(self._source, OtherRun):
+            command = []  # no command line repeats it
         with self._lock:
             return write_report(
                 self.comparison,

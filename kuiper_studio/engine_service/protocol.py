@@ -52,6 +52,7 @@ __all__ = [
     "NotesRead",
     "OpenRequest",
     "Opened",
+    "OtherRun",
     "Outputs",
     "Plan",
     "PrecisionRequest",
@@ -497,19 +498,45 @@ class SelfCheckRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherRun:
+    """Another run of the open model.
+
+    Attributes
+    ----------
+    backend : str
+        Name of the backend.
+    seed : int
+        The random seed.
+    plan : Plan or None
+        Its inputs; None for those of the session, with its overrides.
+    """
+
+    backend: str
+    seed: int
+    plan: Plan | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is, for messages."""
+        given = ", ".join(source.text for source in self.plan.sources) if self.plan else ""
+        inputs = f", input {given}" if given else ""
+        return f"another run ({self.backend}, seed {self.seed}{inputs})"
+
+
+@dataclass(frozen=True, slots=True)
 class CompareRequest:
     """Compare the model and its inputs with a reference; answered by `Compared`.
 
     Attributes
     ----------
-    reference : Path
-        What `engine.open_reference` opens.
+    reference : Path or OtherRun
+        What `engine.open_reference` opens, or another run of the model.
     tolerance : float or None
         For float32, relative to the reference's largest element; None for the default.
     """
 
     run_id: int
-    reference: Path
+    reference: Path | OtherRun
     tolerance: float | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.dump import select_operators
 from engine.errors import InferenceError
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from engine.values import Array
     from kuiper_studio.engine_service.protocol import ExtractRequest, PrecisionRequest
 
-__all__ = ["extract_operators", "simulate_formats"]
+__all__ = ["RUNNABLE", "extract_operators", "simulate_formats"]
 
-_RUNNABLE = frozenset({SessionState.READY, SessionState.STOPPED})
+RUNNABLE: Final = frozenset({SessionState.READY, SessionState.STOPPED})
 
 
 def extract_operators(
@@ -63,12 +63,12 @@ def extract_operators(
 
 def _run_past(session: Session, index: int, check_cancelled: Callable[[], None]) -> Session:
     """Return a session of the same run that has come past an operator, as far as it can."""
-    if session.position > index or session.state not in _RUNNABLE:
+    if session.position > index or session.state not in RUNNABLE:
         return session
     kernels = {record.operator.name: record.kernel for record in session.records}
     run = session.fork(session.backend if session.backend != "recorded" else kernels)
     with suppress(InferenceError):  # what the failed one takes may be all that is needed
-        while run.position <= index and run.state in _RUNNABLE:
+        while run.position <= index and run.state in RUNNABLE:
             check_cancelled()
             run.step()
     return run

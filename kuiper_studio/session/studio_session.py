@@ -46,6 +46,7 @@ from kuiper_studio.engine_service.protocol import (
     NotesRead,
     Opened,
     OpenRequest,
+    OtherRun,
     Plan,
     PrecisionRequest,
     Progress,
@@ -467,20 +468,35 @@ class StudioSession(SessionView):
             self._set_progress(Progress("Self-check", 0, len(self._graph.operators)))
             self._ask(lambda run_id: SelfCheckRequest(run_id, tolerance))
 
-    def compare(self, reference: str | Path, tolerance: float | None = None) -> None:
+    def compare(self, reference: str | Path | OtherRun, tolerance: float | None = None) -> None:
         """Compare the model and its inputs with a reference; see `comparing`.
 
         Parameters
         ----------
-        reference : str or Path
-            What `engine.open_reference` opens.
+        reference : str, Path or OtherRun
+            What `engine.open_reference` opens, or what `other_run` returns.
         tolerance : float, optional
             For float32, relative to the reference's largest element.
         """
         if self._graph is not None and not self.busy:
-            path = Path(reference)
-            self._set_progress(Progress(f"Comparing with {path.name}"))
-            self._ask(lambda run_id: CompareRequest(run_id, path, tolerance))
+            given = reference if isinstance(reference, OtherRun) else Path(reference)
+            self._set_progress(Progress(f"Comparing with {given.name}"))
+            self._ask(lambda run_id: CompareRequest(run_id, given, tolerance))
+
+    def other_run(
+        self, backend: str, seed: int, sources: Sequence[InputSource] = ()
+    ) -> OtherRun:
+        """Describe another run of the model, to compare with.
+
+        Parameters
+        ----------
+        backend : str
+        seed : int
+        sources : sequence of InputSource, optional
+            In the order of the inputs; the present inputs when not given.
+        """
+        plan = Plan(tuple(sources), self._image_options, self._shapes.texts)
+        return OtherRun(backend, seed, plan if sources else None)
 
     def match_by_hand(self, operand: str, key: str | None) -> None:
         """Match an operand with a tensor of the reference, and compare again.
