@@ -65,7 +65,7 @@ class _Entries(RowsModel):
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if entry is None:
-            return (_NONE, "the reference does not have it", "", "")[index.column()]
+            return (_NONE, "not in the reference", "", "")[index.column()]
         shown = entry.key, entry.operator, entry.type, format_shape(entry.shape)
         return shown[index.column()]
 
@@ -170,6 +170,8 @@ class MatchDialog(Question):
         table.setWordWrap(False)
         table.setShowGrid(False)
         table.setTabKeyNavigation(False)
+        # The row is chosen, not the cell under the mouse.
+        table.viewport().setAttribute(Qt.WidgetAttribute.WA_Hover, on=False)
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(_ROW)
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)

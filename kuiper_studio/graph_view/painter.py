@@ -351,9 +351,11 @@ class ScenePainter:
                 x, y = points[number].tolist()
                 side = int(layout.label_sides[number])
                 self._paint_label(painter, x, y, side, text, width, "text2")
-                difference = state.differences.get(edge.operand, "")
+                difference = state.differences.get(edge.operand)
+                if difference is None:
+                    continue
                 width = self._edge_metrics.horizontalAdvance(difference) / TEXT_SCALE
-                if difference and (across or width + _LABEL_DISTANCE <= room[number]):
+                if across or width + _LABEL_DISTANCE <= room[number]:
                     # On the other side of the line than the shape.
                     self._paint_label(painter, x, y, -side or 1, difference, width, "div")
 

@@ -93,7 +93,7 @@ class DifferenceColumn(IntEnum):
     STATUS = 0
     INDEX = 1
     OPERATOR = 2
-    MAX_REL = 3
+    ERROR = 3
     BORN = 4
     MAX_ABS = 5
     COSINE = 6
@@ -109,7 +109,10 @@ _HEADERS: Final = {
     _C.OPERATOR: ("Operator", "The operator that computes the operand"),
     _C.MATCHED: ("Matched by", "What the reference's tensor was found by, and the confidence"),
     _C.MAX_ABS: ("max abs", "Largest absolute difference of two elements"),
-    _C.MAX_REL: ("max rel", "Largest difference, relative to the reference's element"),
+    _C.ERROR: (
+        "error",
+        "Largest difference over the reference's largest element; the tolerance is for this",
+    ),
     _C.COSINE: ("cosine", "Cosine of the angle between both tensors"),
     _C.SNR: ("dB", "Signal-to-noise ratio in decibels; – for equal tensors"),
     _C.BORN: ("born", "Difference of this operator alone, on the reference's inputs"),
@@ -206,8 +209,8 @@ def _number(row: Row, column: int) -> float | None:
     match column:
         case DifferenceColumn.MAX_ABS:
             return measures.max_abs
-        case DifferenceColumn.MAX_REL:
-            return measures.max_rel
+        case DifferenceColumn.ERROR:
+            return measures.relative
         case DifferenceColumn.COSINE:
             return measures.cosine
     return measures.snr_db

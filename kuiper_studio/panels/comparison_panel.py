@@ -43,11 +43,11 @@ __all__ = ["ComparisonPanel"]
 _C = DifferenceColumn
 _WIDTHS: Final = {
     _C.STATUS: 26,
-    _C.INDEX: 40,
-    _C.OPERATOR: 128,
+    _C.INDEX: 52,
+    _C.OPERATOR: 116,
     _C.MATCHED: 96,
     _C.MAX_ABS: 62,
-    _C.MAX_REL: 62,
+    _C.ERROR: 62,
     _C.COSINE: 56,
     _C.SNR: 42,
     _C.BORN: 62,

@@ -41,7 +41,7 @@ __all__ = ["PrecisionPanel"]
 _C = PrecisionColumn
 _WIDTHS: Final = {
     _C.KEEP: 30,
-    _C.INDEX: 36,
+    _C.INDEX: 52,
     _C.OPERATOR: 112,
     _C.AT_OUTPUT: 66,
     _C.ALONE: 66,

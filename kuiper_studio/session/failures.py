@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import (
     DumpFileError,
@@ -15,6 +15,13 @@ from engine.errors import (
 )
 from engine.states import OperatorStatus
 from engine.text import format_count
+from kuiper_studio.engine_service.protocol import (
+    CompareRequest,
+    CorrectRequest,
+    ExtractRequest,
+    PrecisionRequest,
+    ReportRequest,
+)
 from kuiper_studio.session.events import Failure
 from kuiper_studio.session.hints import hint_for, suspect_for
 
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.runtime import RuntimeGraph, RuntimeOperator
-    from kuiper_studio.engine_service.protocol import Record, Supply, WorkFailed
+    from kuiper_studio.engine_service.protocol import Record, Request, Supply, WorkFailed
 
 __all__ = [
     "describe_failure",
@@ -35,12 +42,24 @@ __all__ = [
 ]
 
 
+# What has not been done when a request fails that leaves the run as it is.
+_STUDIES: Final[dict[type, str]] = {
+    CompareRequest: "The model was not compared",
+    CorrectRequest: "The model was not compared again",
+    ReportRequest: "The report was not written",
+    ExtractRequest: "The operators were not extracted",
+    PrecisionRequest: "The formats were not simulated",
+}
+
+
 def dump_name(path: Path) -> str:
     """Return the name of a dump: its folder's, if the path is that of the manifest."""
     return path.parent.name if path.name == "manifest.json" else path.name
 
 
-def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
+def describe_failure(
+    graph: RuntimeGraph | None, answer: WorkFailed, request: Request | None = None
+) -> Failure:
     """Describe a failure while a model is open.
 
     Parameters
@@ -48,6 +67,8 @@ def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
     graph : RuntimeGraph or None
         The open model.
     answer : WorkFailed
+    request : Request, optional
+        What failed.
     """
     error = answer.error
     if isinstance(error, LayerFileError):
@@ -63,6 +84,8 @@ def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
         name = graph.operators[answer.record.index].name
         return Failure(f"{name} failed", str(error), operator=name)
     reason = str(error) or type(error).__name__
+    if type(request) in _STUDIES:
+        return Failure(_STUDIES[type(request)], reason)
     if isinstance(error, FeedError):
         return Failure("The input cannot be used", reason, concerns_input=True)
     if isinstance(error, ExportError):

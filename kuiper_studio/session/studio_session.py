@@ -1091,7 +1091,7 @@ class StudioSession(SessionView):
                 self._selected = failed.name
                 self.selection_changed.emit(self._selected)
                 self._show_operand_of(failed)
-            self._report(describe_failure(graph, answer))
+            self._report(describe_failure(graph, answer, request))
 
     def _on_weights_kept(self, answer: WeightsKept) -> None:
         if answer.generation == self._told.generation and self._weights is not None:

@@ -26,6 +26,7 @@ __all__ = ["Body"]
 
 _MOSAIC_SHARE: Final = 0.46  # of the width, at most, unless the user drags it
 _PARTS: Final = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)  # of that, which are tried
+_ROOM_FOR_PLOTS: Final = 860  # width of three plots with their axes, and of the statistics
 _GOOD_TILE: Final = 0.75  # of the largest tile that is possible
 
 
@@ -56,6 +57,7 @@ class Body(QFrame):
         self.statistics = StatisticsPanel(theme)
         self._shown: QWidget = self.plane
         self._dragged = False
+        self._crowded = False  # by three plots, which need more room than pictures
         self._balanced: tuple[object, ...] = ()
         self._stack = QStackedWidget()
         for widget in (self.planes, self.vectors, self.table, self.message):
@@ -93,10 +95,16 @@ class Body(QFrame):
             canvases.split(split=split and part is canvases.ours)
             if part is canvases.ours:
                 whole = canvases
+        self._crowded = split and part is self.vector
         self._stack.setCurrentWidget(whole)
         self.mosaic.setVisible(mosaic)
+        self._show_statistics()
+
+    def _show_statistics(self) -> None:
+        """Show the statistics, unless three plots need their room."""
+        has_room = not self._crowded or self.width() >= _ROOM_FOR_PLOTS
         for widget in (self._line, self.statistics):
-            widget.setVisible(part is not self.message)
+            widget.setVisible(self._shown is not self.message and has_room)
 
     def balance(self) -> None:
         """Give the mosaic the width that its tiles can use, until the user drags it."""
@@ -128,4 +136,5 @@ class Body(QFrame):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._show_statistics()
         self.balance()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYBOARD_REASONS", "Canvas", "ElementCanvas"]
 
-_NO_BAR: Final = 4  # room at the right of a canvas without a colour bar
+_NO_BAR: Final = 16  # room at the right of a canvas without a colour bar
 
 KEYBOARD_REASONS: Final = frozenset(
     {

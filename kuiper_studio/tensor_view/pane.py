@@ -206,6 +206,7 @@ class TensorPane(QWidget):
         if known is not coming or (before is None) is not (counterpart is None):
             self.model.set_counterpart(counterpart)
             self._show_parts()
+            self._show_top()
             self.body.balance()
             self._show_channel()
 
@@ -376,7 +377,7 @@ class TensorPane(QWidget):
         if shown:
             title = "Top 5, probabilities" if are_probabilities(vector) else "Top 5, scores"
             self.top.set_scores(best_scores(vector, labels), title)
-        self.top.setVisible(shown)
+        self.top.setVisible(shown and model.counterpart is None)
 
     # Range and colours
 

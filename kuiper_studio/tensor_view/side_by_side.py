@@ -80,6 +80,7 @@ class SideBySide(QWidget, Generic[CanvasT]):
         titles = "Ours", f"Reference{suffix}", "Difference: ours \u2212 reference"
         for caption, title in zip(self._captions, titles, strict=True):
             caption.setText(title)
+            caption.setToolTip(title)
 
     def arrange(self) -> None:
         """Give all pictures the same size, whatever their colour bars need."""

@@ -67,6 +67,7 @@ def test_the_origin_is_shown(compared):
     assert shown(panel, DifferenceColumn.STATUS) == ["=", "≠", "≠", "≠"]
     assert shown(panel, DifferenceColumn.OPERATOR) == ["in", "times", "plus", "sign"]
     assert shown(panel, DifferenceColumn.MAX_ABS) == ["0", "3", "3", "3"]
+    assert shown(panel, DifferenceColumn.ERROR)[:2] == ["0", "0.5"]  # 3 of at most 6
     born = shown(panel, DifferenceColumn.BORN)
     assert born[1] == "0.5"  # 3 of at most 6
     assert float(born[2]) == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 import engine
 from engine.dump import write_dump
@@ -136,6 +136,20 @@ class TestOtherRun:
         assert [enabled for enabled, _ in seen] == [False, True, False]
         assert "whole number" in seen[0][1]
         assert "no such file" in seen[2][1]
+
+    def test_an_input_that_does_not_fit(self, opened, answer, tmp_path):
+        window = opened()
+        np.savez(tmp_path / "two.npz", a=INPUT, b=INPUT)
+
+        def act(dialog):
+            dialog.input.setText(str(tmp_path / "two.npz"))
+            dialog.ok.click()
+
+        answer(window, act, compare(window))
+        assert window.session.comparing.comparison is None
+        texts = [label.text() for label in window.banner.findChildren(QLabel)]
+        assert any("The model was not compared" in text for text in texts)
+        assert window.session.state.name == "READY"  # our own input is still there
 
     def test_a_report_of_it(self, opened, answer, tmp_path):
         window = opened()

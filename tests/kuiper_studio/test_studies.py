@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QApplication, QMessageBox
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QMessageBox
 
 import engine
 from kuiper_studio.item_models.precision_rows import PrecisionColumn
@@ -122,6 +122,18 @@ class TestExtract:
         assert seen["nothing*"][0].startswith("No operator matches nothing*")
         assert seen["1"] == (" ", True)
         assert "exists" in seen["exists"][0]
+
+    def test_what_cannot_be_extracted(self, open_window, make_pair, tmp_path):
+        lines = [NET[0], "torch.randn_like noise 1 1 0 1 dtype=None #0=(3)f32 #1=(3)f32",
+                 "pnnx.Output out 1 0 1 #1=(3)f32"]  # fmt: skip
+        window = open_window(make_pair(*lines), [INPUT])
+        assert window.session.wait_idle(10)
+        window.session.select("noise")
+        self.extract(window, tmp_path / "r")
+        texts = [label.text() for label in window.banner.findChildren(QLabel)]
+        assert any("The operators were not extracted" in text for text in texts)
+        assert any("random" in text for text in texts)
+        assert not (tmp_path / "r").exists()
 
     def test_not_without_inputs(self, open_window, make_pair):
         window = open_window(make_pair(*NET))
