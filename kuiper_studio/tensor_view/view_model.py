@@ -230,6 +230,7 @@ class TensorViewModel:
     def set_counterpart(self, counterpart: Counterpart | None) -> None:
         """Show something beside the value, at the channel that differs most."""
         self.counterpart = counterpart
+        self._plane_ranges.clear()  # they are of both
         self.channel = self._first_channel()
 
     @property
@@ -499,7 +500,10 @@ class TensorViewModel:
         if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
             channel = self.channel
             if channel not in self._plane_ranges:
-                self._plane_ranges[channel] = finite_range(self.plane)
+                shown = [self.plane] if self.other is None else [self.plane, self.other_plane()]
+                found = [each for each in map(finite_range, shown) if each is not None]
+                lows, highs = zip(*found, strict=True) if found else ((), ())
+                self._plane_ranges[channel] = (min(lows), max(highs)) if found else None
             return self._plane_ranges[channel]
         return self.tensor_range
 

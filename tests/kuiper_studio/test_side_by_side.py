@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 
 from kuiper_studio.tensor_view import Side
+from kuiper_studio.tensor_view.view_model import Scope
 
 SHAPE = (1, 2, 4, 5)
 INPUT = np.arange(40, dtype=np.float32).reshape(SHAPE) + 1
@@ -137,6 +138,19 @@ def test_how_far_they_are_apart(pictures):
     shown = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
     assert "Difference" not in shown
     assert "Tensor" in shown
+
+
+def test_the_range_of_a_channel_is_that_of_both(pictures):
+    pane = pictures.tensor_view.pane
+    pane.actions_table.scope_chosen.emit(Scope.CHANNEL)
+    both = np.stack([3 * INPUT[0, 1], THEIRS[0, 1]])
+    planes = pane.body.planes
+    for canvas in (planes.ours, planes.theirs):
+        assert (canvas.coloring.low, canvas.coloring.high) == (both.min(), both.max())
+    assert (planes.difference.coloring.low, planes.difference.coloring.high) == (-30, 30)
+    pane.show_channel(0)
+    assert planes.theirs.coloring.high == THEIRS[0, 0].max()
+    assert planes.difference.coloring.high < 1e-3  # nothing differs there
 
 
 def test_another_channel(pictures):
