@@ -19,6 +19,7 @@ from PySide6.QtCore import (
     QPointF,
     QRect,
     QSettings,
+    QSize,
     Qt,
     QTimer,
     Slot,
@@ -79,7 +80,8 @@ _LAYOUT_VERSION: Final = 3
 _RESULT_WIDTH: Final = 448  # that all columns but the last need
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
-_SIZE: Final = (1440, 900)  # that the docks were designed for
+_SIZE: Final = QSize(1440, 900)  # that the docks were designed for
+_SHARE: Final = 0.94  # of either side of a larger screen, for a first window
 # At the left and at the right: at least, and of the width.
 _DOCK_WIDTHS: Final = ((346, 0.24), (274, 0.19))
 _TIMELINE_HEIGHT: Final = 120
@@ -136,7 +138,7 @@ class MainWindow(QMainWindow):
         self.commands.connect_all()
         self._connect_session()
         self._connect_views()
-        self.resize(*_SIZE)
+        self.resize(_SIZE)
         self._default_state = self.saveState(_LAYOUT_VERSION)
 
     # Building
@@ -637,6 +639,8 @@ class MainWindow(QMainWindow):
     def fit_into(self, available: QRect) -> None:
         """Have the window with its frame lie in a part of the desktop.
 
+        A window without a place of its own, the first one, takes most of a large screen.
+
         Parameters
         ----------
         available : QRect
@@ -647,10 +651,11 @@ class MainWindow(QMainWindow):
         # The frame comes with the first showing, and is not known before.
         above = self.style().pixelMetric(QStyle.PixelMetric.PM_TitleBarHeight) + _FRAME
         room = available.adjusted(_FRAME, above, -_FRAME, -_FRAME)
-        size = self.size().boundedTo(room.size())
         if not self.testAttribute(Qt.WidgetAttribute.WA_Moved):
-            self.resize(size)  # the window manager finds the place
+            size = self.size().expandedTo(available.size() * _SHARE)
+            self.resize(size.boundedTo(room.size()))  # the window manager finds the place
             return
+        size = self.size().boundedTo(room.size())
         left = min(self.geometry().x(), room.right() + 1 - size.width())
         top = min(self.geometry().y(), room.bottom() + 1 - size.height())
         place = QPoint(max(room.left(), left), max(room.top(), top))

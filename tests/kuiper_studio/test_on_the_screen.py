@@ -48,10 +48,22 @@ class TestSize:
         assert 660 <= window.height() <= 740 - 26
         assert not window.testAttribute(Qt.WidgetAttribute.WA_Moved)
 
-    def test_a_first_window_keeps_its_size_on_a_large_screen(self, qapp, settings):
+    @pytest.mark.parametrize("screen", [QSize(1920, 1080), QSize(2560, 1440)])
+    def test_a_first_window_takes_most_of_a_large_screen(self, qapp, settings, screen):
+        window = make_window(settings=settings)
+        window.fit_into(QRect(QPoint(0, 0), screen))
+        share = window.width() * window.height() / (screen.width() * screen.height())
+        assert 0.85 <= share <= 0.9
+        assert not window.testAttribute(Qt.WidgetAttribute.WA_Moved)
+
+    def test_a_remembered_size_stays_on_a_large_screen(self, qapp, settings):
+        first = make_window(settings=settings)
+        first.resize(700, 600)
+        first.show()
+        first.close()
         window = make_window(settings=settings)
         window.fit_into(QRect(0, 0, 2560, 1440))
-        assert window.size() == QSize(1440, 900)
+        assert window.size() == QSize(700, 600)
 
     @pytest.mark.parametrize("available", [SMALL, BESIDE])
     @pytest.mark.parametrize("place", [QPoint(-300, -50), QPoint(5000, 3000)])
