@@ -689,8 +689,14 @@ class GraphCanvas(QWidget):
 
     @Slot()
     def _on_settled(self) -> None:
-        """Adapt to the canvas's new size."""
+        """Adapt to the canvas's new size: a banner may have taken half of it."""
         self._lay_out_if_turned()
+        state = self._state
+        box = state.selected if state.selected != NONE else state.current
+        if self._geometry is None or box == NONE:
+            return
+        if self._camera.visible.intersects(self._geometry.rect(box)):
+            self._reveal(box)
 
     @Slot()
     def _describe(self) -> None:

@@ -30,6 +30,7 @@ _ARROW_GAP: Final = 1.0
 _LONG: Final = 2000.0  # longer lines are clipped
 _CLIP_STEP: Final = 1000.0  # lines are clipped anew when the view leaves squares of this size
 _DASHES: Final = 7.0  # a dash and a gap
+_RING: Final = 6.0  # that the mark of a selected box reaches out
 _HIT: Final = 6.0  # half of the width in which an edge is hit
 
 
@@ -104,7 +105,8 @@ class Geometry:
         Returns
         -------
         tuple of (float, float)
-            Of boxes with the edges, and of boxes alone; none without boxes.
+            Of boxes and their rings with the edges, without edges, and of boxes alone; none
+            without boxes.
         """
         first, last = (1, 3) if self.left_right else (0, 2)
         boxes = self.rects[self.boxes_in(area)]
@@ -112,10 +114,11 @@ class Geometry:
             return ()
         edges = self._edge_bounds[self.edges_in(area)]
         low, high = float(boxes[:, first].min()), float(boxes[:, last].max())
+        ringed = low - _RING, high + _RING
         if not len(edges):
-            return ((low, high),)
+            return ringed, (low, high)
         all_low, all_high = float(edges[:, first].min()), float(edges[:, last].max())
-        return (min(low, all_low), max(high, all_high)), (low, high)
+        return (min(ringed[0], all_low), max(ringed[1], all_high)), ringed, (low, high)
 
     # Edges
 

@@ -11,6 +11,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter
 from engine.text import format_count
 from kuiper_studio.badges import paint_badge
 from kuiper_studio.graph_view.glyphs import paint_glyph
+from kuiper_studio.graph_view.state import NONE
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
@@ -60,8 +61,10 @@ def legend_entries(state: SceneState) -> list[Entry]:
     entries = [*_difference_entries(state), _entry(DisplayStatus.EXECUTED)]
     if state.count(DisplayStatus.FAILED):
         entries.append(_entry(DisplayStatus.FAILED))
-    else:
-        entries += [_entry(DisplayStatus.CURRENT), _entry(DisplayStatus.PENDING)]
+    if state.current != NONE:
+        entries.append(_entry(DisplayStatus.CURRENT))
+    if state.count(DisplayStatus.PENDING):
+        entries.append(_entry(DisplayStatus.PENDING))
     if blocked:
         entries.append(_entry(DisplayStatus.BLOCKED, f": {format_count(blocked, 'operator')}"))
     if state.count(DisplayStatus.UNSUPPORTED):

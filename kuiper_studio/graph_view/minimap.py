@@ -28,7 +28,7 @@ __all__ = ["Minimap"]
 
 _LENGTH: Final = 288.0  # of the longer side
 _LEAST_SIDE: Final = 36.0
-_LEAST_CANVAS: Final = QSizeF(240, 110)  # a smaller one has no room for a map
+_LEAST_CANVAS: Final = QSizeF(240, 150)  # below it a map would leave no room for a box
 _SHARE: Final = (0.6, 0.22)  # of the canvas along the longer and the shorter side, at most
 _CHAIN_ASPECT: Final = 5.0
 _PADDING: Final = 7.0

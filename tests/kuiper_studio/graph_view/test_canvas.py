@@ -720,6 +720,23 @@ def test_resizing_keeps_the_middle(view, open_model):
     assert (after - before).manhattanLength() < 1e-6
 
 
+@pytest.mark.parametrize("name", ["right_15", "join_15"])
+def test_a_banner_above_the_graph_covers_no_part_of_the_selected_box(
+    qtbot, view, open_model, session, name
+):
+    view.resize(730, 183 + 30)  # of a window of 1366 x 768
+    open_model(branches(30))
+    session.select(name)
+    view.resize(730, 124 + 30)
+    ring = 5  # at 85 % or more
+    qtbot.waitUntil(
+        lambda: view.canvas.scene_rect().contains(
+            view.box_rect(name).adjusted(-ring, -ring, ring, ring)
+        )
+    )
+    assert view.canvas.minimap_rect().isNull()  # there is no room for both
+
+
 def test_narrow_canvas(view, open_model):
     open_model(chain(30))
     view.resize(170, 200)

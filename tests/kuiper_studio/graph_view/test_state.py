@@ -113,6 +113,17 @@ def test_failure_blocks_what_depends_on_it(session, open_model, run):
     session.restart()
 
 
+def test_legend_names_what_the_graph_shows(session, open_model, run):
+    open_model()
+    state = SceneState(make_scene(session.graph), session)
+    texts = [entry.text for entry in legend_entries(state)]
+    assert texts == ["executed", "next to run", "pending"]
+    run()
+    assert session.state is RunState.FINISHED
+    state.refresh()
+    assert [entry.text for entry in legend_entries(state)] == ["executed"]
+
+
 def test_restart_unblocks(qtbot, session, open_model, run):
     open_model("failing")
     state = SceneState(make_scene(session.graph), session)
