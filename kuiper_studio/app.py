@@ -211,7 +211,6 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
         window = _window_of(arguments, options, wait=_FIRST_LOOK_SECONDS)
     handler = _LogHandler(_LogRelay(window.session))
     logging.getLogger().addHandler(handler)
-    window.fit_into(window.screen().availableGeometry())
     window.show()
     try:
         return application.exec()
@@ -282,6 +281,9 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     """Create the window with the model and settings of a command line."""
     theme = Theme(Scheme(arguments.theme)) if arguments.theme else None
     window = make_window(theme=theme, backend=arguments.backend)
+    # Before the model: the docks that come with it share out the window's final width.
+    if not arguments.demo:
+        window.fit_into(window.screen().availableGeometry())
     session = window.session
     if arguments.layers:
         for path in arguments.layers:
