@@ -48,27 +48,30 @@ FAMILIES: Final = {
 # Patterns of the bare name (after the last dot, lower case, no underscores), space separated.
 # The first family with a pattern that matches wins.
 _RULES: Final = {
-    "io": "input output attribute tupleconstruct tupleunpack listconstruct listunpack",
-    "attn": "(multihead)?attention scaleddotproductattention rotaryembedding",
-    "conv": "(quantized)?(lazy)?(deform)?(qlinear)?conv.*",
+    "io": """
+        input output attribute memorydata tupleconstruct tupleunpack listconstruct listunpack
+    """,
+    "attn": "(multihead)?attention scaleddotproductattention sdpa rotaryembed(ding)?",
+    "conv": "(quantized)?(lazy)?(de|deform(able)?)?(qlinear)?conv.*",
     "lin": """
         linear bilinear matmul bmm mm addmm baddbmm mv dot einsum embedding lstm gru rnn
-        gemm matmulinteger qlinearmatmul
+        gemm matmulinteger qlinearmatmul innerproduct embed
     """,
-    "norm": r".+norm(alization)?(\dd)? normalize lrn",
+    "norm": r".+norm(alization)?(\dd)? normalize lrn mvn",
     "pool": r"""
-        .*pool(\dd)? upsample.* interpolate gridsample affinegrid pixel(un)?shuffle
-        resize depthtospace spacetodepth
+        .*pool(ing)?(\dd)? roialign spp upsample.* interp(olate)? gridsample
+        affinegrid pixel(un)?shuffle resize depthtospace spacetodepth
     """,
     "act": r"""
         .*relu6? sigmoid hardsigmoid logsigmoid silu hardswish tanh hardtanh tanhshrink gelu
         elu celu selu glu mish softmax logsoftmax softmin softmax2d softplus softsign
         softshrink hardshrink threshold (native|feature)?dropout(\dd|nd)? alphadropout
-        featurealphadropout gumbelsoftmax
+        featurealphadropout gumbelsoftmax swish bnll shrink
     """,
     "red": """
         mean sum prod max min amax amin argmax argmin std var logsumexp cumsum cumprod topk
         sort argsort all any median aminmax norm reduce.* hardmax
+        reduction cumulativesum
     """,
     "shape": r"""
         view viewas reshape reshapeas permute transpose t flatten unflatten cat stack slice
@@ -76,10 +79,12 @@ _RULES: Final = {
         expandas repeat select index narrow roll flip tile contiguous clone fold unfold
         channelshuffle sliceindexes gather.* scatter.* size identity movedim to type
         broadcasttensors concat trilu cast shape compress reversesequence centercroppad
+        padding crop expanddims packing deepcopy copyto noop shufflechannel reorg
     """,
     "expr": """
         expression add sub mul div pow sqrt rsqrt exp log abs neg clamp where eq ne lt le gt
-        ge maximum minimum floor ceil round sin cos tan reciprocal square
+        ge maximum minimum floor ceil round sin cos tan reciprocal square binaryop
+        unaryop eltwise power scale bias clip absval erf
     """,
 }
 _COMPILED: Final = tuple(
