@@ -790,16 +790,16 @@ class GraphCanvas(QWidget):
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:
-        """Show a summary that has arrived."""
+        """Show a summary that has arrived: in its producer, and in an output of the model."""
         graph = self._session.graph
-        producer = graph.operand(operand).producer if graph is not None else None
-        index = self._scene.index.get(producer.name, NONE) if producer is not None else NONE
-        if (
-            index != NONE
-            and self._scene.boxes[index].operand == operand
-            and self._state.adopt_summary(index)
-        ):
-            self.update()
+        if graph is None:
+            return
+        shared = graph.operand(operand)
+        beside = [shared.producer, *shared.consumers]
+        found = {self._scene.index.get(each.name, NONE) for each in beside if each is not None}
+        for index in found - {NONE}:
+            if self._scene.boxes[index].operand == operand and self._state.adopt_summary(index):
+                self.update()
 
     # Overrides of Qt methods
 

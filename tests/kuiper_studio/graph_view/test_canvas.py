@@ -285,6 +285,20 @@ def test_breadcrumb_of_what_is_in_no_module(view, open_model, session, name, exp
     assert view.header.breadcrumb == expected
 
 
+def test_an_output_shows_the_picture_of_its_operand(qtbot, view, open_model, run):
+    open_model(
+        (
+            "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+            "nn.ReLU relu 1 1 0 1 #1=(1,3,8,8)f32",
+            "pnnx.Output out 1 0 1",
+        )
+    )
+    run()
+    qtbot.waitUntil(lambda: view.canvas.summary("relu") is not None)
+    qtbot.waitUntil(lambda: view.canvas.summary("out") is not None)
+    assert view.canvas.summary("out") == view.canvas.summary("relu")
+
+
 # Zoom, orientation
 
 
