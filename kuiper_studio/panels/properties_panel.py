@@ -64,6 +64,8 @@ AT_ONCE: Final = 1 << 18
 UNASKED: Final = 1 << 24
 
 _MEASURED_ROWS: Final = 200  # number of operands that decide the column widths
+_FIGURE: Final = 6.7  # the width of a character of the monospaced font
+_MOST_FOR_NAMES: Final = 0.62  # of the table of parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +471,8 @@ class PropertiesPanel(Panel):
         session.seed_changed.connect(self._on_progressed)
         session.notes_changed.connect(self._on_notes_changed)
         self.theme.changed.connect(self._on_theme_changed)
-        self.parameters.modelReset.connect(self.parameter_table.fit)
+        self.parameters.modelReset.connect(self._on_parameters_reset)
+        self.parameter_table.resized.connect(self._fit_parameter_columns)
         self.operands.modelReset.connect(self._on_operands_reset)
         self.operands.dataChanged.connect(self._fit_operand_columns)
         self.operand_table.resized.connect(self._fit_operand_columns)
@@ -718,25 +721,37 @@ class PropertiesPanel(Panel):
             max((len(self.operands.index(row, c).data()) for row in rows), default=0)
             for c in OperandColumn
         ]
-        figure = 6.7
         widths = {
             OperandColumn.DIRECTION: 34,
-            OperandColumn.OPERAND: min(90, round(figure * texts[OperandColumn.OPERAND]) + 8),
-            OperandColumn.SHAPE: min(120, round(figure * texts[OperandColumn.SHAPE]) + 2),
-            OperandColumn.DTYPE: round(figure * texts[OperandColumn.DTYPE]) + 6,
+            OperandColumn.OPERAND: min(90, round(_FIGURE * texts[OperandColumn.OPERAND]) + 8),
+            OperandColumn.SHAPE: min(120, round(_FIGURE * texts[OperandColumn.SHAPE]) + 2),
+            OperandColumn.DTYPE: round(_FIGURE * texts[OperandColumn.DTYPE]) + 6,
         }
         # A narrow panel hides the dtype, which is in the tool tip, rather than cut a name.
-        wanted = sum(widths.values()) + round(figure * texts[OperandColumn.PEER]) + 40
+        wanted = sum(widths.values()) + round(_FIGURE * texts[OperandColumn.PEER]) + 40
         narrow = wanted > self.operand_table.viewport().width()
         self.operand_table.setColumnHidden(OperandColumn.DTYPE, narrow)
         for column, width in widths.items():
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
             header.resizeSection(column, width)
         header.setSectionResizeMode(OperandColumn.PEER, QHeaderView.ResizeMode.Stretch)
-        names = self.parameter_table.horizontalHeader()
-        names.setSectionResizeMode(ParameterColumn.NAME, QHeaderView.ResizeMode.Fixed)
-        names.resizeSection(ParameterColumn.NAME, 122)
-        names.setSectionResizeMode(ParameterColumn.VALUE, QHeaderView.ResizeMode.Stretch)
+
+    @Slot()
+    def _on_parameters_reset(self) -> None:
+        self.parameter_table.fit()
+        self._fit_parameter_columns()
+
+    @Slot()
+    def _fit_parameter_columns(self) -> None:
+        """Fit the names to their texts, within limits; the values get the rest."""
+        rows = range(min(self.parameters.rowCount(), _MEASURED_ROWS))
+        names = (self.parameters.index(row, ParameterColumn.NAME).data() for row in rows)
+        wanted = round(_FIGURE * max(map(len, names), default=0)) + 20
+        most = round(_MOST_FOR_NAMES * self.parameter_table.viewport().width())
+        header = self.parameter_table.horizontalHeader()
+        header.setSectionResizeMode(ParameterColumn.NAME, QHeaderView.ResizeMode.Fixed)
+        header.resizeSection(ParameterColumn.NAME, max(122, min(wanted, most)))
+        header.setSectionResizeMode(ParameterColumn.VALUE, QHeaderView.ResizeMode.Stretch)
 
     @Slot(QModelIndex)
     def _follow_link(self, index: QModelIndex) -> None:

@@ -45,6 +45,7 @@ __all__ = ["MosaicView"]
 _GAP: Final = 3
 _MARGIN: Final = 6
 _CAPTION_GAP: Final = 6
+_RING: Final = 3  # that the mark of the chosen tile reaches out
 _PAGE_COLUMNS: Final = 16
 _PAGE: Final = _PAGE_COLUMNS**2  # channels
 _FOOT: Final = 16
@@ -142,8 +143,8 @@ class MosaicView(Canvas):
     def natural_size(self, height: int, most: int) -> tuple[int, int]:
         """Return the width that the tiles can use within limits, and their edge then."""
         room = height - 2 * _MARGIN - self._foot()
-        grid = self._grid_for((most - self._left() - 1, room))
-        width = math.ceil(grid.width / self.devicePixelRatioF() + self._left()) + 1
+        grid = self._grid_for((most - self._left() - _RING, room))
+        width = math.ceil(grid.width / self.devicePixelRatioF() + self._left()) + _RING
         return width, max(grid.tile_width, grid.tile_height)
 
     def channel_at(self, position: QPointF) -> int | None:
@@ -197,7 +198,7 @@ class MosaicView(Canvas):
         return TileGrid(count, _PAGE_COLUMNS, full.tile_width, full.tile_height, gap)
 
     def _lay_out(self) -> None:
-        area = self.width() - self._left() - 1, self.height() - 2 * _MARGIN - self._foot()
+        area = self.width() - self._left() - _RING, self.height() - 2 * _MARGIN - self._foot()
         grid = self._grid_for(area)
         if grid != self._grid:
             self._grid, self._sheet = grid, tile_sheet(grid)
@@ -256,14 +257,26 @@ class MosaicView(Canvas):
     def _paint_foot(self, painter: QPainter) -> None:
         if not self._paged:
             return
-        last = self._first + len(self._planes) - 1
-        page, pages = self._first // _PAGE + 1, -(-self._total // _PAGE)
         painter.setFont(self.theme.mono_font(9.5))
         painter.setPen(self.theme.color("text3"))
         place = QRectF(self._left(), self.height() - _FOOT, self.width(), _FOOT)
         flags = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        text = f"{self._first}–{last} of {self._total} · page {page}/{pages} (wheel)"
-        painter.drawText(place, flags, text)
+        painter.drawText(place, flags, self.page_text())
+
+    def page_text(self) -> str:
+        """Return the channels of the page and its number, as far as there is room."""
+        last = self._first + len(self._planes) - 1
+        page, pages = self._first // _PAGE + 1, -(-self._total // _PAGE)
+        range_text = f"{self._first}–{last}"
+        texts = (
+            f"{range_text} of {self._total} · page {page}/{pages} (wheel)",
+            f"{range_text} of {self._total} · {page}/{pages}",
+            f"{range_text} · {page}/{pages}",
+        )
+        metrics = QFontMetricsF(self.theme.mono_font(9.5))
+        room = self.width() - self._left()
+        fitting = (text for text in texts if metrics.horizontalAdvance(text) <= room)
+        return next(fitting, range_text)
 
     def _paint_inside(self, painter: QPainter) -> None:
         """Paint the value of constant channels, and the number of special values of others."""

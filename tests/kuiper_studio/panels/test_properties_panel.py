@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from engine.inputs import InputSource
@@ -46,6 +46,17 @@ def test_header(panel, studio, step) -> None:
     studio.select("layer1.conv")
     assert "Executed" in header(panel)
     assert "s · 6.912 KMAC" in header(panel)
+
+
+def test_names_of_parameters_are_not_cut(panel, make_pair, studio, settle) -> None:
+    lines = ("pnnx.Input in 0 1 0 #0=(2)f32", "custom.Op op 1 1 0 1 elementwise_affine=True")
+    studio.open(make_pair(*lines, "pnnx.Output out 1 0 1"))
+    settle(studio)
+    studio.select("op")
+    table = panel.parameter_table
+    metrics = QFontMetricsF(panel.theme.mono_font(11))
+    assert table.columnWidth(0) - 18 >= metrics.horizontalAdvance("elementwise_affine")
+    assert table.columnWidth(1) >= 100
 
 
 def test_patient_panel_shows_the_selection_that_lasts(qtbot, studio, theme) -> None:

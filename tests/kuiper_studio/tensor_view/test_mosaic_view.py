@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QWheelEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QWheelEvent
 
 from kuiper_studio.tensor_view.facts import channel_facts
 from kuiper_studio.tensor_view.images import Coloring
@@ -80,6 +80,15 @@ def test_chosen_tile_is_ringed(view, theme, color_at):
     assert color_at(view, other.left() - 2, other.center().y()) != focus
 
 
+def test_ring_of_the_last_column_is_whole(view, theme, color_at):
+    page(view, np.zeros((4, 7, 7), np.float32))  # 2 x 2, as wide as there is room
+    view.resize(view.natural_size(280, 400)[0], 280)
+    view.set_chosen(1)
+    tile = view.tile_rect(1)
+    assert view.grid.columns == 2
+    assert color_at(view, tile.right() + 1.5, tile.center().y()) == theme.color("focus")
+
+
 def test_hover_tells_the_channel(view, qtbot):
     with qtbot.waitSignal(view.channel_hovered) as hovered:
         qtbot.mouseMove(view, middle(view, 9))
@@ -141,6 +150,22 @@ def test_pages_are_laid_out_alike(view):
     page(view, np.zeros((10, 7, 7), np.float32), 256, paged=True)
     assert (view.grid.columns, view.grid.tile_width) == (16, first.tile_width)
     assert view.channel_at(view.tile_rect(258).center()) == 258
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "256–511 of 2048 · page 2/8 (wheel)",
+        "256–511 of 2048 · 2/8",
+        "256–511 · 2/8",
+        "256–511",
+    ],
+)
+def test_page_is_told_as_far_as_there_is_room(view, theme, text):
+    page(view, np.zeros((256, 7, 7), np.float32), 256, paged=True)
+    needed = QFontMetricsF(theme.mono_font(9.5)).horizontalAdvance(text)
+    view.resize(round(view.tile_rect(256).left() + needed) + 2, 280)
+    assert view.page_text() == text
 
 
 def test_shrunken_tiles(view, color_at):
