@@ -66,7 +66,7 @@ __all__ = ["GraphCanvas"]
 
 _LAID_OUT_AT_ONCE: Final = 600  # operators; larger graphs are laid out on another thread
 _FIT_FROM: Final = 0.7  # a new graph that fits at this zoom is shown whole
-_HOME_FROM: Final = 0.85  # least zoom at which another begins, to show more of its rows
+_HOME_FROM: Final = 0.8  # least zoom at which another begins, to show more of its rows
 _WIDE: Final = 1.6
 _MARGIN: Final = 24.0
 _MARGIN_ACROSS: Final = 10.0  # across the flow, where there is less room
@@ -119,7 +119,7 @@ class GraphCanvas(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
-        self.setMinimumSize(160, 120)
+        self.setMinimumSize(160, 110)
         self.reduced_motion = False
         self._session, self._theme = session, theme
         self._camera = Camera()
@@ -785,7 +785,9 @@ class GraphCanvas(QWidget):
                 and self._state.has_value(index)
             ):
                 self._asked.add(asked)
-                if not self._state.adopt_summary(index):  # else see `_on_recalled`
+                if self._state.adopt_summary(index):
+                    self._go_on.start()  # the box is painted already
+                else:  # see `_on_recalled`
                     self._session.tensors.want(self._scene.boxes[index].operand)
 
     @Slot(object)

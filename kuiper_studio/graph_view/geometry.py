@@ -30,7 +30,7 @@ _ARROW_GAP: Final = 1.0
 _LONG: Final = 2000.0  # longer lines are clipped
 _CLIP_STEP: Final = 1000.0  # lines are clipped anew when the view leaves squares of this size
 _DASHES: Final = 7.0  # a dash and a gap
-_RING: Final = 6.0  # that the mark of a selected box reaches out
+_RING: Final = 8.0  # that the marks of a box reach out: ring, breakpoint, difference
 _HIT: Final = 6.0  # half of the width in which an edge is hit
 
 
@@ -105,7 +105,7 @@ class Geometry:
         Returns
         -------
         tuple of (float, float)
-            Of boxes and their rings with the edges, without edges, and of boxes alone; none
+            Of boxes and their marks with the edges, without edges, and of boxes alone; none
             without boxes.
         """
         first, last = (1, 3) if self.left_right else (0, 2)

@@ -297,6 +297,8 @@ def test_an_output_shows_the_picture_of_its_operand(qtbot, view, open_model, run
     qtbot.waitUntil(lambda: view.canvas.summary("relu") is not None)
     qtbot.waitUntil(lambda: view.canvas.summary("out") is not None)
     assert view.canvas.summary("out") == view.canvas.summary("relu")
+    painted = view.canvas._painter._pixmaps
+    qtbot.waitUntil(lambda: painted[2][0].summary is not None)
 
 
 # Zoom, orientation
@@ -723,6 +725,23 @@ def test_branches_are_visible_from_the_start(view, open_model):
     scene = view.canvas.scene_rect()
     assert scene.contains(view.box_rect("left_0"))
     assert scene.contains(view.box_rect("right_0"))
+
+
+def test_rows_are_visible_with_their_marks(view, open_model, session):
+    view.resize(773, 230 + 30)  # of a window on a screen of 1440 x 900
+    open_model(branches(30))
+    session.select("right_15")
+    view.center_on("right_15")
+    QTest.qWait(200)  # it is animated
+    for name in ("left_15", "right_15"):
+        box = view.box_rect(name).adjusted(-5, -5, 5, 5)
+        assert view.canvas.scene_rect().contains(box)
+
+
+def test_the_smallest_graph_shows_its_legend(view, open_model):
+    open_model(chain(3))
+    view.resize(500, view.minimumHeight())
+    assert view.canvas.geometry().bottom() < view.height()
 
 
 def test_resizing_keeps_the_middle(view, open_model):
