@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NcnnBackend", "NcnnNet", "give_back_results", "mat_of"]
 
-# Rounds that OpenMP's threads spin. On an idle machine 3000 to 10 000 are fastest, 0 takes a quarter
-# longer. Where another program keeps a core busy, 3000 take half of the time of 10 000.
+# Rounds that OpenMP's threads spin. On an idle machine 3000 to 10 000 are fastest; 0 takes a
+# quarter longer. Beside a program that keeps a core busy, 3000 take half of the time of 10 000.
 _SPIN_ROUNDS: Final = "3000"
 _LARGE_WEIGHTS: Final = 2 << 20  # bytes
 _FEW_PIXELS: Final = 14 * 14
