@@ -1,7 +1,7 @@
-"""Opens the files of a model, whichever format they have.
+"""Opens the files of a model in either format.
 
 PNNX and ncnn both have a ``.param`` and a ``.bin``, and their texts begin alike. The syntax of
-the lines below tells them apart, not the suffix.
+the following lines distinguishes them, not the suffix.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
 def load_copy(
     param_path: Path, copy: tuple[bytes, FileVersion], archive: WeightArchive | None
 ) -> Graph:
-    """Make the graph of a pair that another process has read; see `engine.pnnx.load_copy`."""
+    """Make the graph of a pair that another process read; see `engine.pnnx.load_copy`."""
     if is_ncnn(copy[0]):
         return ncnn_pairing.load_copy(param_path, copy, archive)
     return pnnx.load_copy(param_path, copy, archive)
@@ -48,14 +48,14 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
     Raises
     ------
     ModelFileError
-        As there; of a ``.bin`` of ncnn, if no ``.param`` beside it fits.
+        As there; for an ncnn ``.bin``, if no ``.param`` beside it fits.
     """
     given = Path(path)
     if bin_path is not None or given.suffix.lower() != ".bin" or _is_archive(given):
         return pnnx.pair(path, bin_path)
     param = ncnn_pairing.find_param(given)
     if param is None:
-        return pnnx.pair(path)  # which says what is wrong with the file
+        return pnnx.pair(path)  # it reports the fault of the file
     return param, given
 
 

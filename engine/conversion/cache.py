@@ -1,7 +1,8 @@
-"""Keeps what the exporter has made in the user's cache folder, by content.
+"""Keeps the exporter's output in the user's cache folder, by content.
 
 An entry is a folder, named by a hash of the file, the options and the exporter. It appears
-whole or not at all. The least recently used entries go when all take too much room.
+complete or not at all. The least recently used entries are removed when all together grow too
+large.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST", "conversions_folder", "evict", "find_key", "touch"]
 
 LARGEST: Final = 4 << 30
-"""Bytes that all entries may take; the newest stays in any case."""
-_FORMAT: Final = b"1"  # of the entries
-_DAY: Final = 86400.0  # seconds, after which what is half made was left behind
+"""Most bytes of all entries; the newest always stays."""
+_FORMAT: Final = b"1"  # most bytes of all entries
+_DAY: Final = 86400.0  # seconds after which an unfinished entry counts as abandoned
 
 
 def conversions_folder() -> Path:
-    """Return the folder of the entries, made if it is not there.
+    """Return the folder of the entries; create it if it is missing.
 
-    Where the cache folder cannot be written, it is one for this process only.
+    If the cache folder cannot be written, it is a folder of this process only.
     """
     folder = cache_folder() / "conversions"
     try:
@@ -57,11 +58,11 @@ def find_key(files: Iterable[Path], arguments: Sequence[str], exporter: str) -> 
     Parameters
     ----------
     files : iterable of Path
-        What is converted, all of whose bytes count, but not their names.
+        Files to convert; their contents count, their names do not.
     arguments : sequence of str
-        Of the exporter.
+        The exporter's arguments.
     exporter : str
-        Its version.
+        The exporter's version.
 
     Raises
     ------
@@ -78,13 +79,13 @@ def find_key(files: Iterable[Path], arguments: Sequence[str], exporter: str) -> 
 
 
 def touch(entry: Path) -> None:
-    """Note that an entry is used."""
+    """Mark an entry as used now."""
     with suppress(OSError):
         os.utime(entry)
 
 
 def evict(folder: Path, largest: int = LARGEST) -> None:
-    """Remove the least recently used entries, and what killed processes left half made."""
+    """Remove the least recently used entries, and the unfinished ones of killed processes."""
     taken = 0
     for age, entry in sorted(_entries(folder)):
         if entry.name.startswith(HOLDER_PREFIX):
@@ -99,7 +100,7 @@ def evict(folder: Path, largest: int = LARGEST) -> None:
 
 
 def _entries(folder: Path) -> list[tuple[float, Path]]:
-    """Entries, and how long ago each was used."""
+    """Return the entries, and how long ago each was used."""
     now, found = time.time(), []
     with suppress(OSError):
         for entry in folder.iterdir():

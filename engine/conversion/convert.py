@@ -1,4 +1,4 @@
-"""Converts a TorchScript or ONNX file to a PNNX pair, or finds what was made of it before."""
+"""Converts a TorchScript or ONNX file to a PNNX pair, or finds an earlier conversion."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["convert"]
 
 _TIME_LIMIT: Final = 600.0  # seconds
 _RECORD: Final = "conversion.json"
-_LONGEST: Final = 16 << 20  # bytes of the two
+_LONGEST: Final = 16 << 20  # bytes of both files
 
 
 def convert(
@@ -57,11 +57,11 @@ def convert(
     path : path
     options : ConversionOptions, optional
     report : callable, optional
-        Takes what the exporter prints, line by line.
+        Called with each line that the exporter prints.
     is_cancelled : callable, optional
-        Asked some twenty times a second while the exporter runs.
+        Called about twenty times a second while the exporter runs.
     time_limit : float, optional
-        Seconds after which the exporter is ended.
+        Seconds after which the exporter is stopped.
 
     Returns
     -------
@@ -70,12 +70,12 @@ def convert(
     Raises
     ------
     ConversionError
-        If pnnx is missing, the file holds nothing to convert, or the exporter fails; with a
-        sentence on what to do.
+        If pnnx is missing, the file holds nothing to convert, or the exporter fails; says what
+        to do.
     ConversionCancelledError
         If it was cancelled.
     OpenSourceError
-        If sizes are open, and are to be asked for.
+        If sizes are open and `options.asks` is set.
     FeedError
         If the sizes of the options do not fit the file.
     """
@@ -111,7 +111,7 @@ def convert(
         raise ConversionError(source.path, "it changed while it was converted; open it again")
     if found is None:
         raise ConversionError(
-            source.path, "what pnnx made of it was removed from the cache; open it again"
+            source.path, "its conversion was removed from the cache; open it again"
         )
     touch(entry)
     evict(entry.parent)
@@ -120,7 +120,7 @@ def convert(
 
 
 def _arguments(source: SourceFile, options: ConversionOptions) -> list[str]:
-    """Sizes, as the exporter takes them."""
+    """Return the sizes as the exporter's arguments."""
     if options.asks and not (options.shapes or source.has_shapes):
         raise OpenSourceError(source.path, source.inputs)
     first = settle_inputs(source.inputs, options.shapes)
@@ -141,7 +141,7 @@ def _make_entry(
     *,
     has_sizes: bool,
 ) -> None:
-    """Run the exporter on a copy, and keep what it makes; somebody else may be sooner."""
+    """Run the exporter on a copy, and keep its output; another process may finish first."""
     with suppress(FileExistsError), written_beside(entry, replace=False, durable=False) as kept:
         kept.mkdir()
         work = kept.with_name("work")
@@ -165,7 +165,7 @@ def _make_entry(
 
 
 def _is_pair(work: Path, ended: Run) -> bool:
-    """Whether there is a PNNX pair, also of an exporter that crashed when it had written it."""
+    """Whether there is a PNNX pair, even if the exporter crashed after it wrote one."""
     param, weights = work / PARAM, work / BIN
     if not (param.is_file() and weights.is_file()):
         return False
@@ -173,12 +173,12 @@ def _is_pair(work: Path, ended: Run) -> bool:
         try:
             load_pair(param, weights)
         except ModelFileError:
-            return False  # it was writing them
+            return False  # it crashed while writing the pair
     return True
 
 
 def _read_entry(entry: Path) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | None:
-    """Whether ncnn's pair is there, notes and log; None where there is no whole entry."""
+    """Return whether there is an ncnn pair, notes and log; None for an incomplete entry."""
     if not entry.is_dir():
         return None
     try:
@@ -188,6 +188,6 @@ def _read_entry(entry: Path) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | 
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
             (entry / name).stat()
     except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
-        shutil.rmtree(entry, ignore_errors=True)  # somebody has been in it
+        shutil.rmtree(entry, ignore_errors=True)  # somebody changed the entry
         return None
     return has_ncnn, notes, tuple(log.splitlines())

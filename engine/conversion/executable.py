@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["find_pnnx", "format_identity"]
 
 _NAME: Final = "pnnx.exe" if os.name == "nt" else "pnnx"
-_LONGEST_SCRIPT: Final = 4096  # bytes; pip's own have about 250
+_LONGEST_SCRIPT: Final = 4096  # bytes; pip's scripts have about 250
 _WORDS_OF_PIP: Final = b"from pnnx import pnnx"
 
 
@@ -27,12 +27,12 @@ def find_pnnx(source: Path) -> Path:
     Parameters
     ----------
     source : Path
-        What is to be converted; only for the error.
+        File to convert; only for the error.
 
     Raises
     ------
     ConversionError
-        If there is none, with how to install it.
+        If there is none; says how to install it.
     """
     for found in _candidates():
         if found.is_file() and os.access(found, os.X_OK):
@@ -45,7 +45,7 @@ def find_pnnx(source: Path) -> Path:
 
 
 def format_identity(executable: Path) -> str:
-    """Tell one version of the executable from another: by its size and time."""
+    """Identify a version of the executable by its size and time."""
     status = executable.stat()
     return f"{status.st_size}-{status.st_mtime_ns}"
 
@@ -56,16 +56,16 @@ def _candidates() -> Iterator[Path]:
         if not _is_of_pip(script):
             yield script
             continue
-        # Pip's script imports the package, and with it PyTorch where that is installed.
+        # Pip's script imports the package, which imports PyTorch if it is installed.
         prefix = script.parent.parent
         yield from sorted(prefix.glob(f"lib/python*/site-packages/pnnx/{_NAME}"))
-    spec = importlib.util.find_spec("pnnx")  # is not imported by that
+    spec = importlib.util.find_spec("pnnx")  # does not import it
     for folder in (spec and spec.submodule_search_locations) or ():
         yield Path(folder) / _NAME
 
 
 def _is_of_pip(script: Path) -> bool:
-    """Whether it is the script that pip writes for the package's entry point."""
+    """Whether a file is the script that pip writes for the package's entry point."""
     try:
         with script.open("rb") as file:
             return _WORDS_OF_PIP in file.read(_LONGEST_SCRIPT)

@@ -1,4 +1,4 @@
-"""Says in a sentence why the exporter failed, and what to do."""
+"""Explains in one sentence why the exporter failed, and what to do."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["explain", "find_ncnn_losses", "find_notes"]
 
 _DAMAGED: Final = "it is incomplete or damaged; copy or export it again"
 _NO_OPERATOR: Final = (
-    "it uses the operator {0}, which pnnx does not have; export the model without it, or write "
-    "it with operators of PyTorch"
+    "it uses the operator {0}, which pnnx does not support; export the model without it, or "
+    "replace it by operators of PyTorch"
 )
-# What the exporter prints, and what that means; the first that is found counts.
+# Outputs of the exporter and their meanings; the first match counts.
 _PATTERNS: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
             r"input_shapes\[(\d+)\] expect (\S+) but got (\S+)",
-            "input {0} was exported at {1}, not {2}; give no size, or that as the second size",
+            "input {0} was exported at {1}, not {2}; give no size, or {2} as the second size",
         ),
         (
             r"input_shape2? expect (\d+) tensors but got (\d+)",
-            "it has {0} inputs, and sizes of {1} were given; give one for each",
+            "it has {0} inputs, but {1} sizes were given; give one for each",
         ),
         (r"Unknown builtin op: (\S+?)\.?$", _NO_OPERATOR),
         (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _NO_OPERATOR),
@@ -51,25 +51,25 @@ _PATTERNS: Final = tuple(
 _STAGE: Final = re.compile(r"^#+ (pass_\w+)")
 _UNCONVERTED: Final = re.compile(r"^ignore (\S+) (\S+) param (\S+)")
 _CUSTOM: Final = re.compile(r"^custom op = (\S+)")
-_LONGEST: Final = 300  # characters of the exporter's own words in a sentence
+_LONGEST: Final = 300  # most characters to quote from the exporter
 
 
 def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool) -> str:
-    """Say why there is no pair.
+    """Explain why there is no pair.
 
     Parameters
     ----------
     run : Run
     source : SourceFile
     time_limit : float
-        Seconds that it had.
+        Seconds that the exporter had.
     has_sizes : bool
         Whether sizes of the inputs were known.
     """
     if run.timed_out:
         return (
-            f"pnnx had not converted it after {time_limit:g} s{_behind(run.lines)} and was "
-            "ended; convert it by hand, and open the .pnnx.param"
+            f"pnnx did not finish within {time_limit:g} s{_behind(run.lines)} and was stopped; "
+            "convert it by hand, and open the .pnnx.param"
         )
     for pattern, sentence in _PATTERNS:
         for line in run.lines:
@@ -85,7 +85,7 @@ def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool)
 
 
 def find_notes(run: Run) -> tuple[str, ...]:
-    """Say what became of a conversion that gave a pair, beside the pair."""
+    """Return remarks on a conversion that gave a pair."""
     notes: list[str] = []
     if run.timed_out:
         notes.append(f"pnnx took too long{_behind(run.lines)}: there is no ncnn model")
@@ -93,12 +93,12 @@ def find_notes(run: Run) -> tuple[str, ...]:
         notes.append(f"pnnx {_end_of(run.status)}{_behind(run.lines)}: there is no ncnn model")
     custom = dict.fromkeys(f[1] for line in run.lines if (f := _CUSTOM.match(line)))
     if custom:
-        notes.append(f"pnnx does not know {', '.join(custom)}, and keeps it as it is")
+        notes.append(f"pnnx does not know {', '.join(custom)} and keeps it unchanged")
     return tuple(notes)
 
 
 def find_ncnn_losses(lines: Sequence[str]) -> str:
-    """Say which operators the ncnn model cannot compute as they are; ``""`` for none."""
+    """Describe which operators lost parameters in the ncnn model; ``""`` for none."""
     lossy = dict.fromkeys(f[2] for line in lines if (f := _UNCONVERTED.match(line)))
     if not lossy:
         return ""
@@ -110,7 +110,7 @@ def find_ncnn_losses(lines: Sequence[str]) -> str:
 
 
 def _behind(lines: Sequence[str]) -> str:
-    """Where in its work the exporter was."""
+    """Return the last stage that the exporter reported, as `` in pass_...``."""
     stages = [found[1] for line in lines if (found := _STAGE.match(line))]
     return f" in {stages[-1]}" if stages else ""
 

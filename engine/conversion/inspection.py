@@ -1,4 +1,4 @@
-"""Tells what a file is that may be converted, and what it says of its inputs."""
+"""Inspects a file to convert: its kind and its inputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SourceFile:
     has_shapes : bool
         Whether the file says the sizes of all its inputs.
     is_traced : bool
-        Whether it is TorchScript that was traced.
+        Whether it is traced TorchScript.
     external : tuple of Path
         Files beside it that hold its weights.
     """
@@ -50,7 +50,7 @@ class SourceFile:
 
 
 def inspect(path: Path) -> SourceFile:
-    """Look into a file, without unpickling or executing anything of it.
+    """Inspect a file without unpickling or executing anything in it.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def inspect(path: Path) -> SourceFile:
         If it cannot be read, is incomplete, or nothing in it can be converted.
     """
     if not is_file(path):
-        what = "it is no file" if exists(path) else "there is no such file"
+        what = "it is not a file" if exists(path) else "there is no such file"
         raise ConversionError(path, f"{what}; check the name")
     try:
         with path.open("rb") as file:
@@ -72,7 +72,7 @@ def inspect(path: Path) -> SourceFile:
             raise refuse_pickle(path)
         if path.suffix.lower() != ".onnx":
             raise ConversionError(
-                path, "it is no TorchScript, or incomplete; copy or export it again"
+                path, "it is not TorchScript, or it is incomplete; copy or export it again"
             )
         onnx = read_onnx(path)
     except OSError as exc:

@@ -1,8 +1,7 @@
-"""Becomes the exporter, within bounds; run as a program of its own, with few imports.
+"""Sets bounds and becomes the exporter; a program of its own with few imports.
 
-Arguments: bytes of memory that it may take, id of the process that started it, the executable
-and its arguments. What is set here must be set between fork and exec, where a process with
-threads must not run Python.
+Arguments: most bytes of memory, id of the parent process, the executable and its arguments. The
+bounds must be set between fork and exec, where a process with threads must not run Python.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ def _main(arguments: list[str]) -> None:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     if hard != resource.RLIM_INFINITY:
         bound = min(bound, hard)
-    # Not the address space: allocators and thread pools reserve many times what they use.
+    # Not the address space: allocators and thread pools reserve far more than they use.
     resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() == parent:  # else it has ended already
+    if os.getppid() == parent:  # else the parent has ended already
         os.execv(executable, arguments[2:])  # noqa: S606 - the exporter, without a shell
 
 

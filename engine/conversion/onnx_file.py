@@ -1,7 +1,7 @@
-"""Reads from an ONNX file what a conversion must know: its inputs, and the files beside it.
+"""Reads the inputs of an ONNX file, and the files with its weights.
 
-ONNX is protobuf: fields of a number, a wire type and a value. This walk reads the few fields
-that count and skips the others, so a file of many GB takes as long as a small one. Field
+ONNX is protobuf: each field has a number, a wire type and a value. Only the needed fields are
+read and all others skipped, so a file of many GB takes as long as a small one. Field
 numbers are those of ``onnx.proto3``.
 """
 
@@ -35,7 +35,7 @@ _KEY, _VALUE = 1, 2  # of StringStringEntryProto
 _LONGEST_NAME: Final = 1 << 16  # bytes
 _MOST_INPUTS: Final = 8192
 _MOST_DIMS: Final = 64
-# Element types by ONNX's numbers, in pnnx's words.
+# pnnx's names of element types by ONNX's numbers.
 _DTYPES: Final = {
     1: "f32", 2: "u8", 3: "i8", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64",
     14: "c64", 15: "c128", 16: "bf16",
@@ -43,12 +43,12 @@ _DTYPES: Final = {
 
 
 class OnnxFile(NamedTuple):
-    """What an ONNX file says of itself.
+    """The description of an ONNX file.
 
     Attributes
     ----------
     inputs : tuple of SourceInput
-        Without those that are weights.
+        Inputs that are not weights.
     external : tuple of Path
         Files beside it that hold weights.
     """
@@ -58,16 +58,16 @@ class OnnxFile(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """A field: its number, and its integer or the place of its bytes."""
+    """A field: its number, and its integer or the position of its bytes."""
 
     number: int
     wire: int
-    value: int  # of an integer, or where the bytes begin
-    end: int  # where they end
+    value: int  # the integer, or where the bytes begin
+    end: int  # where the bytes end
 
 
 class _WireError(ValueError):
-    """The bytes are no protobuf."""
+    """The bytes are not protobuf."""
 
 
 def read_onnx(path: Path) -> OnnxFile:
@@ -76,7 +76,7 @@ def read_onnx(path: Path) -> OnnxFile:
     Raises
     ------
     ConversionError
-        If it is no ONNX file, is incomplete, or names a file outside of its folder.
+        If it is not an ONNX file, is incomplete, or names a file outside of its folder.
     OSError
         If it cannot be read.
     """
@@ -85,7 +85,9 @@ def read_onnx(path: Path) -> OnnxFile:
             return _read_model(path, file)
         except _WireError as exc:
             raise ConversionError(
-                path, f"it is no ONNX model, or incomplete ({exc}); copy or export it again"
+                path,
+                f"it is not an ONNX model, or it is incomplete ({exc}); copy or export "
+                "it again",
             ) from exc
 
 
@@ -155,7 +157,7 @@ def _read_dim(file: BinaryIO, place: _Field) -> int | str | None:
 
 
 def _read_weight(file: BinaryIO, place: _Field) -> tuple[str, str | None]:
-    """Name of a weight, and the file that holds it if that is another."""
+    """Return the name of a weight, and the external file that holds it, if any."""
     name, location = "", None
     for field in _fields(file, place.value, place.end):
         if field.number == _TENSOR_NAME:
@@ -172,12 +174,12 @@ def _read_weight(file: BinaryIO, place: _Field) -> tuple[str, str | None]:
 
 
 def _beside(path: Path, location: str) -> Path:
-    """The file of a location, which must be below the folder of the model.
+    """Return the file of a location, which must be below the folder of the model.
 
     Raises
     ------
     ConversionError
-        If it is elsewhere, or no file.
+        If it is elsewhere, or not a file.
     """
     parts = PurePosixPath(location).parts
     below = bool(parts) and ".." not in parts and "\0" not in location
@@ -185,19 +187,17 @@ def _beside(path: Path, location: str) -> Path:
     folder = path.parent.resolve()
     found = folder / location if below and not outside else None
     if found is None or not found.resolve().is_relative_to(folder):
-        raise ConversionError(
-            path, f"its weights are said to be in {location!r}, outside of its folder"
-        )
+        raise ConversionError(path, f"it names weights in {location!r}, outside of its folder")
     if not found.is_file():
         raise ConversionError(
             path,
-            f"its weights are in {location!r}, which is not there; put it beside the model",
+            f"its weights are in {location!r}, which is missing; put it beside the model",
         )
     return found
 
 
 def _fields(file: BinaryIO, start: int, end: int) -> Iterator[_Field]:
-    """Yield the fields between two positions; the file may be read elsewhere meanwhile."""
+    """Yield the fields between two positions; the caller may seek the file meanwhile."""
     position = start
     while position < end:
         file.seek(position)
@@ -221,7 +221,7 @@ def _fields(file: BinaryIO, start: int, end: int) -> Iterator[_Field]:
 
 
 def _varint(file: BinaryIO, position: int, end: int) -> tuple[int, int]:
-    """Read an integer of 7 bits a byte; and the position behind it."""
+    """Return an integer stored in 7 bits per byte, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         byte = file.read(1) if position < end else b""
@@ -236,6 +236,6 @@ def _varint(file: BinaryIO, position: int, end: int) -> tuple[int, int]:
 
 def _text(file: BinaryIO, field: _Field) -> str:
     if field.wire != _BYTES or field.end - field.value > _LONGEST_NAME:
-        raise _WireError("a name in it is none")
+        raise _WireError("a name in it is not a text")
     file.seek(field.value)
     return file.read(field.end - field.value).decode("utf-8", "replace")

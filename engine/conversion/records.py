@@ -1,4 +1,4 @@
-"""What is asked of a conversion, and what it gave; light, for whoever only passes it on."""
+"""Options and result of a conversion; imports little, because most code only passes them on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "ConversionOptions",
 ]
 
-# The exporter gets names of ours: it takes arguments apart at "=" and ",".
+# The exporter gets our own file names, because it splits arguments at "=" and ",".
 STEM: Final = "model"
 PARAM, BIN = f"{STEM}.pnnx.param", f"{STEM}.pnnx.bin"
 NCNN_PARAM, NCNN_BIN = f"{STEM}.ncnn.param", f"{STEM}.ncnn.bin"
@@ -33,18 +33,18 @@ LOG: Final = f"{STEM}.pnnx.log"
 
 @dataclass(frozen=True, slots=True)
 class ConversionOptions:
-    """Sizes of the inputs for a conversion, where the file does not say them.
+    """Input sizes for a conversion, where the file lacks them.
 
     Attributes
     ----------
     shapes : tuple of str
-        As ``--shape`` takes them, with a dtype of pnnx behind each that is not float32:
-        ``1,3,224,224`` or ``ids=1,128i64``. Empty leaves it to the exporter.
+        As for ``--shape``, followed by pnnx's dtype unless it is float32: ``1,3,224,224`` or
+        ``ids=1,128i64``. Empty leaves them to the exporter.
     shapes2 : tuple of str
-        Second sizes: dimensions that differ from the first are open in the result.
+        Second sizes: dimensions that differ from the first become dynamic.
     asks : bool
-        Whether to ask for sizes that the file leaves open, by an `OpenSourceError`, instead of
-        leaving them to the exporter.
+        Whether to raise `OpenSourceError` for sizes that the file leaves open, so that the user
+        is asked, instead of leaving them to the exporter.
     """
 
     shapes: tuple[str, ...] = ()
@@ -54,23 +54,23 @@ class ConversionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A file that was converted, and what was made of it.
+    """A converted file and its conversion.
 
     Attributes
     ----------
     source : Path
         The TorchScript or ONNX file.
     versions : tuple of FileVersion
-        Of it, and of the files with its weights.
+        Of the source, and of the files with its weights.
     options : ConversionOptions
     folder : Path
         In the user's cache.
     has_ncnn : bool
-        Whether ncnn's own pair was made too.
+        Whether there is an ncnn pair too.
     notes : tuple of str
-        What is worth knowing of it, a sentence each.
+        Remarks, one sentence each.
     log : tuple of str
-        What the exporter printed.
+        The exporter's output.
     """
 
     source: Path
@@ -93,23 +93,23 @@ class Conversion:
 
     @property
     def ncnn_param(self) -> Path | None:
-        """The ``.param`` of ncnn's pair; None where there is none."""
+        """The ``.param`` of the ncnn pair; None if there is none."""
         return self.folder / NCNN_PARAM if self.has_ncnn else None
 
     @property
     def ncnn_bin(self) -> Path | None:
-        """The ``.bin`` of ncnn's pair; None where there is none."""
+        """The ``.bin`` of the ncnn pair; None if there is none."""
         return self.folder / NCNN_BIN if self.has_ncnn else None
 
     def copy_to(self, folder: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
-        """Copy the pairs and the log into a folder, named by the source.
+        """Copy the pairs and the log into a folder, named after the source.
 
         Parameters
         ----------
         folder : Path
-            Made if it is not there.
+            Created if it is missing.
         overwrite : bool, optional
-            Whether files of these names are replaced.
+            Whether to replace files of the same names.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class Conversion:
         Raises
         ------
         FileExistsError
-            If one is there and may not be replaced; nothing is written then.
+            If a file exists and may not be replaced; then nothing is written.
         OSError
             If they cannot be written.
         """
@@ -130,7 +130,7 @@ class Conversion:
         }
         present = [target for target in targets.values() if target.exists()]
         if present and not overwrite:
-            raise FileExistsError(f"{present[0]} exists already")
+            raise FileExistsError(f"{present[0]} already exists")
         for name, target in targets.items():
             with written_beside(target, replace=overwrite) as partial:
                 shutil.copyfile(self.folder / name, partial)

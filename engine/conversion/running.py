@@ -1,4 +1,4 @@
-"""Runs the exporter: without a shell, with bounds, and ended with all that it started."""
+"""Runs the exporter without a shell and within bounds; ends it together with its children."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ __all__ = ["Run", "run"]
 _LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 _POLL: Final = 0.05  # seconds
 _PIECE: Final = 1 << 16  # bytes
-_PIECES: Final = 16  # that are read before the clock is looked at
+_PIECES: Final = 16  # bytes read before the clock is checked
 _LONGEST_LINE: Final = 2000  # characters
-_FIRST_LINES: Final = 2000  # that are kept of the beginning
-_LAST_LINES: Final = 2000  # and of the end
+_FIRST_LINES: Final = 2000  # lines kept from the beginning
+_LAST_LINES: Final = 2000  # and from the end
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-# Of the user's environment; the rest is none of the exporter's business.
+# Variables of the user's environment that the exporter gets.
 _INHERITED: Final = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
 
 
 class Run(NamedTuple):
-    """How the exporter ended.
+    """The result of a run of the exporter.
 
     Attributes
     ----------
     status : int
         As `subprocess.Popen.returncode`.
     lines : tuple of str
-        What it printed, without colours; of very much the beginning and the end.
+        Its output without colours; of long output the beginning and the end.
     timed_out : bool
-        Whether it was ended because it took too long.
+        Whether it was stopped because it took too long.
     """
 
     status: int
@@ -68,11 +68,11 @@ def run(
     executable : Path
     arguments : sequence of str
     folder : Path
-        Where it runs and writes.
+        Working folder, where it also writes.
     report : callable
-        Takes each line that it prints.
+        Called with each line that it prints.
     is_cancelled : callable
-        Asked some twenty times a second.
+        Called about twenty times a second.
     time_limit : float
         Seconds.
 
@@ -83,7 +83,7 @@ def run(
     Raises
     ------
     ConversionCancelledError
-        If `is_cancelled` says so. The exporter and all that it started have ended then.
+        If `is_cancelled` returned True. The exporter and its children have ended then.
     OSError
         If it cannot be started.
     """
@@ -128,7 +128,7 @@ def run(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what still runs of the exporter and of what it started."""
+    """End the exporter and its children, if they still run."""
     if os.name == "posix":
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -144,12 +144,12 @@ def _environment(folder: Path) -> Mapping[str, str]:
 
 
 class _Printed:
-    """What a program prints, in lines.
+    """The output of a program, in lines.
 
     Parameters
     ----------
     report : callable
-        Takes each line.
+        Called with each line.
     """
 
     def __init__(self, report: Callable[[str], None]) -> None:
@@ -159,7 +159,7 @@ class _Printed:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def read(self, pipe: IO[bytes]) -> bool:
-        """Take what has been printed, or some of very much; whether more may come."""
+        """Read the output so far, or a part of long output; return whether more may come."""
         for _ in range(_PIECES):
             try:
                 data = os.read(pipe.fileno(), _PIECE)

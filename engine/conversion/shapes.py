@@ -17,22 +17,22 @@ __all__ = ["DTYPES", "format_shapes", "settle_inputs"]
 DTYPES: Final = (
     "f32", "i64", "i32", "f16", "bf16", "f64", "i16", "i8", "u8", "bool", "c64", "c128",
 )  # fmt: skip
-"""Of inputs, in pnnx's words; the usual ones first."""
+"""pnnx's names for the dtypes of inputs, the usual ones first."""
 _WITH_DTYPE: Final = re.compile(rf"(?P<rest>.*[\d?\])])\s*(?P<dtype>{'|'.join(DTYPES)})")
 
 
 def settle_inputs(
     inputs: Sequence[SourceInput], texts: Sequence[str]
 ) -> tuple[SourceInput, ...]:
-    """Give the inputs of a file the sizes that the user wants.
+    """Apply the user's sizes to the inputs of a file.
 
     Parameters
     ----------
     inputs : sequence of SourceInput
-        As the file says them; empty where it says nothing.
+        As the file describes them; may be empty.
     texts : sequence of str
-        As `engine.shapes.parse_shapes` takes them: ``1,3,224,224`` or ``ids=1,128i64``. The
-        dtype of pnnx behind it counts where the file does not say one; float32 by default.
+        As for `engine.shapes.parse_shapes`: ``1,3,224,224`` or ``ids=1,128i64``. pnnx's dtype
+        at the end counts if the file has none; float32 by default.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def settle_inputs(
     if not texts:
         return ()
     known = tuple(inputs)
-    if not known:  # a module whose code was not understood
+    if not known:  # the code of the module was not understood
         known = tuple(SourceInput(f"in{index}") for index in range(len(texts)))
     dtypes = {given.name: given.dtype for given in known}
     plain: list[str] = []
@@ -60,7 +60,7 @@ def settle_inputs(
         if not equals:
             if unnamed == len(known):
                 names = ", ".join(given.name for given in known)
-                raise FeedError(f"shape {text!r} is one too many: the inputs are {names}")
+                raise FeedError(f"shape {text!r} has no input: the inputs are {names}")
             name = known[unnamed].name
             unnamed += 1
         if found is not None:
@@ -72,7 +72,7 @@ def settle_inputs(
 
 
 def format_shapes(inputs: Sequence[SourceInput]) -> str:
-    """Format sizes as pnnx takes them: ``[1,3,224,224]f32,[1,16]i64``."""
+    """Format sizes for pnnx: ``[1,3,224,224]f32,[1,16]i64``."""
     return ",".join(
         f"[{','.join(map(str, given.shape or ()))}]{given.dtype}" for given in inputs
     )

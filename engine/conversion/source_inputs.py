@@ -1,4 +1,4 @@
-"""An input of a file that is to be converted."""
+"""Describes an input of a file to convert."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ class SourceInput(NamedTuple):
     ----------
     name : str
     shape : tuple or None
-        Sizes, symbols such as ``%batch``, and None for open sizes; None where the file says
-        nothing.
+        Sizes, symbols such as ``%batch``, and None for open sizes; None if unknown.
     dtype : str
-        In pnnx's words, such as ``f32`` or ``i64``; ``""`` where the file says nothing.
+        pnnx's name, such as ``f32`` or ``i64``; ``""`` if unknown.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which files are converted."""
+"""Recognises files to convert by their suffix."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["SUFFIXES", "is_source"]
 
 SUFFIXES: Final = (".pt", ".pth", ".torchscript", ".onnx")
-"""Suffixes of files that are converted."""
+"""Suffixes of files to convert."""
 
 
 def is_source(path: Path) -> bool:
-    """Whether a path names a file to convert: by its suffix, and it is no folder."""
+    """Whether a path has the suffix of a file to convert, and is not a folder."""
     return path.suffix.lower() in SUFFIXES and not is_folder(path)

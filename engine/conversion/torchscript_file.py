@@ -1,8 +1,8 @@
-"""Reads from a TorchScript file what a conversion must know, without unpickling it.
+"""Reads the inputs of a TorchScript file without unpickling it.
 
 ``torch.jit.save`` writes a ZIP with ``code/`` (the source of the module), ``data.pkl`` (its
 weights) and, if the module was traced, ``traced_inputs.pkl``. ``torch.save`` also writes a ZIP,
-but without the code: nothing can be converted then.
+but without code, which cannot be converted.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["TorchScriptFile", "read_torchscript"]
 
 _HOW_TO_TRACE: Final = "torch.jit.trace(model.eval(), example_input).save('model.pt')"
-_LONGEST_CODE: Final = 4 << 20  # bytes that are read of the source of a module
-_LONGEST_HEAD: Final = 1 << 16  # and of the pickle, whose first class is looked up
+_LONGEST_CODE: Final = 4 << 20  # most bytes read of a module's source
+_LONGEST_HEAD: Final = 1 << 16  # and of the pickle, to find its first class
 _TENSORS: Final = ("Tensor", "Optional[Tensor]")
 _DAMAGE: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError,
@@ -34,14 +34,14 @@ _DAMAGE: Final = (
 
 
 class TorchScriptFile(NamedTuple):
-    """What a TorchScript file says of itself.
+    """The description of a TorchScript file.
 
     Attributes
     ----------
     inputs : tuple of SourceInput
-        Empty where the code was not understood.
+        Empty if the code was not understood.
     is_traced : bool
-        Whether it holds the inputs that it was traced with, whose sizes pnnx reads.
+        Whether it holds the inputs of the trace, whose sizes pnnx reads.
     """
 
     inputs: tuple[SourceInput, ...]
@@ -54,7 +54,7 @@ def read_torchscript(path: Path) -> TorchScriptFile:
     Raises
     ------
     ConversionError
-        If it is incomplete, or holds no TorchScript.
+        If it is incomplete, or not TorchScript.
     OSError
         If it cannot be read.
     """
@@ -68,7 +68,7 @@ def read_torchscript(path: Path) -> TorchScriptFile:
 
 
 def refuse_pickle(path: Path) -> ConversionError:
-    """The error for a file that has weights or a pickled module, but no TorchScript."""
+    """Return the error for a file with weights or a pickled module instead of TorchScript."""
     return ConversionError(
         path,
         "it holds a state_dict or a pickled module, not TorchScript; trace the model in "
@@ -83,7 +83,7 @@ def _read_archive(path: Path, archive: zipfile.ZipFile) -> TorchScriptFile:
         if any(name.rpartition("/")[2] == "data.pkl" for name in names):
             raise refuse_pickle(path)
         raise ConversionError(
-            path, f"it is a ZIP, but no TorchScript; write one with {_HOW_TO_TRACE}"
+            path, f"it is a ZIP, but not TorchScript; write one with {_HOW_TO_TRACE}"
         )
     root = roots[0]
     present = frozenset(names)
@@ -121,12 +121,12 @@ def _head(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
 
 
 def _first_class(head: bytes) -> str:
-    """The first class that a pickle names, ``module name``; the pickle is not carried out."""
+    """Return the first class that a pickle names, ``module name``, without executing it."""
     try:
         for opcode, argument, _ in pickletools.genops(head):
             if opcode.name == "GLOBAL":
                 return str(argument)
-    except ValueError:  # it was cut, or is none
+    except ValueError:  # it was cut, or is not a pickle
         pass
     return ""
 

@@ -1,4 +1,4 @@
-"""Which options ncnn computes with."""
+"""The options that ncnn computes with."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _PRESETS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class NcnnOptions:
-    """Options of ncnn for a model of its own format.
+    """Options of ncnn for a model in its own format.
 
-    Layers with quantised weights always compute in int8: ncnn has no other way to.
+    Layers with quantised weights always compute in int8; ncnn has no alternative.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class NcnnOptions:
 
     @property
     def text(self) -> str:
-        """The options as a word, for the name of a kernel."""
+        """The options as text for the name of a kernel."""
         for name, enabled in _PRESETS.items():
             if enabled == self.enabled:
                 return name

@@ -1,7 +1,7 @@
-"""Opens pairs of ncnn, and finds the other file of a pair.
+"""Opens ncnn pairs, and finds the other file of a pair.
 
-A ``.bin`` has no names. It fits a ``.param`` if the layers need as many bytes as it has. The
-file of the same name is tried first; of the others in the folder exactly one must fit.
+A ``.bin`` has no names. It fits a ``.param`` if it has exactly the bytes that the layers need.
+The file of the same name is tried first; otherwise exactly one file in the folder must fit.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ def load(
     copy : tuple of bytes and FileVersion
         Contents and version of the ``.param``.
     bin_path : Path, optional
-        Found beside `param_path` when not given. When there is none the graph has its
-        structure only.
+        Found beside `param_path` when not given. Without any the graph has only its structure.
 
     Raises
     ------
@@ -61,14 +60,14 @@ def load(
 def load_copy(
     param_path: Path, copy: tuple[bytes, FileVersion], archive: WeightArchive | None
 ) -> Graph:
-    """Make the graph of a pair that another process has read, without reading files."""
+    """Make the graph of a pair that another process read, without reading files."""
     graph = read_graph(param_path, *copy)
     bind(graph, archive)
     return graph
 
 
 def find_param(bin_path: Path) -> Path | None:
-    """Find the ``.param`` of a ``.bin`` that is no archive of PNNX.
+    """Find the ``.param`` of a ``.bin`` that is not a PNNX archive.
 
     Parameters
     ----------
@@ -77,12 +76,13 @@ def find_param(bin_path: Path) -> Path | None:
     Returns
     -------
     Path or None
-        None where no file of ncnn fits.
+        None if no ncnn file fits.
 
     Raises
     ------
     ModelFileError
-        If only the file of the same name is there and does not fit, or if several others do.
+        If the only candidate is the file of the same name and does not fit, or if several
+        others fit.
     """
     own = bin_path.with_suffix(".param")
     failure = None

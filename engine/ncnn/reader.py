@@ -2,11 +2,11 @@
 
 Follows Net::load_param and ParamDict::load_param of ncnn (a4d2ea1, July 2026). Deviations:
 
-- What ncnn reads as something else is an error with its line: a number of more than 15
-  characters, a number that is none, an id beyond 31, a blob that no layer above produces.
-- Layers of the same name get a number behind it, for operators are found by name.
-- A type that ncnn does not have, such as one that pnnx could not convert, keeps its name as it
-  is; its parameters are named by their ids.
+- Text that ncnn would misread is an error with its line: a number of more than 15 characters,
+an invalid number, an id beyond 31, a blob that no layer above produces.
+- Layers of the same name get a number appended, because operators are found by name.
+- A type unknown to ncnn, such as one that pnnx could not convert, keeps its name; its
+parameters are named by their ids.
 - The counts of the header may be larger than the file needs.
 """
 
@@ -35,7 +35,7 @@ __all__ = ["INPUT", "OUTPUT", "is_ncnn", "ncnn_name", "read_graph"]
 
 INPUT: Final = f"{PREFIX}Input"
 OUTPUT: Final = f"{PREFIX}Output"
-"""Type of the operator that a blob without consumers ends in; no layer of the file."""
+"""Type of the operator that ends a blob without consumers; not a layer of the file."""
 
 _FIRST_LINE: Final = 3
 _MOST_IDS: Final = 32
@@ -49,24 +49,24 @@ _FLOAT: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{
 _KEY: Final = re.compile(r"-?[0-9]+=")
 _LARGEST_INT: Final = 2**31
 
-# Images that layers of these types take have so many axes, channels included.
+# Number of axes of the images that layers of these types take, channels included.
 _RANKS: Final = {
     "Convolution": 3, "ConvolutionDepthWise": 3, "Deconvolution": 3,
     "DeconvolutionDepthWise": 3, "Convolution1D": 2, "ConvolutionDepthWise1D": 2,
     "Deconvolution1D": 2, "Convolution3D": 4, "ConvolutionDepthWise3D": 4,
 }  # fmt: skip
-# Types through which an input reaches the layer that says what it is.
+# Types that pass an input on unchanged to the layer that determines its rank and dtype.
 _PASSING: Final = frozenset({f"{PREFIX}Split", f"{PREFIX}Noop"})
 
 
 def ncnn_name(operator_type: str) -> str:
-    """Return ncnn's name of an operator's type; ``""`` for a type that ncnn does not have."""
+    """Return ncnn's name of an operator's type; ``""`` for a type unknown to ncnn."""
     name = operator_type.removeprefix(PREFIX)
     return name if name != operator_type and name in TYPES else ""
 
 
 def is_ncnn(data: bytes) -> bool:
-    """Whether a ``.param`` is ncnn's own, and not PNNX.
+    """Whether a ``.param`` is in ncnn's format, not PNNX.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def is_ncnn(data: bytes) -> bool:
     Returns
     -------
     bool
-        By the first line with a parameter, weight or annotation: ncnn's keys are integers. By
-        the layer ``Input`` in a file that has none.
+        Decided by the first line with a parameter, weight or annotation: ncnn's keys are
+        integers. In a file without any, decided by the layer ``Input``.
     """
     plain_input = False
     start = data.find(b"\n") + 1
@@ -107,8 +107,8 @@ def read_graph(path: Path, data: bytes, version: FileVersion) -> Graph:
     Returns
     -------
     Graph
-        Its attributes are bound to `MissingWeights`. A layer whose parameters contradict each
-        other has none.
+        Its attributes are bound to `MissingWeights`. A layer with contradictory parameters has
+        no attributes.
 
     Raises
     ------
@@ -135,7 +135,7 @@ class _Reader:
         header = self._lines[1].split() if len(self._lines) > 1 else []
         if len(header) != 2 or not all(word.isdecimal() and len(word) < 10 for word in header):
             shown = shorten(" ".join(header))
-            reason = f"the counts of layers and blobs belong here, not {shown}"
+            reason = f"expected the counts of layers and blobs, not {shown}"
             raise ModelFileError(self._path, reason, 2)
         layers, blobs = map(int, header)
         for number, line in enumerate(self._lines[2:], _FIRST_LINE):
@@ -153,8 +153,8 @@ class _Reader:
             if counted < found or (what == "layers" and counted != found):
                 raise ModelFileError(
                     self._path,
-                    f"the header counts {counted} {what} and the file has {found}; it was cut "
-                    "short or edited, export it again or correct the header",
+                    f"the header counts {counted} {what}, but the file has {found}; it was cut "
+                    "short or edited: export it again or correct the header",
                     2,
                 )
         self._add_outputs()
@@ -172,7 +172,7 @@ class _Reader:
         names = words[4 : 4 + taken + given]
         if len(names) < taken + given:
             raise LineError(
-                f"the line counts {taken} inputs and {given} outputs and names {len(names)} "
+                f"the line counts {taken} inputs and {given} outputs, but names {len(names)} "
                 "blobs; the file may have been cut short here"
             )
         known = kind in TYPES
@@ -194,7 +194,7 @@ class _Reader:
             self._list_weights(operator, kind)
 
     def _free_name(self, name: str) -> str:
-        """The name, with a number behind it if another layer has it."""
+        """Return the name, with a number appended if another layer has it."""
         free, number = name, 1
         while free in self._operators:
             number += 1
@@ -226,19 +226,19 @@ class _Reader:
         try:
             specs = weight_specs(kind, values)
         except ValueError:
-            return  # the layer, or its check, says why
+            return  # the layer, or its check, reports the error
         for spec in specs:
             operator.attrs[spec.name] = Attribute("f32", spec.shape, self._missing)
 
     def _add_outputs(self) -> None:
-        """End every blob that no layer takes in an output."""
+        """Add an output operator for every blob that no layer reads."""
         for operand in [o for o in self._operands.values() if not o.consumers]:
             operator = Operator(OUTPUT, self._free_name(f"output_{operand.name}"))
             operator.add_input(operand)
             self._operators[operator.name] = operator
 
     def _annotate_inputs(self) -> None:
-        """Note dtypes and ranks of the inputs, from the layers that take them."""
+        """Set dtypes and ranks of the inputs, from the layers that read them."""
         for operator in self._operators.values():
             if operator.type != INPUT or not operator.outputs:
                 continue
@@ -262,7 +262,7 @@ def _shape_of_input(operator: Operator) -> Shape | None:
 
 
 def _first_consumer(operand: Operand) -> Operator | None:
-    """The layer whose first operand is this one, or a copy of it."""
+    """Return the layer whose first operand is this one, or a copy of it."""
     while operand.consumers:
         first = operand.consumers[0]
         if first.type not in _PASSING or not first.outputs:
@@ -281,7 +281,7 @@ def _channels_of(operator: Operator, kind: str) -> int | None:
 
 
 def _annotate(operands: Sequence[Operand], hints: Parameter) -> None:
-    """Note shapes: for each operand its number of axes and its width, height and channels."""
+    """Set the shape of each operand from its number of axes, width, height and channels."""
     if not isinstance(hints.value, tuple):
         return
     numbers = [number for number in hints.value if isinstance(number, int)]
@@ -298,7 +298,7 @@ def _parse_count(word: str) -> int:
 
 
 def _split_params(line: str, skipped: int) -> list[str]:
-    """Split what follows the first words of a line; a text in quotes may have blanks."""
+    """Split the parameters of a line; quoted text may contain blanks."""
     rest = line.split(None, skipped)
     text = rest[skipped] if len(rest) > skipped else ""
     if '"' not in text:
@@ -307,16 +307,16 @@ def _split_params(line: str, skipped: int) -> list[str]:
 
 
 def _parse_value(text: str, *, counted: bool) -> Parameter:
-    """Read the value of a parameter; `counted` for an array with its length in front."""
+    """Read the value of a parameter; `counted` for an array preceded by its length."""
     if counted:
         count, *numbers = text.split(",")
         if not _INT.fullmatch(count) or len(count) > 9 or int(count) != len(numbers):
-            raise LineError(f"{shorten(text)} is not a number of elements and the elements")
+            raise LineError(f"{shorten(text)} is not an array: a length and as many elements")
         return _array(numbers)
     if text[:1].isalpha() or text[:1] == '"':
         string = text.strip('"')
         if len(string) > _LONGEST_TEXT or not string:
-            raise LineError(f"{shorten(text)} is no text that ncnn reads")
+            raise LineError(f"{shorten(text)} is not a text that ncnn reads")
         return Parameter(ParameterType.STRING, string, string)
     if "," in text:
         return _array(text.removesuffix(",").split(","))
@@ -338,8 +338,8 @@ def _array(words: Sequence[str]) -> Parameter:
 def _parse_number(text: str) -> int | float:
     if len(text) > _LONGEST_NUMBER:
         raise LineError(
-            f"ncnn reads at most {_LONGEST_NUMBER} characters of a number, "
-            f"{shorten(text)} has {len(text)}"
+            f"ncnn reads at most {_LONGEST_NUMBER} characters of a number, but {shorten(text)} "
+            f"has {len(text)}"
         )
     if _INT.fullmatch(text):
         value = int(text)

@@ -31,23 +31,23 @@ __all__ = [
 ]
 
 PREFIX: Final = "ncnn."
-"""In front of ncnn's name of a type in the graph, where PyTorch's and ONNX's live too."""
+"""Prefix of ncnn's types in a graph, which distinguishes them from PyTorch's and ONNX's."""
 MANY: Final = 1 << 30
 UNSET: Final = -233
-"""What ncnn writes for a number that is not given."""
+"""ncnn's value for a number that is not given."""
 
 _LARGEST_DIM: Final = 2**31 - 1
 
 
 class WeightSpec(NamedTuple):
-    """A weight of a layer, as the parameters say.
+    """A weight of a layer, as its parameters describe it.
 
     Attributes
     ----------
     name : str
     shape : tuple of int
     tagged : bool
-        Whether a tag in front says how it is stored (load type 0); else it is float32.
+        Whether a tag before it gives its storage (load type 0); else it is float32.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Params:
         """
         value = self.integer(name, default)
         if value < 1:
-            raise ValueError(f"parameter {name}={value} is not a size")
+            raise ValueError(f"parameter {name}={value} is not a positive size")
         return value
 
     def number(self, name: str, default: float = 0.0) -> float:
@@ -137,7 +137,7 @@ class LayerType:
     kinds : mapping of str to str
         By name: ``i`` for an integer, ``f`` for a float, ``a`` for an array, ``s`` for text.
     inputs, outputs : (int, int)
-        Least and largest counts of operands.
+        Smallest and largest number of operands.
     weights : callable or None
         From the parameters to the weights in the order of the file; None for a type that has
         none.
@@ -163,7 +163,7 @@ def weight_specs(kind: str, params: Mapping[str, Value]) -> list[WeightSpec]:
     Raises
     ------
     ValueError
-        If a parameter contradicts another or is no size.
+        If a parameter contradicts another or is not a size.
     """
     layer = TYPES.get(kind)
     if layer is None or layer.weights is None:
@@ -171,7 +171,7 @@ def weight_specs(kind: str, params: Mapping[str, Value]) -> list[WeightSpec]:
     specs = layer.weights(Params(params))
     for spec in specs:
         if math.prod(spec.shape) > _LARGEST_DIM or min(spec.shape) < 0:
-            raise ValueError(f"weight {spec.name} of shape {spec.shape} is larger than any")
+            raise ValueError(f"weight {spec.name} of shape {spec.shape} is too large")
     return specs
 
 
@@ -187,7 +187,7 @@ def param_id(kind: str, name: str) -> int:
 
 
 def require_ints(kind: str, params: Mapping[str, Value]) -> None:
-    """Check that integers are integers: ncnn reads the bits of a float as another number.
+    """Check the kinds of parameters: ncnn would read the bits of a float as an integer.
 
     Raises
     ------
@@ -236,12 +236,12 @@ def _convolution(rank: int, *, group: bool = False) -> Callable[[Params], list[W
 
 
 def _kernel(params: Params, outer: tuple[int, ...], inner: tuple[int, ...]) -> WeightSpec:
-    """The weight of `weight_data_size` numbers, whose middle axis follows from that."""
+    """Return a weight of `weight_data_size` numbers, which determines its middle axis."""
     size = params.size("weight_data_size")
     middle, rest = divmod(size, math.prod(outer) * math.prod(inner))
     if rest or not middle:
         raise ValueError(
-            f"parameter weight_data_size={size} is no multiple of "
+            f"parameter weight_data_size={size} is not a multiple of "
             f"{'×'.join(map(str, (*outer, *inner)))}"
         )
     return WeightSpec("weight", (*outer, middle, *inner), tagged=True)
@@ -286,14 +286,14 @@ def _affine(*names: str, count: str) -> Callable[[Params], list[WeightSpec]]:
 
 
 def _scale(params: Params) -> list[WeightSpec]:
-    if params.integer("scale_data_size") == UNSET:  # it is an operand
+    if params.integer("scale_data_size") == UNSET:  # the scale is an operand
         return []
     count = params.size("scale_data_size")
     return [WeightSpec("scale", (count,)), *_bias(params, count)]
 
 
 def _scales(*names: tuple[str, int]) -> Callable[[Params], list[WeightSpec]]:
-    """Vectors whose sizes are parameters, with the defaults of these; a bias may be empty."""
+    """Return vectors whose sizes are parameters, with their defaults; a bias may be empty."""
 
     def weights(params: Params) -> list[WeightSpec]:
         counts = [(name, params.integer(f"{name}_data_size", count)) for name, count in names]
@@ -315,7 +315,7 @@ def _memory(params: Params) -> list[WeightSpec]:
     sides = [params.integer(name) for name in ("c", "d", "h", "w")]
     shape = tuple(side for side in sides if side)
     if any(side < 0 for side in sides) or not shape:
-        raise ValueError("parameters w, h, d and c are no shape")
+        raise ValueError("parameters w, h, d and c are not a shape")
     return [WeightSpec("data", shape, tagged=params.integer("load_type", 1) == 0)]
 
 
@@ -326,7 +326,7 @@ def _recurrent(gates: int, biases: int) -> Callable[[Params], list[WeightSpec]]:
         hidden = params.size("hidden_size", outputs) if gates == 4 else outputs
         size = params.size("weight_data_size") // (directions * hidden * gates)
         if not size:
-            raise ValueError("parameter weight_data_size is less than one input takes")
+            raise ValueError("parameter weight_data_size is too small for one input")
         specs = [
             WeightSpec("weight_xc", (directions, gates * hidden, size), tagged=True),
             WeightSpec("bias_c", (directions, biases, hidden), tagged=True),
@@ -345,7 +345,7 @@ def _recurrent(gates: int, biases: int) -> Callable[[Params], list[WeightSpec]]:
 
 
 class _Blocks(NamedTuple):
-    """How weights are quantised in blocks of a row."""
+    """Quantisation of weights in blocks of a row."""
 
     bits: int
     size: int
@@ -371,7 +371,7 @@ def _attention(params: Params) -> list[WeightSpec]:
     embed = params.size("embed_dim")
     query, rest = divmod(params.size("weight_data_size"), embed)
     if rest or not query:
-        raise ValueError("parameter weight_data_size is no multiple of embed_dim")
+        raise ValueError("parameter weight_data_size is not a multiple of embed_dim")
     key, value = params.size("kdim", embed), params.size("vdim", embed)
     term = params.integer("quantize_term")
     sizes = {"q": (embed, query), "k": (embed, key), "v": (embed, value), "out": (query, embed)}
@@ -417,7 +417,7 @@ def _gemm(params: Params) -> list[WeightSpec]:
     form = params.integer("constant_broadcast_type_C")
     if constant["C"] and form != -1:
         if not 0 <= form <= 4:
-            raise ValueError(f"parameter constant_broadcast_type_C={form} is none of -1 to 4")
+            raise ValueError(f"parameter constant_broadcast_type_C={form} is not from -1 to 4")
         height = params.size("constantM") if form in {1, 2, 3} else 1
         width = params.size("constantN") if form in {3, 4} else 1
         shapes = ((1,), (height,), (height, 1), (height, width), (1, width))
@@ -433,8 +433,7 @@ def _gemm(params: Params) -> list[WeightSpec]:
     return specs
 
 
-# The table. Parameters are written name=id, with a letter behind the id where they are not
-# integers.
+# The table. A parameter is written name=id, followed by a letter unless it is an integer.
 
 _SIZES_2D: Final = (
     "num_output=0 kernel_w=1 kernel_h=11 dilation_w=2 dilation_h=12 stride_w=3 stride_h=13 "

@@ -1,12 +1,13 @@
 """The ``.bin`` file of ncnn: weights without names, in the order of the layers.
 
 Follows ModelBinFromDataReader of ncnn's ``src/modelbin.cpp`` (a4d2ea1, July 2026). A weight is
-either plain float32, or a tag in front says how it is stored: as float32, float16, int8, or as
-a table of 256 float32 and an index into it for each element. Sizes come from the parameters of
-the layers, so a file that does not fit them is noticed, and before anything is read.
+either plain float32, or preceded by a tag for its storage: float32, float16, int8, or a table
+of 256 float32 and an index into it for each element. Sizes come from the parameters of the
+layers, so a file that does not fit them is noticed before anything is read.
 
-pnnx also writes weights of operators that it could not convert, whose sizes nobody knows.
-Weights behind those are lost, and so are weights behind a layer with contradicting parameters.
+pnnx also writes weights of operators that it could not convert, and their sizes are unknown.
+The weights after those cannot be located, nor can weights after a layer with contradictory
+parameters.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ _TABLE: Final = 256  # float32
 
 
 class _Slot(NamedTuple):
-    """Where a weight lies.
+    """The position of a weight in the file.
 
     Attributes
     ----------
     dtype : str
-        Of the decoded weight, in PNNX's words.
+        Of the decoded weight, in PNNX's names.
     offset, nbytes : int
-        Of its bytes in the file, without the tag; of a table too.
+        Of its bytes in the file, without the tag but with a table.
     is_indexed : bool
-        Whether these are a table and indexes into it.
+        Whether the bytes are a table and indexes into it.
     """
 
     dtype: str
@@ -63,18 +64,18 @@ class _Slot(NamedTuple):
 
 
 class RawWeights(Archive):
-    """An open ``.bin`` of ncnn; views of its weights are of a private copy.
+    """An open ``.bin`` of ncnn; its weights are views of a private copy.
 
     Parameters
     ----------
     path : Path
     graph : Graph
-        Whose layers say what is in it.
+        Its layers determine the contents of the file.
 
     Attributes
     ----------
     directory : bytes
-        Where each weight lies, as JSON: a file of ncnn has none itself.
+        The position of each weight, as JSON; ncnn's file has no directory of its own.
 
     Raises
     ------
@@ -91,7 +92,7 @@ class RawWeights(Archive):
 
     @override
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Return the bytes of a weight as they are decoded; see `Archive.view`."""
+        """Return the decoded bytes of a weight; see `Archive.view`."""
         stored = self._indexed.get(offset)
         if stored is None:
             return super().view(offset, nbytes)
@@ -112,11 +113,11 @@ class RawWeights(Archive):
     @cached_property
     @override
     def _stated(self) -> dict[int, tuple[bytes, int]]:
-        """Name of each weight by its offset; there are no checksums."""
+        """Return the name of each weight by its offset; there are no checksums."""
         return {offset: (name.encode(), 0) for name, (offset, _) in self.entries.items()}
 
     def _find_weights(self) -> None:
-        """Go through the layers, and note where each weight lies.
+        """Locate the weights of all layers, in order.
 
         Raises
         ------
@@ -132,7 +133,7 @@ class RawWeights(Archive):
             values = {key: parameter.value for key, parameter in operator.params.items()}
             try:
                 specs = weight_specs(kind, values)
-            except ValueError:  # the layer says why
+            except ValueError:  # the layer reports the error
                 specs, unknown = [], unknown or operator.name
             for spec in specs:
                 slot, position = self._slot_at(
@@ -143,7 +144,7 @@ class RawWeights(Archive):
                         return
                     raise ValueError(
                         f"layer {operator.name!r} needs {slot.nbytes} bytes for its "
-                        f"{spec.name} from byte {slot.offset} on, and the file has {size}; it "
+                        f"{spec.name} from byte {slot.offset} on, but the file has {size}; it "
                         "was cut short or belongs to another model"
                     )
                 self._slots[f"{operator.name}.{spec.name}"] = slot
@@ -151,12 +152,12 @@ class RawWeights(Archive):
             self._forget_behind(unknown)
         elif position < size:
             raise ValueError(
-                f"the layers need {position} bytes and the file has {size}; it "
-                "belongs to another model, use the .bin that was exported with the .param"
+                f"the layers need {position} bytes, but the file has {size}; it belongs to "
+                "another model: use the .bin that was exported with the .param"
             )
 
     def _slot_at(self, position: int, count: int, *, tagged: bool) -> tuple[_Slot, int]:
-        """Return where a weight lies, and the end of it."""
+        """Return the position of a weight, and its end."""
         if not tagged:
             return _Slot("f32", position, 4 * count), position + 4 * count
         tag = self._bytes(position, _TAG.size) if position < self.version.size else b""
@@ -169,7 +170,7 @@ class RawWeights(Archive):
         return _Slot(dtype, position, nbytes), position + _aligned(nbytes)
 
     def _forget_behind(self, unknown: str) -> None:
-        """Forget where weights lie that come after others of unknown size."""
+        """Drop the positions of weights after one of unknown size."""
         names = [operator.name for operator in self._layers]
         behind = set(names[names.index(unknown) :])
         for name in [name for name in self._slots if name.rpartition(".")[0] in behind]:
@@ -183,7 +184,7 @@ def bind(graph: Graph, archive: WeightArchive | None) -> None:
     ----------
     graph : Graph
     archive : WeightArchive or None
-        Source of the weights; None for a model that has none, or is opened without them.
+        Source of the weights; None for a model without weights, or opened without them.
     """
     needed = any(operator.attrs for operator in graph.operators)
     graph.archive, graph.has_weights = archive, archive is not None or not needed
@@ -200,16 +201,16 @@ def bind(graph: Graph, archive: WeightArchive | None) -> None:
 
 
 class _LostWeights:
-    """Weights behind others of unknown size."""
+    """Weights after one of unknown size."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:  # noqa: ARG002
-        """Raise an error: nobody knows where they are."""
+        """Raise an error: their positions are unknown."""
         raise ModelFileError(
             self.path,
-            "it is not known where this weight lies: a layer above has weights of unknown "
+            "the position of this weight is unknown: a layer above has weights of unknown "
             "size, because of its type or its parameters",
         )
 
@@ -224,12 +225,12 @@ def encode_weight(array: npt.NDArray[np.generic], dtype: str, *, tagged: bool) -
     dtype : str
         PNNX's name of its dtype: ``f32``, ``f16`` or ``i8``.
     tagged : bool
-        Whether a tag stands in front.
+        Whether to write a tag before it.
 
     Returns
     -------
     list of bytes
-        Pieces of whole 4 bytes.
+        Pieces, each a multiple of 4 bytes.
     """
     data = array.tobytes()
     data = data.ljust(_aligned(len(data)), b"\0")

@@ -1,4 +1,4 @@
-"""What a model loses in float16, bfloat16 or int8, and which operators to keep in float32.
+"""Simulates float16, bfloat16 and int8, and chooses operators to keep in float32.
 
 Weights and outputs are rounded to the format; each operator still computes in float32.
 """

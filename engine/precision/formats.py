@@ -29,18 +29,18 @@ _INT8_LARGEST: Final = 127
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format that values are stored in.
+    """A storage format.
 
     Attributes
     ----------
     name : str
     largest : float or None
-        Largest finite number; None where each tensor has a scale of its own.
+        Largest finite number; None if each tensor has its own scale.
     smallest : float
-        Smallest normal number; 0 where each tensor has a scale of its own.
+        Smallest normal number; 0 if each tensor has its own scale.
     per_channel : bool
-        Whether each output channel of a weight has a scale of its own. Outputs of operators
-        have one scale.
+        Whether each output channel of a weight has its own scale. Outputs of operators have one
+        scale.
     """
 
     name: FormatName
@@ -50,7 +50,7 @@ class Format:
 
     @property
     def is_scaled(self) -> bool:
-        """Whether each tensor has a scale of its own."""
+        """Whether each tensor has its own scale."""
         return self.largest is None
 
 
@@ -91,7 +91,7 @@ def round_value(value: Value, format: Format) -> Value:  # noqa: A002 - the fiel
     Returns
     -------
     Value
-        Integers, complex numbers and texts are the same objects.
+        Integers, complex numbers and texts are returned unchanged, as the same objects.
     """
     if isinstance(value, tuple):
         return tuple(round_value(item, format) for item in value)
@@ -103,14 +103,15 @@ def round_value(value: Value, format: Format) -> Value:  # noqa: A002 - the fiel
 
 
 def round_to(array: Array, format: Format, axis: int | None = None) -> Array:  # noqa: A002
-    """Round an array as storing and reading it does.
+    """Round an array as storing it and reading it back would.
 
     Parameters
     ----------
     array : ndarray of float16, float32 or float64
     format : Format
     axis : int, optional
-        For a scaled format, the axis whose members have a scale each; one for all by default.
+        For a scaled format, the axis whose members have their own scales; by default one scale
+        for all.
 
     Returns
     -------
@@ -130,7 +131,7 @@ def round_to(array: Array, format: Format, axis: int | None = None) -> Array:  #
 def _through_bfloat16(array: Array) -> Array:
     single = array.astype(np.float32)
     bits = single.view(np.uint32) if single.ndim else single.reshape(1).view(np.uint32)
-    # Just under half of the last kept bit, and one more if that bit is set: to the even number.
+    # Add just under half of the last kept bit, and one more if it is set: ties go to even.
     rounded = (bits + (np.uint32(0x7FFF) + ((bits >> 16) & 1))) & np.uint32(0xFFFF0000)
     result = rounded.view(np.float32).reshape(single.shape)
     return np.where(np.isnan(single), single, result).astype(array.dtype)

@@ -1,4 +1,4 @@
-"""Chooses the operators to keep in float32 for a wanted error."""
+"""Chooses operators to keep in float32 for a wanted error."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class KeptStep:
     Attributes
     ----------
     added, removed : tuple of OperatorLabel
-        What this step keeps in float32, or gives back to the format.
+        Operators that this step keeps in float32, or no longer keeps.
     output : Loss
-        Measured at the model's outputs, with all that is then kept.
+        At the model's outputs, with all operators kept so far.
     """
 
     added: tuple[OperatorLabel, ...]
@@ -45,7 +45,7 @@ class KeptOperators:
     Attributes
     ----------
     simulation : Simulation
-        Of the format, which the order comes from.
+        Of the format; it gives the order of the choice.
     wanted_error : float
     steps : tuple of KeptStep
         The first keeps nothing.
@@ -54,7 +54,7 @@ class KeptOperators:
     output : Loss
         Measured with these in float32 and all others in the format.
     passes : float
-        Work of all, in passes of the model.
+        Total work, in passes of the model.
     cancelled : bool
     """
 
@@ -88,27 +88,27 @@ def choose_float32(
     """Choose few operators to keep in float32 for a wanted error at the model's output.
 
     Greedy: the next operator is the one that does most harm alone, by `simulate_precision`. The
-    error is measured again after each, with one pass at most. An output beyond the format is
-    kept together with the operators that read it, because an operator in the format reads in
-    it. In the end each kept operator is given back where the error allows. The choice is small,
-    but not always the smallest.
+    error is measured after each, with at most one pass. Where an output overflows the format,
+    the operators that read it are kept too, because an operator in the format also reads its
+    inputs in it. At the end each kept operator is dropped if the error allows it. The choice is
+    small, but not always the smallest.
 
     Parameters
     ----------
     session : Session
-        Fed; it stays as it is.
+        With inputs; not changed.
     format : {"float16", "bfloat16", "int8", "int8-per-channel"}
     wanted_error : float
-        Relative: largest difference of an output by the largest output.
+        Relative: largest difference of an output, divided by the largest output.
     passes : float
         Most passes of the model, for the simulation and again for the choice.
     progress, cancelled : callable, optional
-        As for `simulate_precision`; progress is that of the simulation.
+        As for `simulate_precision`; `progress` covers only the simulation.
 
     Returns
     -------
     KeptOperators
-        With the error reached, also where it is not the wanted one.
+        With the reached error, which may be more than the wanted one.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def choose_float32(
 
 
 class _Choice:
-    """A choice that is being made.
+    """A choice in progress.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class _Choice:
     simulation : Simulation
     wanted : float
     most : float
-        Passes of `runs` to stop at.
+        Passes of `runs` at which to stop.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class _Choice:
         return self._steps[-1].output
 
     def add(self) -> None:
-        """Keep the most harmful operators until the error is the wanted one."""
+        """Keep the most harmful operators until the wanted error is reached."""
         for each in self._simulation.by_harm:
             if self._output.relative <= self._wanted or self._runs.passes >= self._most:
                 return
@@ -174,7 +174,7 @@ class _Choice:
                 self._steps.append(KeptStep(self._labels(new), (), output))
 
     def give_back(self) -> None:
-        """Give kept operators back to the format, the least harmful first."""
+        """Drop kept operators that are not needed, the least harmful first."""
         if self._output.relative > self._wanted:
             return
         for index in reversed(self._kept.copy()):
@@ -187,7 +187,7 @@ class _Choice:
                 self._steps.append(KeptStep((), self._labels([index]), output))
 
     def result(self, *, cancelled: bool) -> KeptOperators:
-        """Return what was chosen so far."""
+        """Return the choice so far."""
         return KeptOperators(
             self._simulation,
             self._wanted,
@@ -206,7 +206,7 @@ class _Choice:
         return tuple(self._of_index[index].operator for index in indexes)
 
     def _with_readers(self, first: int) -> list[int]:
-        """Return an operator, and those that must not read its outputs in the format."""
+        """Return an operator, and those whose inputs overflow if they read it in the format."""
         operators = self._runs.reference.graph.operators
         found, next_ones = [first], [first]
         while next_ones:

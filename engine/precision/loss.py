@@ -1,4 +1,4 @@
-"""What is lost when values are stored in a format of lower precision."""
+"""Measures what values lose in a format of lower precision."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-le
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The distance of values from those in float32.
+    """The distance of values from their float32 values.
 
     Attributes
     ----------
     relative : float
-        Largest absolute difference, relative to the largest absolute expected number; inf where
-        a number became NaN or infinite, or there is no value of the same shape.
+        Largest absolute difference, relative to the largest absolute expected number; inf if a
+        number became NaN or infinite, or if no value has the same shape.
     snr : float
-        Ratio of signal to noise in dB; inf for no difference, -inf for an infinite one.
+        Signal-to-noise ratio in dB; inf for no difference, -inf for an infinite one.
     cosine : float
         Cosine of the angle between the two, 1 for no difference, 0 for an infinite one.
     """
@@ -47,7 +47,7 @@ LOST: Final = Loss(math.inf, -math.inf, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How well a format holds some values.
+    """How well a format can store some values.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Storage:
     underflow : float
         Share of the non-zero elements that become 0 or subnormal.
     loss : Loss
-        Of storing the values and nothing else.
+        Loss from storing only these values.
     """
 
     headroom: float | None
@@ -70,12 +70,12 @@ def measure_storage(
     rounded: Sequence[Value],
     format: Format,  # noqa: A002 - the field's word
 ) -> Storage:
-    """Measure how well a format holds values.
+    """Measure how well a format can store values.
 
     Parameters
     ----------
     values : sequence of Value
-        Only arrays of floating-point numbers count.
+        Only floating-point arrays count.
     rounded : sequence of Value
         The same, stored in `format`.
     format : Format
@@ -108,8 +108,8 @@ def measure_loss(found: Sequence[Value], expected: Sequence[Value]) -> Loss:
     Returns
     -------
     Loss
-        `LOST` where the two have not the same members, shapes or dtypes, where other values
-        differ, or where only one of two numbers is NaN or infinite.
+        `LOST` if members, shapes or dtypes differ, if other values differ, or if only one of
+        two numbers is NaN or infinite.
     """
     mine, theirs = list(flatten_value(tuple(found))), list(flatten_value(tuple(expected)))
     if len(mine) != len(theirs):
@@ -159,7 +159,7 @@ class _Sums:
 
     @property
     def loss(self) -> Loss:
-        """The loss over all that was added."""
+        """Return the loss over all added values."""
         if not self._furthest:
             return Loss()
         relative = self._furthest / self._largest if self._largest else math.inf

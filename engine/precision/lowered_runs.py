@@ -1,4 +1,4 @@
-"""Runs a session's model in NumPy with some operators in a format of lower precision."""
+"""Runs a model in NumPy with some operators in a format of lower precision."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CancelledError(Exception):
 
 
 class RunFailedError(Exception):
-    """An operator fails with the rounded numbers, though not with the exact ones."""
+    """An operator fails with rounded numbers, but not with exact ones."""
 
 
 class LoweredRuns:
@@ -42,7 +42,7 @@ class LoweredRuns:
     Parameters
     ----------
     session : Session
-        Fed; it stays as it is. Its model is run once in float32.
+        With inputs; not changed. Its model runs once in float32.
     cancelled : callable, optional
         Asked between operators; True ends a run.
 
@@ -53,7 +53,7 @@ class LoweredRuns:
     operators : tuple of RuntimeOperator
         Those that ran and have floating-point weights or outputs.
     computed : int
-        Number of operators computed since, for all runs.
+        Number of operators computed in all runs so far.
 
     Raises
     ------
@@ -92,7 +92,7 @@ class LoweredRuns:
 
     @property
     def passes(self) -> float:
-        """Work of all runs, in passes of the model."""
+        """Total work of all runs, in passes of the model."""
         return self.computed / len(self._ran) if self._ran else 0.0
 
     @property
@@ -121,10 +121,10 @@ class LoweredRuns:
     ) -> dict[str, tuple[Array, Array]]:
         """Return the weights that a format changes, each before and after.
 
-        int8 rounds weights of two dimensions or more: biases and the like stay in float32, as
-        in every library.
+        int8 rounds only weights of two dimensions or more: vectors such as biases stay in
+        float32, as in every library.
         """
-        if operator.type == WEIGHT:  # its output is the weight, and is rounded
+        if operator.type == WEIGHT:  # its output is the weight, which is rounded as an output
             return {}
         axis = (1 if "ConvTranspose" in operator.type else 0) if format.per_channel else None
         return {
@@ -144,7 +144,7 @@ class LoweredRuns:
     ) -> list[Value]:
         """Run the model with some operators in a format.
 
-        Only these and what depends on them is computed.
+        Computes only these and the operators that depend on them.
 
         Parameters
         ----------
@@ -154,8 +154,7 @@ class LoweredRuns:
         visit : callable, optional
             Called with each computed operator and its outputs.
         reading : bool
-            Whether lowered operators also read in `format` what others store in float32, as
-            ncnn's do.
+            Whether lowered operators also read float32 inputs in `format`, as in ncnn.
 
         Returns
         -------
@@ -165,7 +164,7 @@ class LoweredRuns:
         Raises
         ------
         RunFailedError
-            If an operator fails with the rounded numbers.
+            If an operator fails with rounded numbers.
         CancelledError
         """
         changed: dict[str, Value] = {}
@@ -200,7 +199,7 @@ class LoweredRuns:
         Returns
         -------
         Loss
-            `LOST` if an operator fails with the rounded numbers.
+            `LOST` if an operator fails with rounded numbers.
 
         Raises
         ------
@@ -217,7 +216,7 @@ class LoweredRuns:
         operator: RuntimeOperator,
         format: Format,  # noqa: A002
     ) -> Storage | None:
-        """Measure how well a format holds an operator's outputs; None for no numbers."""
+        """Measure how well a format can store an operator's outputs; None without numbers."""
         exact = self.outputs_of(operator)
         if not any(map(is_float, flatten_value(tuple(exact)))):
             return None
@@ -228,7 +227,7 @@ class LoweredRuns:
         operator: RuntimeOperator,
         format: Format,  # noqa: A002
     ) -> list[Value]:
-        """Return the outputs of one operator in a format, from inputs in float32.
+        """Return the outputs of one operator in a format, computed from float32 inputs.
 
         Raises
         ------
@@ -267,7 +266,7 @@ class LoweredRuns:
         lowered: Collection[int],
         format: Format,  # noqa: A002
     ) -> list[Value]:
-        """Round the inputs that are not stored in the format."""
+        """Round the inputs that are stored in float32."""
         return [
             value
             if operand.producer is not None and operand.producer.index in lowered

@@ -1,4 +1,4 @@
-"""What to write for ncnn, so that it keeps operators in float32.
+"""Writes ncnn's settings that keep operators in float32.
 
 Sources: ncnn's docs/developer-guide/layer-feat-mask.md for the bits, and
 docs/how-to-use-and-FAQ/quantized-int8-inference.md for the table.
@@ -19,7 +19,7 @@ __all__ = ["ncnn_lines"]
 _NO_FP16: Final = (1 << 0) | (1 << 1)  # no fp16 arithmetic, no fp16 storage
 _NO_BF16: Final = 1 << 2  # no bf16 storage
 _MASKS: Final = {"float16": _NO_FP16, "bfloat16": _NO_BF16}
-# Convolutions and products that ncnn2table quantises, as PNNX and as ncnn call them.
+# Types that ncnn2table quantises, by PNNX's and ncnn's names.
 _IN_TABLE: Final = frozenset(
     {
         "nn.Conv2d",
@@ -35,7 +35,7 @@ def ncnn_lines(
     kept: Iterable[OperatorLabel],
     format: Format,  # noqa: A002 - the field's word
 ) -> tuple[str, ...]:
-    """Return what ncnn takes to keep operators in float32.
+    """Return the settings that make ncnn keep operators in float32.
 
     Parameters
     ----------
@@ -46,10 +46,9 @@ def ncnn_lines(
     -------
     tuple of str
         For float16 and bfloat16 the name of each operator and the feature mask to add to the
-        line of its layer, e.g. ``conv_0 31=3``. For int8 how the line of the layer's weights
-        begins in ncnn2table's table when it is commented out, e.g. ``#conv_0_param_0``;
-        none for a type that is never in the table, because ncnn computes it in floating point
-        anyway. Names are this model's: pnnx gives layers others in an ncnn pair.
+        line of its layer, e.g. ``conv_0 31=3``. For int8 the commented beginning of the layer's
+        line in ncnn2table's table, e.g. ``#conv_0_param_0``; no line for a type that ncnn does
+        not quantise. Names are this model's; pnnx renames layers in an ncnn pair.
     """
     if format.is_scaled:
         return tuple(f"#{each.name}_param_0" for each in kept if each.type in _IN_TABLE)

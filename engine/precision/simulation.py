@@ -30,13 +30,13 @@ class OperatorPrecision:
     ----------
     operator : OperatorLabel
     weights, outputs : Storage or None
-        How well the format holds them; None if there are none that it changes.
+        How well the format can store them; None if it changes none.
     alone : Loss
-        Of the operator's own outputs, with only its weights and outputs in the format.
+        At the operator's own outputs, with only its weights and outputs in the format.
     at_output : Loss or None
-        Of the model's outputs, likewise; None if it was not measured.
+        At the model's outputs, with only this operator in the format; None if not measured.
     cumulative : Loss
-        Of the operator's own outputs, with everything before it in the format too.
+        At the operator's own outputs, with every operator up to it in the format.
     """
 
     operator: OperatorLabel
@@ -48,7 +48,7 @@ class OperatorPrecision:
 
     @property
     def harm(self) -> tuple[float, float]:
-        """What to sort by: relative error at the model's output, then at its own."""
+        """Sort key: relative error at the model's output, then at its own."""
         at_output = self.at_output.relative if self.at_output is not None else -1.0
         return at_output, self.alone.relative
 
@@ -63,11 +63,11 @@ class Simulation:
     operators : tuple of OperatorPrecision
         In execution order.
     output : Loss
-        Of the model's outputs, with every operator in the format.
+        At the model's outputs, with every operator in the format.
     passes : float
-        Work that it took, in passes of the model, without the one in float32.
+        Work in passes of the model, without the float32 pass.
     cancelled : bool
-        Whether it was cancelled; what was not measured is then None or lost.
+        Whether it was cancelled; unmeasured losses are then None or `LOST`.
     """
 
     format: Format
@@ -78,7 +78,7 @@ class Simulation:
 
     @property
     def by_harm(self) -> tuple[OperatorPrecision, ...]:
-        """The operators, the most harmful first."""
+        """The operators, most harmful first."""
         return tuple(sorted(self.operators, key=lambda each: each.harm, reverse=True))
 
 
@@ -91,22 +91,22 @@ def simulate_precision(
 ) -> tuple[Simulation, ...]:
     """Simulate storing weights and outputs in formats of lower precision.
 
-    Operators compute in float32, by NumPy: only storage is rounded. For each format all
-    operators are run once alone and once with everything before them, two passes of the model.
-    Each is then run to the model's output, computing only what depends on it: half a pass each
-    in a chain.
+    Operators compute in float32, with NumPy: only storage is rounded. For each format every
+    operator runs once alone and once with all before it in the format; that is two passes of
+    the model. Then the model runs from each operator to its output. In a chain this takes half
+    a pass per operator.
 
     Parameters
     ----------
     session : Session
-        Fed; its inputs, overrides and seed are used, it stays as it is.
+        With inputs; not changed. Its inputs, overrides and seed are used.
     formats : sequence of {"float16", "bfloat16", "int8", "int8-per-channel"}
         int8 is symmetric with the scale max|x| / 127.
     passes : float
-        Most passes per format. The operators with the largest error of their own are run to the
-        output first.
+        Most passes per format. The operators with the largest own errors run to the output
+        first.
     progress : callable, optional
-        Called with the number of operators done, and of all, of all formats.
+        Called with the number of operators done and the total, over all formats.
     cancelled : callable, optional
         Asked between operators; True ends the work.
 
@@ -203,7 +203,7 @@ def _measure_at_output(
     most: float,
     progress: Callable[[int], None],
 ) -> None:
-    """Run operators to the output, the most harmful first, within so many passes."""
+    """Run operators to the output, most harmful first, within a number of passes."""
     ordered = sorted(found, key=lambda index: found[index].alone.relative, reverse=True)
     for done, index in enumerate(ordered):
         progress(done)

@@ -1,16 +1,16 @@
-"""Reproducers: some operators of a model as a pair of their own, with data and a check.
+"""Reproducers: some operators as a small model, with data and a check.
 
 The folder's layout::
 
-    README.md                 what it is, and how to check it
-    reproducer.pnnx.param     the operators, the constants that they take, inputs and outputs
+    README.md                 a description, and how to check it
+    reproducer.pnnx.param     the operators, their constants, inputs and outputs
     reproducer.pnnx.bin       their weights, copied byte by byte
-    inputs.npz                what the operators take, by operand
-    expected.npz              what they are to give, by operand
-    check.py                  runs the pair by whatever is installed, and compares
+    inputs.npz                the inputs, by operand
+    expected.npz              the expected outputs, by operand
+    check.py                  runs the pair with the installed libraries, and compares
 
 `extraction` makes the graph, `writing` the folder. `check_script` is the text of ``check.py``:
-it is never imported here, and needs nothing but NumPy.
+it is never imported here, and needs only NumPy.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Runs the operators of this folder and compares what they give with what is expected.
+"""Runs the operators in this folder and compares their outputs with the expected ones.
 
     python check.py [--tolerance NUMBER] [--layers FILE ...]
 
-Needs NumPy. Kuiper Studio, PyTorch and ncnn compute where they are installed; ncnn from a pair
-reproducer.ncnn.param and .bin beside this file, or by Kuiper Studio. Nothing from the files is
-executed. Exit status: 0 the same, 1 differences, 2 nothing could be checked.
+Needs NumPy. Runs Kuiper Studio, PyTorch and ncnn, as far as they are installed; ncnn reads a
+pair reproducer.ncnn.param and .bin beside this file, or runs in Kuiper Studio. Nothing in the
+files is executed. Exit status: 0 the same, 1 differences, 2 nothing could be checked.
 """
 
 import argparse
@@ -24,7 +24,7 @@ WEIGHTS = FOLDER / "reproducer.pnnx.bin"
 NCNN = FOLDER / "reproducer.ncnn.param"
 INT_MAX = 2**31 - 1
 
-# What may be called by a name in the file. Nothing here reads files, or makes tensors by itself.
+# Functions that the file may name. None reads files or creates large tensors by itself.
 MODULES = frozenset(
     """
     AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
@@ -107,7 +107,7 @@ DTYPES = {
 
 
 class NotCheckedError(Exception):
-    """Something cannot be computed by a library; the text says what."""
+    """A library cannot compute something; the text says what."""
 
 
 # The pair
@@ -135,7 +135,7 @@ class Operator:
 
 
 def words_of_parameters(words):
-    """Join words of a text that has blanks."""
+    """Join the words of a text that contains blanks."""
     joined = []
     for word in words:
         if "=" in word or not joined:
@@ -188,14 +188,14 @@ def read_operators():
 
 
 class Expression:
-    """Evaluates the text of a pnnx.Expression, by functions of a fixed list."""
+    """Evaluates the text of a pnnx.Expression with a fixed list of functions."""
 
     def __init__(self, text, inputs, torch):
         self.tokens = re.findall(r"@\d+|[\[\](),]|[^\[\](),@\s]+", text)
         self.inputs, self.torch, self.position = inputs, torch, 0
 
     def value(self):
-        """Return the value of what begins at the position."""
+        """Return the value of the subexpression at the position."""
         token = self.take()
         if token.startswith("@"):
             return self.inputs[int(token[1:])]
@@ -245,7 +245,7 @@ class Expression:
 
 
 class TorchRun:
-    """Computes the operators by PyTorch."""
+    """Computes the operators with PyTorch."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -304,7 +304,7 @@ class TorchRun:
         return [result]
 
     def options(self, operator):
-        """Return parameters as PyTorch takes them."""
+        """Return parameters in the form that PyTorch expects."""
         options = {k: self.option(v) for k, v in operator.params.items() if k != "device"}
         size = options.get("output_size")
         if "daptive" in operator.type and isinstance(size, tuple):  # pnnx writes 0 for None
@@ -357,11 +357,11 @@ class TorchRun:
             return method(*inputs[1:], **options)
         try:
             return method(**named, **options)
-        except TypeError:  # it takes them by position only
+        except TypeError:  # it takes positional arguments only
             return method(*inputs[1:], **options)
 
     def module(self, operator, name, inputs):
-        with self.torch.device("meta"):  # no memory but that of the weights
+        with self.torch.device("meta"):  # no memory except the weights'
             module = getattr(self.torch.nn, name)(**self.options(operator)).eval()
         module.load_state_dict(self.tensors(operator), strict=False, assign=True)
         if any(parameter.is_meta for parameter in module.parameters()):
@@ -383,7 +383,7 @@ class TorchRun:
         return module(*plain, need_weights=len(operator.outputs) > 1, attn_mask=mask)
 
     def slice(self, operator, inputs):
-        """Take elements out by start, end and step of one or several dimensions."""
+        """Slice by start, end and step along one or several dimensions."""
         if len(inputs) > 1:
             raise NotCheckedError("its bounds are computed")
         if "dim" in operator.params:
@@ -436,7 +436,7 @@ def to_array(value, torch):
     return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
 
 
-# Who computes
+# Libraries
 
 
 def installed(name):
@@ -448,10 +448,10 @@ def installed(name):
 
 
 def by_engine(inputs, expected, options, backend="numpy"):
-    """Return what Kuiper Studio computes, and the session."""
+    """Return the outputs of Kuiper Studio, and the session."""
     engine = installed("engine")
     if not hasattr(engine, "Session"):
-        raise NotCheckedError("the package engine is not that of Kuiper Studio")
+        raise NotCheckedError("the package engine is not Kuiper Studio's")
     session = engine.Session(engine.load(PARAM, WEIGHTS), backend=backend)
     if session.graph.input_operands:
         session.feed(inputs)
@@ -485,7 +485,7 @@ def by_ncnn(inputs, expected, options):
     for name, wanted in zip(net.output_names(), expected.values()):
         status, mat = extractor.extract(name)
         if status:
-            raise NotCheckedError(f"ncnn gives no {name}")
+            raise NotCheckedError(f"ncnn has no output {name}")
         array = np.array(mat)
         same = array.size == wanted.size
         found.append(array.reshape(wanted.shape) if same else array)
@@ -499,7 +499,7 @@ CHECKS = {"kuiper-studio": by_numpy, "torch": by_torch, "ncnn": by_ncnn}
 
 
 def compare(found, expected, tolerance):
-    """Return largest absolute and relative difference, and the verdict."""
+    """Return the largest absolute and relative difference, and the verdict."""
     found = np.asarray(found)
     if found.shape != expected.shape:
         return math.inf, math.inf, f"shape {found.shape} instead of {expected.shape}"

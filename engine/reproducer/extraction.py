@@ -1,4 +1,4 @@
-"""Takes operators out of a graph, with the constants that they need."""
+"""Extracts operators from a graph, with their constants."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DTYPE_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Operators as a graph of their own, and the values around them.
+    """Extracted operators as a graph, with their input and output values.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Extract:
         By operand of `graph`, in the order of its inputs and outputs. Members of a tuple have
         their index after the operand's name.
     operators : tuple of RuntimeOperator
-        What was taken out, without constants that only came along.
+        The extracted operators, without their constants.
     """
 
     graph: Graph
@@ -62,34 +62,34 @@ def extract(
     selected: Iterable[RuntimeOperator],
     expected: Mapping[str, Value] | None = None,
 ) -> Extract:
-    """Take operators out of the graph of a session.
+    """Extract operators from the graph of a session.
 
     Parameters
     ----------
     session : Session
-        It has run as far as the operators' inputs, at least.
+        It has computed at least the operators' inputs.
     selected : iterable of RuntimeOperator
-        Inputs and outputs of the model are left out.
+        Input and output operators of the model are ignored.
     expected : mapping of str to Value, optional
-        By operand of the session's graph; for other outputs what the session computed.
+        By operand of the session's graph; other outputs default to the session's values.
 
     Raises
     ------
     ExportError
-        If there is nothing to take out, or a value is missing or cannot be written.
+        If there is nothing to extract, or a value is missing or cannot be written.
     """
     if any(op.type.startswith(_NCNN) for op in session.graph.operators):
-        raise ExportError("a model of ncnn's own format cannot be written as PNNX")
+        raise ExportError("a model in ncnn's format cannot be written as PNNX")
     chosen = [op for op in selected if not (op.is_input or op.is_output)]
     if not chosen:
-        raise ExportError("no operators are chosen that compute something; choose others")
+        raise ExportError("none of the chosen operators computes anything; choose others")
     members = _with_unpacking(chosen)
     _check_repeatable(session, members)
     return _Extraction(session, members).result(expected or {})
 
 
 def _with_unpacking(chosen: Sequence[RuntimeOperator]) -> tuple[RuntimeOperator, ...]:
-    """Add what unpacks a result: how many members it has depends on that."""
+    """Add the operators that unpack a result, because they define how many members it has."""
     members = {op.index: op for op in chosen}
     for operator in chosen:
         if operator.result_count > len(operator.outputs):
@@ -105,26 +105,27 @@ def _check_repeatable(session: Session, members: Sequence[RuntimeOperator]) -> N
         if record.random if record is not None else operator.random:
             raise ExportError(
                 f"operator {operator.name!r} draws random numbers, which a reproducer cannot "
-                "repeat; choose operators behind it"
+                "repeat; choose operators downstream of it"
             )
         for operand in operator.outputs:
             taken = any(consumer.name in names for consumer in operand.consumers)
             if taken and operand.name in session.overrides:
                 raise ExportError(
-                    f"operand {operand.name} is overridden, so operator {operator.name!r} does "
-                    "not give what follows; clear the override, or choose operators behind it"
+                    f"operand {operand.name} is overridden, so it is not the result of "
+                    f"operator {operator.name!r}; clear the override, or choose operators "
+                    "downstream of it"
                 )
 
 
 def _views_down_to(base: RuntimeOperand, view: RuntimeOperand) -> Iterator[RuntimeOperator]:
-    """Yield the operators that make a view of a tensor."""
+    """Yield the operators between a tensor and a view of it."""
     while view is not base and view.producer is not None and view.producer.inputs:
         yield view.producer
         view = view.producer.inputs[0]
 
 
 def _is_fixed(session: Session, operator: RuntimeOperator) -> bool:
-    """Whether an operator gives the same without any input, and what the session has."""
+    """Whether an operator needs no input and gives the session's value every time."""
     overridden = any(operand.name in session.overrides for operand in operator.outputs)
     return operator.is_constant and not operator.random and not overridden
 
@@ -151,7 +152,7 @@ class _Extraction:
         self._file.sort(key=lambda operator: order[operator.name])
 
     def _taken_operators(self) -> tuple[RuntimeOperator, ...]:
-        """Return the members, the views whose memory they read, and constants."""
+        """Return the members, the views whose memory they read, and their constants."""
         taken = {operator.index: operator for operator in self._members}
         for operator in self._members:
             if operator.storage is not None and operator.input_names[-1:] == (BASE,):
@@ -165,13 +166,13 @@ class _Extraction:
         return tuple(taken[index] for index in sorted(taken))
 
     def result(self, expected: Mapping[str, Value]) -> Extract:
-        """Make the graph, and collect the values around it."""
+        """Make the graph, and collect its input and output values."""
         outputs = self._output_names()
         unknown = sorted(expected.keys() - set(outputs))
         if unknown:
             raise ExportError(
-                f"operand {unknown[0]} is no output of these operators, so nothing can be "
-                f"expected of it; their outputs are {', '.join(outputs)}"
+                f"operand {unknown[0]} is not an output of these operators, so it has no "
+                f"expected value; their outputs are {', '.join(outputs)}"
             )
         given = {name: self._value_of_input(name) for name in self._input_names()}
         wanted = {name: self._expected(name, expected) for name in outputs}
@@ -180,16 +181,16 @@ class _Extraction:
             self._add_operator(operator, wanted)
         return Extract(self._graph, inputs, self._add_outputs(wanted), self._members)
 
-    # What goes in and out
+    # Inputs and outputs
 
     def _input_names(self) -> tuple[str, ...]:
-        """Return the operands that nothing among the operators gives, in order of use."""
+        """Return the operands produced by none of the operators, in order of use."""
         produced = {operand.name for op in self._taken for operand in op.outputs}
         used = (operand.name for operator in self._file for operand in operator.inputs)
         return tuple(dict.fromkeys(name for name in used if name not in produced))
 
     def _output_names(self) -> tuple[str, ...]:
-        """Return the operands of members that others take, or nobody, in order."""
+        """Return the members' outputs that other operators read, or nobody, in order."""
         inside = {operator.name for operator in self._taken}
         names = tuple(
             operand.name
@@ -205,7 +206,7 @@ class _Extraction:
         if not self._session.has_value(name):
             taking = next(op for op in self._file for o in op.inputs if o.name == name)
             raise ExportError(
-                f"operand {name}, which operator {taking.name!r} takes, has no value yet; run "
+                f"operand {name}, which operator {taking.name!r} reads, has no value yet; run "
                 "the session as far as that operator"
             )
         return self._session.value(name)
@@ -217,14 +218,14 @@ class _Extraction:
         if self._session.has_value(name):
             return self._session.value(name)
         raise ExportError(
-            f"operand {name} has no value, so it must be given what is expected of it; or run "
-            "the session as far as its producer"
+            f"operand {name} has no value; give its expected value, or run the session as far "
+            "as its producer"
         )
 
     # The graph
 
     def _add_inputs(self, given: Mapping[str, Value]) -> dict[str, Array]:
-        """Add inputs for arrays, constants for numbers and words, and pack tuples of them."""
+        """Add inputs for arrays, constants for numbers and texts, and pack tuples."""
         arrays: dict[str, Array] = {}
         for name, value in given.items():
             self._made[name] = self._add_value(self._names.claim(name), value, arrays)
@@ -255,7 +256,7 @@ class _Extraction:
         return self._graph.new_operator(kind, self._operator_names.claim(name))
 
     def _add_operator(self, operator: Operator, wanted: Mapping[str, Value]) -> None:
-        """Add a copy of an operator of the file, which shares its parameters and weights."""
+        """Add a copy of an operator, which shares its parameters and weights."""
         copy = self._new_operator(operator.type, operator.name)
         copy.params.update(operator.params)
         copy.attrs.update(operator.attrs)
@@ -273,7 +274,7 @@ class _Extraction:
             self._made[operand.name] = made
 
     def _add_outputs(self, wanted: Mapping[str, Value]) -> dict[str, Array]:
-        """Add outputs for all that is numbers; return them, tuples flattened."""
+        """Add outputs for all numeric values; return them, with tuples flattened."""
         arrays: dict[str, Array] = {}
         count = 0
         for name, value in wanted.items():
@@ -289,26 +290,28 @@ class _Extraction:
             self._new_operator(_OUTPUT, f"{order}{count}").add_input(made)
             count += 1
         if not arrays:
-            raise ExportError("these operators give no numbers to compare; choose others")
+            raise ExportError(
+                "these operators have no numeric outputs to compare; choose others"
+            )
         return arrays
 
 
 def _annotate(operand: FileOperand, value: Value) -> None:
-    """Write down shape and dtype of an array; numbers and lists have none in a file."""
+    """Set shape and dtype of an array; numbers and lists have none in a file."""
     if not isinstance(value, np.ndarray):
         return
     dtype = _DTYPE_NAMES.get(value.dtype.newbyteorder("<"))
     if dtype is None:
         raise ExportError(
             f"operand {operand.name} is of {value.dtype}, which PNNX cannot write; choose "
-            "operators that neither take nor give it"
+            "operators that neither read nor produce it"
         )
     if value.ndim:
         operand.shape, operand.dtype = value.shape, dtype
 
 
 def _constant(name: str, value: Value) -> Parameter:
-    """Return a number or word as a parameter, in all its digits."""
+    """Return a number or text as a parameter, with all digits."""
     text = repr(value) if not isinstance(value, str) else value
     with suppress(ValueError):
         parameter = Parameter.parse(text)

@@ -1,4 +1,4 @@
-"""Writes the folder of a reproducer, whole or not at all."""
+"""Writes the folder of a reproducer, completely or not at all."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["write_reproducer"]
 _STEM: Final = "reproducer.pnnx"
 _README: Final = """# Reproducer
 
-{count} of `{model}`: {types}. `inputs.npz` has what they take, `expected.npz` what
-they are to give.
+{count} of `{model}`: {types}. `inputs.npz` has their inputs, `expected.npz`
+their expected outputs.
 
     python check.py
 
-compares the expected numbers with those of Kuiper Studio, PyTorch and ncnn, as far as they are
+compares the expected outputs with those of Kuiper Studio, PyTorch and ncnn, as far as they are
 installed. It needs NumPy. Exit status: 0 the same, 1 differences, 2 nothing could be checked.
 {layers}"""
 _LAYERS: Final = """
@@ -48,22 +48,23 @@ def write_reproducer(
     expected: Mapping[str, Value] | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write some operators as a pair of their own, with inputs, expected outputs and a check.
+    """Write some operators as a small model, with inputs, expected outputs and a check.
 
     Parameters
     ----------
     session : Session
-        It has run as far as the inputs of the operators; what it computed is expected.
+        It has computed at least the inputs of the operators; its values are the expected
+        outputs.
     operators : sequence of str
-        Names, types or execution indexes, with ``*`` and ``?``. Constants that they take come
-        along; whatever else they take becomes an input.
+        Names, types or execution indexes, with ``*`` and ``?``. Their constants are included;
+        all other operands that they read become inputs.
     folder : path
         Destination.
     expected : mapping of str to array_like, or to tuple of array_like, optional
-        What outputs are to be instead, by operand, for example a reference's. Needed for an
-        operator that failed.
+        Other expected outputs, by operand, for example a reference's. Needed for an operator
+        that failed.
     overwrite : bool, optional
-        Replace what is a reproducer already.
+        Replace an existing reproducer.
 
     Returns
     -------
@@ -75,8 +76,8 @@ def write_reproducer(
     UnknownNameError
         If a pattern matches no operator.
     ExportError
-        If the operators cannot be written by themselves (a value is missing, random numbers
-        are drawn), or the folder cannot; no partial folder is left behind.
+        If the operators cannot be extracted (a value is missing, an operator is random), or the
+        folder cannot be written; no partial folder remains.
     ModelFileError
         If the weights cannot be read.
     """
@@ -116,8 +117,8 @@ def _check_destination(path: Path, *, overwrite: bool) -> None:
     foreign = sorted(names - _FILES)
     if foreign:
         raise ExportError(
-            f"{path} holds {foreign[0]!r}, which is no part of a reproducer; choose another "
-            "folder, or move it away"
+            f"{path} holds {foreign[0]!r}, which does not belong to a reproducer; choose "
+            "another folder, or move it away"
         )
 
 
@@ -147,5 +148,5 @@ def _readme(session: Session, found: Extract) -> str:
 
 
 def _word(kind: str) -> str:
-    """Return a type without what Markdown would read."""
+    """Return a type without Markdown's special characters."""
     return re.sub(r"[^\w.:]", "_", kind)

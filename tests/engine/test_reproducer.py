@@ -177,7 +177,7 @@ def test_a_failed_operator(make_pair, tmp_path):
     session.feed([X])
     with pytest.raises(InferenceError):
         session.run()
-    with pytest.raises(ExportError, match="operand 2 has no value, so it must be given"):
+    with pytest.raises(ExportError, match="operand 2 has no value; give its expected value"):
         engine.write_reproducer(session, ["wrong"], tmp_path / "r")
     assert not (tmp_path / "r").exists()
     folder = engine.write_reproducer(
@@ -230,13 +230,13 @@ def test_what_cannot_be_taken_out(chain, make_pair, tmp_path):
     session = engine.Session(engine.load(chain), backend="numpy")
     with pytest.raises(UnknownNameError):
         engine.write_reproducer(session, ["no such"], tmp_path / "r")
-    with pytest.raises(ExportError, match="operand 1, which operator 'relu' takes, has no"):
+    with pytest.raises(ExportError, match="operand 1, which operator 'relu' reads, has no"):
         engine.write_reproducer(session, ["relu"], tmp_path / "r")
-    with pytest.raises(ExportError, match="no operators are chosen"):
+    with pytest.raises(ExportError, match="none of the chosen operators"):
         engine.write_reproducer(session, ["in"], tmp_path / "r")
     session.feed([X])
     session.run()
-    with pytest.raises(ExportError, match="operand 1 is no output of these operators"):
+    with pytest.raises(ExportError, match="operand 1 is not an output of these operators"):
         engine.write_reproducer(session, ["relu"], tmp_path / "r", expected={"1": X})
     session.override("2", X)
     session.run()

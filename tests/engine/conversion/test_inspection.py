@@ -130,10 +130,10 @@ def random_bytes():
 @pytest.mark.parametrize(
     ("content", "name", "words"),
     [
-        (b"", "model.pt", "no TorchScript"),
-        (b"hello, world", "model.pt", "no TorchScript"),
-        (b"\xff" * 50, "model.onnx", "no ONNX model"),
-        (b"", "model.onnx", "no ONNX model"),
+        (b"", "model.pt", "not TorchScript"),
+        (b"hello, world", "model.pt", "not TorchScript"),
+        (b"\xff" * 50, "model.onnx", "not an ONNX model"),
+        (b"", "model.onnx", "not an ONNX model"),
     ],
 )
 def test_anything_else_is_refused(tmp_path, content, name, words):
@@ -147,7 +147,7 @@ def test_a_zip_of_something_else(tmp_path):
     path = tmp_path / "model.pt"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("letter.txt", "hello")
-    with pytest.raises(ConversionError, match="no TorchScript"):
+    with pytest.raises(ConversionError, match="not TorchScript"):
         inspect(path)
 
 
@@ -155,10 +155,10 @@ def test_no_file_and_a_folder(tmp_path):
     with pytest.raises(ConversionError, match="no such file"):
         inspect(tmp_path / "gone.pt")
     (tmp_path / "folder.pt").mkdir()
-    with pytest.raises(ConversionError, match="no file"):
+    with pytest.raises(ConversionError, match="not a file"):
         inspect(tmp_path / "folder.pt")
     os.mkfifo(tmp_path / "pipe.onnx")
-    with pytest.raises(ConversionError, match="no file"):
+    with pytest.raises(ConversionError, match="not a file"):
         inspect(tmp_path / "pipe.onnx")
     for name in ("x" * 300, "nul\0byte"):
         with pytest.raises(ConversionError, match="no such file"):
@@ -222,5 +222,5 @@ def test_weights_outside_of_the_folder_are_refused(tmp_path, location):
 def test_missing_weights_beside_are_named(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(_bytes(7, _weight("w", "model.onnx.data")))
-    with pytest.raises(ConversionError, match=r"'model\.onnx\.data', which is not there"):
+    with pytest.raises(ConversionError, match=r"'model\.onnx\.data', which is missing"):
         inspect(path)

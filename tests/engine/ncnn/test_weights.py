@@ -70,7 +70,7 @@ class TestPairs:
 
     def test_a_long_file_is_said(self, tmp_path):
         path = write_pair(tmp_path, LINES, tagged(WEIGHT) + f32(BIAS) + b"\0\0\0\0")
-        with pytest.raises(ModelFileError, match="need 40 bytes and the file has 44"):
+        with pytest.raises(ModelFileError, match="need 40 bytes, but the file has 44"):
             engine.load(path)
 
     def test_huge_sizes_take_no_memory(self, tmp_path):
@@ -109,7 +109,7 @@ class TestPairs:
     def test_weights_behind_those_of_an_unknown_layer_are_lost(self, tmp_path):
         lines = [INPUT, "nn.Strange s 1 1 a x", CONVOLUTION]
         path = write_pair(tmp_path, lines, b"\0" * 100 + tagged(WEIGHT) + f32(BIAS))
-        with pytest.raises(ModelFileError, match="not known where this weight lies"):
+        with pytest.raises(ModelFileError, match="position of this weight is unknown"):
             _ = weight_of(path).array
 
     def test_another_process_has_the_same_graph(self, tmp_path):

@@ -29,7 +29,7 @@ def test_convert_writes_both_pairs_and_what_was_printed(run, tmp_path):
              "traced.pnnx.param"]  # fmt: skip
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == names
     sentence = run("convert", DATA / "traced.pt", "--output", tmp_path / "out").sentence
-    assert "exists already" in sentence
+    assert "already exists" in sentence
     assert "--overwrite" in sentence
 
 

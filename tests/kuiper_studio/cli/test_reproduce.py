@@ -33,5 +33,5 @@ def test_an_earlier_one_stays(run, digits, tmp_path):
 def test_a_failed_operator_needs_what_is_expected(run, failing, tmp_path):
     arguments = ("--operators", "sum", "--input", "ones", "--output", tmp_path / "r")
     ended = run("reproduce", failing, *arguments)
-    assert "so it must be given what is expected" in ended.sentence
+    assert "give its expected value" in ended.sentence
     assert not (tmp_path / "r").exists()
