@@ -84,9 +84,9 @@ class Autotuner:
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
         key = key_of(operator, inputs, self._excluded[operator.name])
-        chosen = self._known(operator, inputs, key)
+        chosen = self._make_cached(operator, inputs, key)
         if chosen is None:
-            chosen = choose_kernel(operator, inputs, self._allowed(operator))
+            chosen = choose_kernel(operator, inputs, self._allowed_backends(operator))
         _give_back(operator, chosen[0], nbytes)
         return chosen
 
@@ -101,30 +101,30 @@ class Autotuner:
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
         key = key_of(operator, inputs, self._excluded[operator.name])
-        chosen = self._known(operator, inputs, key)
+        chosen = self._make_cached(operator, inputs, key)
         if chosen is None:
-            chosen = yield from self._measured(operator, inputs, key)
+            chosen = yield from self._measure(operator, inputs, key)
         _give_back(operator, chosen[0], nbytes)
         return chosen
 
-    def _known(
+    def _make_cached(
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
     ) -> _Chosen | None:
         known = self._tuning_cache.get(key) or ""
         if known == ONE_THREAD:
-            return ONE_THREAD, self._watched(key, one_thread_kernel(operator))
-        backend = self._allowed(operator).get(backend_of(known))
+            return ONE_THREAD, self._watch(key, one_thread_kernel(operator))
+        backend = self._allowed_backends(operator).get(backend_of(known))
         compile_kernel = (
             None if backend is None else candidates(backend, operator, inputs).get(known)
         )
         compiled = None if compile_kernel is None else compile_kernel()
-        return None if compiled is None else (known, self._watched(key, compiled))
+        return None if compiled is None else (known, self._watch(key, compiled))
 
-    def _watched(self, key: str, compiled: CompiledKernel) -> CompiledKernel:
+    def _watch(self, key: str, compiled: CompiledKernel) -> CompiledKernel:
         expectation = self._tuning_cache.expect(key)
         return compiled if expectation is None else expectation.watch(compiled)
 
-    def _measured(
+    def _measure(
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
     ) -> Generator[None, None, _Chosen]:
         reference = one_thread_kernel(operator)
@@ -137,12 +137,14 @@ class Autotuner:
             return ONE_THREAD, reference
         trials = _Trials(operator, inputs, cold=is_cold([operator]))
         typical = True
-        for backend in self._allowed(operator).values():
+        for backend in self._allowed_backends(operator).values():
             for name, compile_kernel in candidates(backend, operator, inputs).items():
                 compiled = compile_kernel()
                 announce(operator.name, name)
                 try:
-                    if compiled is not None and _computes(operator, compiled, inputs, expected):
+                    if compiled is not None and _is_correct(
+                        operator, compiled, inputs, expected
+                    ):
                         if not trials.variants:
                             trials.enter(ONE_THREAD, reference)
                         trials.enter(name, compiled)
@@ -156,9 +158,9 @@ class Autotuner:
         if not typical:  # NaN and infinities say little about other inputs
             return best, compiled
         self._tuning_cache.put(key, best, trials.seconds(best))
-        return best, self._watched(key, compiled)
+        return best, self._watch(key, compiled)
 
-    def _allowed(self, operator: RuntimeOperator) -> dict[str, Backend]:
+    def _allowed_backends(self, operator: RuntimeOperator) -> dict[str, Backend]:
         excluded = self._excluded[operator.name]
         return {name: each for name, each in self._backends.items() if name not in excluded}
 
@@ -280,7 +282,7 @@ def _seconds(compiled: CompiledKernel, inputs: Sequence[Value]) -> float:
     return time.perf_counter() - started
 
 
-def _computes(
+def _is_correct(
     operator: RuntimeOperator,
     compiled: CompiledKernel,
     inputs: Sequence[Value],

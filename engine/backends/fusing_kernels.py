@@ -274,21 +274,23 @@ class FusingKernels(Kernels):
         self, first: int, values: Mapping[str, Held], plans: _Plans
     ) -> FusedSubgraph | None:
         """Make the subgraph that begins at an operator, if it is likely to be faster."""
-        row = self._row(first)
+        row = self._find_row(first)
         if not row:
             plans.decided.add(first)
             return None
-        count, subgraph = self._known(row, values) or self._ruled(row, values, plans)
+        count, subgraph = self._find_cached(row, values) or self._choose_by_rules(
+            row, values, plans
+        )
         plans.decided.update(range(first, first + count))
         return subgraph
 
-    def _row(self, first: int) -> list[RuntimeOperator]:
+    def _find_row(self, first: int) -> list[RuntimeOperator]:
         """Operators that may be fused from one on; none if no subgraph can begin there."""
         operator = self._operators[first]
         if not (
             self._fuses
             and self._fusion_allowed
-            and self._strategies_for(operator)
+            and self._list_strategies(operator)
             and _may_take_part(operator)
             and OnnxRuntimeBackend().supports(operator)
         ):
@@ -301,23 +303,23 @@ class FusingKernels(Kernels):
             )
         )
 
-    def _strategies_for(self, operator: RuntimeOperator) -> list[Strategy]:
+    def _list_strategies(self, operator: RuntimeOperator) -> list[Strategy]:
         excluded = self._excluded[operator.name]
         return [
             strategy for strategy in _STRATEGIES if backend_of(strategy.value) not in excluded
         ]
 
-    def _known(
+    def _find_cached(
         self, row: Sequence[RuntimeOperator], values: Mapping[str, Held]
     ) -> tuple[int, FusedSubgraph | None] | None:
         """The number of operators and the subgraph of a cached decision; None without one."""
-        key = self._key_of(row, values)
+        key = self._make_key(row, values)
         known = _TunedFusion.read(self._tuning_cache.get(key) or "")
         if known is None or known.count > len(row):
             return None
         if known.strategy is None:
             return known.count, None
-        if known.strategy not in self._strategies_for(row[0]):
+        if known.strategy not in self._list_strategies(row[0]):
             return None
         found = infer_parts(row[: known.count], values)
         if len(found.parts) < known.count:
@@ -330,7 +332,7 @@ class FusingKernels(Kernels):
         subgraph.expectation = self._tuning_cache.expect(key)
         return known.count, subgraph
 
-    def _ruled(
+    def _choose_by_rules(
         self, row: Sequence[RuntimeOperator], values: Mapping[str, Held], plans: _Plans
     ) -> tuple[int, FusedSubgraph | None]:
         """The number of operators, and the subgraph that is likely to be fastest.
@@ -342,7 +344,7 @@ class FusingKernels(Kernels):
         parts, known = found.parts, {**values, **found.stand_ins}
         making = estimate_making_seconds(parts) / (1 if first_pass else _PASSES)
         if found.numpy_seconds > making:
-            for strategy in rank_strategies(self._strategies_for(row[0]), parts):
+            for strategy in rank_strategies(self._list_strategies(row[0]), parts):
                 some = supported_parts(strategy, parts, known)
                 if sum(part.given for part in some) >= _FEWEST:
                     subgraph = make_subgraph(some, known, strategy)
@@ -384,11 +386,11 @@ class FusingKernels(Kernels):
     def _tune_from(
         self, first: int, values: Mapping[str, Held], plans: _Plans
     ) -> Generator[None, None, _Tuned]:
-        row = self._row(first)
+        row = self._find_row(first)
         if not row or not _is_known(row[0], values):
             kernels = yield from self._tune_each([self._operators[first]], values)
             return _Tuned(first, 1, None, kernels)
-        known = self._known(row, values)
+        known = self._find_cached(row, values)
         if known is not None:
             count, subgraph = known
             some = row[:count] if subgraph is None else []
@@ -407,7 +409,7 @@ class FusingKernels(Kernels):
         kernels: dict[int, Kernel] = {}
         spent = 0.0
         for operator in row:
-            if spent > limit or not (_computes(operator) and _is_known(operator, values)):
+            if spent > limit or not (_can_fuse(operator) and _is_known(operator, values)):
                 break
             kernel = self.make_single(operator.index)
             inputs = [materialise(values[operand.name]) for operand in operator.inputs]
@@ -433,12 +435,12 @@ class FusingKernels(Kernels):
         plans: _Plans,
     ) -> Generator[None, None, _Tuned]:
         """Try to fuse operators, and remember what was faster."""
-        first, key = row[0].index, self._key_of(row, values)
+        first, key = row[0].index, self._make_key(row, values)
         some = row[: len(kernels)]
         parts, results = run_one_by_one(some, values, kernels.__getitem__, _SECONDS)
         results.clear()  # whose memory the kernels take again, as they do in a pass
         trial = FusionTrial(kernels, values, plans.found)
-        found = yield from trial.fastest(self._strategies_for(row[0]), parts, _FEWEST)
+        found = yield from trial.fastest(self._list_strategies(row[0]), parts, _FEWEST)
         self.wrong += [
             present.name
             for place, present in plans.subgraphs.items()
@@ -448,7 +450,7 @@ class FusingKernels(Kernels):
         ]
         count, subgraph = len(found.parts), None
         if found.share < 1:
-            decision = _TunedFusion(found.strategy, count, _shares_of(found.parts))
+            decision = _TunedFusion(found.strategy, count, _compute_shares(found.parts))
             self._tuning_cache.put(key, str(decision), found.seconds)
             subgraph = plans.subgraphs.get(first)
             if subgraph is None or (
@@ -469,7 +471,7 @@ class FusingKernels(Kernels):
         }
         return _Tuned(first, count, subgraph, alone)
 
-    def _key_of(self, row: Sequence[RuntimeOperator], values: Mapping[str, Held]) -> str:
+    def _make_key(self, row: Sequence[RuntimeOperator], values: Mapping[str, Held]) -> str:
         for operator in row:
             if operator.index not in self._described:
                 self._described[operator.index] = describe_work(operator)
@@ -480,20 +482,20 @@ class FusingKernels(Kernels):
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _computes(operator: RuntimeOperator) -> bool:
+def _can_fuse(operator: RuntimeOperator) -> bool:
     return operator.error is None and not (
         operator.is_input or operator.is_output or operator.random
     )
 
 
 def _may_take_part(operator: RuntimeOperator) -> bool:
-    return _computes(operator) and len(operator.outputs) == 1
+    return _can_fuse(operator) and len(operator.outputs) == 1
 
 
 def _is_known(operator: RuntimeOperator, values: Mapping[str, Held]) -> bool:
     return all(operand.name in values for operand in operator.inputs)
 
 
-def _shares_of(parts: Sequence[Part]) -> tuple[int, ...]:
+def _compute_shares(parts: Sequence[Part]) -> tuple[int, ...]:
     whole = sum(part.seconds for part in parts)
     return tuple(round(_SHARE_UNITS * part.seconds / whole) for part in parts)

@@ -442,7 +442,7 @@ class FusedSubgraph:
         self._waiting: list[Value] = []
         self._valid = self._fresh = False
         self._seconds = 0.0
-        self._shares = _shares((part.operator.index, part.seconds) for part in given)
+        self._shares = _compute_shares((part.operator.index, part.seconds) for part in given)
 
     def expect(self, values: Mapping[str, Held], kernel_of: Callable[[int], Kernel]) -> bool:
         """Set the operands of the next run.
@@ -547,11 +547,13 @@ class FusedSubgraph:
         if self._fresh:
             self._seconds, self._fresh = seconds, False
             if self._compiled.seconds is not None:
-                self._shares = _shares(zip(self.indices, self._compiled.seconds, strict=True))
+                self._shares = _compute_shares(
+                    zip(self.indices, self._compiled.seconds, strict=True)
+                )
         return self._seconds * self._shares[index]
 
 
-def _shares(spent: Iterable[tuple[int, float]]) -> dict[int, float]:
+def _compute_shares(spent: Iterable[tuple[int, float]]) -> dict[int, float]:
     seconds = dict(spent)
     whole = sum(seconds.values()) or 1.0
     return {index: each / whole for index, each in seconds.items()}

@@ -133,7 +133,7 @@ class FusionTrial:
             found = self._found[strategy]
             if found is not None:
                 nchwc |= strategy is Strategy.NCHWC
-                share = found.share * _handicap(strategy, found.parts)
+                share = found.share * _find_handicap(strategy, found.parts)
                 if share < judged:
                     best, judged = found, share
         return best
@@ -171,7 +171,9 @@ class FusionTrial:
         """Return whether a subgraph computes the same results."""
         try:
             return subgraph.expect(known, self._kernels.__getitem__) and all(
-                agrees((_result(subgraph, part, known),), (materialise(known[part.output]),))
+                agrees(
+                    (_run_subgraph(subgraph, part, known),), (materialise(known[part.output]),)
+                )
                 for part in parts
                 if part.given
             )
@@ -217,7 +219,7 @@ class FusionTrial:
         for part in parts:
             started = time.perf_counter()
             kernel = self._kernels[part.operator.index]
-            inputs = _inputs(part.sources, results, self._values)
+            inputs = _collect_inputs(part.sources, results, self._values)
             kernel.prepare(inputs)
             result = materialise(kernel(inputs)[0])
             part.seconds = min(part.seconds, time.perf_counter() - started)
@@ -225,7 +227,7 @@ class FusionTrial:
         return results
 
 
-def _handicap(strategy: Strategy, parts: Iterable[Part]) -> float:
+def _find_handicap(strategy: Strategy, parts: Iterable[Part]) -> float:
     cold = strategy is Strategy.ELEMPACK and is_cold(part.operator for part in parts)
     return _LARGER_WEIGHTS if cold else 1
 
@@ -278,7 +280,7 @@ def run_one_by_one(
         names = [operand.name for operand in operator.inputs]
         if spent > limit or not all(n in results or n in values for n in names):
             break
-        inputs = _inputs(names, results, values)
+        inputs = _collect_inputs(names, results, values)
         try:
             started = time.perf_counter()
             kernel = kernel_of(operator.index)
@@ -329,13 +331,13 @@ def activate(
         kernel.subgraph = subgraph
 
 
-def _result(subgraph: FusedSubgraph, part: Part, known: Mapping[str, Held]) -> Value:
+def _run_subgraph(subgraph: FusedSubgraph, part: Part, known: Mapping[str, Held]) -> Value:
     inputs = materialise_all(known[name] for name in part.sources)
     (found,) = subgraph.result(part.operator.index, inputs)
     return found.read() if isinstance(found, LazyArray) else found
 
 
-def _inputs(
+def _collect_inputs(
     names: Iterable[str], results: Mapping[str, Value], values: Mapping[str, Held]
 ) -> list[Value]:
     return [results[n] if n in results else materialise(values[n]) for n in names]

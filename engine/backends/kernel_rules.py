@@ -50,14 +50,14 @@ def choose_kernel(
     name : str
     compiled : callable
     """
-    for name, compile_kernel in _ranked(operator, inputs, backends):
+    for name, compile_kernel in _rank_candidates(operator, inputs, backends):
         compiled = compile_kernel()
         if compiled is not None:
             return name, compiled
     return ONE_THREAD, one_thread_kernel(operator)
 
 
-def _ranked(
+def _rank_candidates(
     operator: RuntimeOperator, inputs: Sequence[Value], backends: Mapping[str, Backend]
 ) -> Iterable[tuple[str, Callable[[], CompiledKernel | None]]]:
     """Candidates, the likely fastest first; none where NumPy is likely to be faster.

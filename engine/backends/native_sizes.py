@@ -87,7 +87,7 @@ def require_windows(
     """
     samples, own, *sizes = shape
     counts = windows.counts(sizes)
-    padded = _padded(windows, sizes)
+    padded = _pad_sizes(windows, sizes)
     result = samples * channels * math.prod(counts)
     _require_numbers(windows)
     _require_image(windows, padded)
@@ -126,7 +126,7 @@ def require_spread(
     given = windows.spread_sizes(sizes, output_padding or (0,) * windows.rank)
     if min(given) < 1:
         raise LoweringError("an empty result")
-    whole = _padded(windows, given)
+    whole = _pad_sizes(windows, given)
     _require_numbers(windows)
     _require_image(windows, whole)
     result = samples * channels * math.prod(given)
@@ -138,7 +138,7 @@ def require_spread(
     require_scratch(columns)
 
 
-def _padded(windows: Windows, sizes: Sequence[int]) -> list[int]:
+def _pad_sizes(windows: Windows, sizes: Sequence[int]) -> list[int]:
     return [
         size + before + after
         for size, (before, after) in zip(sizes, windows.padding, strict=True)

@@ -103,10 +103,10 @@ def compile_layer(
         require_computable(operator, inputs)
         return LayerKernel(operator, options)
     except LoweringError as exc:
-        raise _refusal(operator, str(exc)) from exc
+        raise _make_error(operator, str(exc)) from exc
 
 
-def _refusal(operator: RuntimeOperator, reason: str) -> Exception:
+def _make_error(operator: RuntimeOperator, reason: str) -> Exception:
     if isinstance(operator.checked_layer, LibraryLayer):
         return UnsupportedOperatorError(operator.name, operator.type, reason=reason)
     return LoweringError(reason)
@@ -221,7 +221,7 @@ class LayerKernel:
         batch = getattr(blob, "n", 1)  # the oldest ncnn that we use has no batches
         if status or blob.empty() or batch != 1:
             reason = "ncnn returned no result" if status or blob.empty() else "it has a batch"
-            raise _refusal(self._operator, f"{reason} for {name}, status {status}")
+            raise _make_error(self._operator, f"{reason} for {name}, status {status}")
         array: Array = np.array(blob)
         _, stored = extractor.extract(name, 1)
         if stored.elembits() == _INT8_BITS:  # which came as float32

@@ -245,7 +245,7 @@ class _Writer:
         given = [self._values[output.name] for output in self._outputs]
         seen_by = self._add_averages()
         verdict = self._joined(seen_by.values())
-        text, numbers = self._text()
+        text, numbers = self._format_text()
         return NcnnNetwork(
             text,
             tuple(weight for layer in self._layers for weight in layer.weights),
@@ -278,14 +278,14 @@ class _Writer:
             raise LoweringError("no images, or other channels")
         self._has_convolution = True
         if len(self._layers[image].sides) == 1 and groups == 1 and windows == [1] * 4 + [0] * 4:
-            return self._products(image, weight, bias)  # of one pixel, a vector
+            return self._add_linear(image, weight, bias)  # of one pixel, a vector
         weights, sides = weights_of(weight, bias), self._result_sides(node)
         kind, params = "Convolution", _params(attributes, weights)
         if groups > 1:
             kind, params["group"] = "ConvolutionDepthWise", groups
         return self._add(kind, (self._as_image(image),), sides, params, weights)
 
-    def _transposed(self, node: Node) -> int:
+    def _transposed_convolution(self, node: Node) -> int:
         image, weight, bias = self._operands(node)
         attributes = node.attributes
         if weight.ndim != 4 or any(attributes["output_padding"]) or attributes["group"] > 1:
@@ -295,14 +295,14 @@ class _Writer:
         params, sides = _params(attributes, weights), self._result_sides(node)
         return self._add("Deconvolution", (self._as_image(image),), sides, params, weights)
 
-    def _product(self, node: Node) -> int:
+    def _linear(self, node: Node) -> int:
         vector, weight, bias = self._operands(node)
         alpha = node.attributes.get("alpha", 1.0)
         if self._layers[vector].sides != weight.shape[1:] or alpha != 1:
             raise LoweringError("several rows, or a factor")
-        return self._products(vector, weight, bias)
+        return self._add_linear(vector, weight, bias)
 
-    def _products(self, vector: int, weight: Array, bias: Array | None) -> int:
+    def _add_linear(self, vector: int, weight: Array, bias: Array | None) -> int:
         """Add a linear layer."""
         weights = weights_of(weight, bias)
         sides = weight.shape[:1]
@@ -394,7 +394,7 @@ class _Writer:
         low, high = (self._scalar(name) for name in node.inputs[1:])
         if low is None or high is None:
             raise LoweringError("computed bounds")
-        return self._activated(source, "Clip", {"min": low, "max": high})
+        return self._add_activation(source, "Clip", {"min": low, "max": high})
 
     def _unary(self, node: Node) -> int:
         (name,) = node.inputs
@@ -403,9 +403,9 @@ class _Writer:
         if kind == "UnaryOp":
             sides = self._layers[source].sides
             return self._add(kind, (source,), sides, {"op_type": _op_type(node)})
-        return self._activated(source, kind, _ACTIVATION_PARAMS[node.kind](node))
+        return self._add_activation(source, kind, _ACTIVATION_PARAMS[node.kind](node))
 
-    def _activated(self, source: int, kind: str, params: Mapping[str, float]) -> int:
+    def _add_activation(self, source: int, kind: str, params: Mapping[str, float]) -> int:
         """Add an element-wise layer.
 
         ncnn computes these in place, and first makes a copy on one thread if both values are
@@ -434,7 +434,7 @@ class _Writer:
         source = self._read(node.inputs[0])
         # Below this its Sigmoid is constant, and times a large number that is an error.
         limits = {"min": _LEAST_OF_SWISH, "max": LARGEST}
-        limited = self._activated(source, "Clip", limits)
+        limited = self._add_activation(source, "Clip", limits)
         return self._add("Swish", (limited,), self._layers[source].sides)
 
     def _binary(self, node: Node) -> int:
@@ -475,8 +475,8 @@ class _Writer:
         **dict.fromkeys(_UNARY, _unary),
         **dict.fromkeys(_BINARY, _binary),
         "Conv": _convolution,
-        "ConvTranspose": _transposed,
-        "Gemm": _product,
+        "ConvTranspose": _transposed_convolution,
+        "Gemm": _linear,
         "MaxPool": _pooling,
         "AveragePool": _pooling,
         "GlobalAveragePool": _average,
@@ -561,7 +561,7 @@ class _Writer:
             return next(iter(places))
         return self._add("Concat", places, (size,), {"axis": 0})
 
-    def _text(self) -> tuple[str, list[int]]:
+    def _format_text(self) -> tuple[str, list[int]]:
         """Return the lines of a file, and the number of each layer's blob."""
         readers = Counter(source for layer in self._layers for source in layer.sources)
         lines, numbers = [], []

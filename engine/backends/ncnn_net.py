@@ -194,10 +194,10 @@ class NcnnNet:
         arrays = [np.ascontiguousarray(weight) for weight in weights]
         if any(array.dtype != np.float32 for array in arrays):
             raise LoweringError("weights of another dtype")
-        self._content = _loaded(net, arrays)
+        self._content = _load_weights(net, arrays)
 
 
-def _loaded(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyped
+def _load_weights(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyped
     """Load a network's weights; return an object that must live as long as the network.
 
     ncnn frees weights from a file when it has converted their layout, but keeps using memory

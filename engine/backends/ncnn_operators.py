@@ -107,7 +107,9 @@ def _convolution(graph: None, layer: Convolution, input: Operand) -> NcnnLayer:
 
 
 @LOWERINGS.register(TransposedConvolution)
-def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> NcnnLayer:
+def _transposed_convolution(
+    graph: None, layer: TransposedConvolution, input: Operand
+) -> NcnnLayer:
     if any(layer.output_padding) or layer.groups > 1:
         raise LoweringError("output padding, or groups")
     inputs, outputs = layer.weight.shape[:2]

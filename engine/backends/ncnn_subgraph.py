@@ -82,7 +82,7 @@ class NcnnCompiledSubgraph:
                 self.seconds[place] = now - before
             finite = np.isfinite(np.array(_extract(extractor, self._verdict, _NCHW)))
         self._results = [
-            mat if output.elempack else _array_of(mat, output.shape)
+            mat if output.elempack else _to_array(mat, output.shape)
             for mat, output in zip(results, self._outputs, strict=True)
         ]
         self._refine(inputs)
@@ -99,7 +99,9 @@ class NcnnCompiledSubgraph:
                 if each.source is None
                 else self._results[each.source]
             )
-            runs = zip(_runs_of(operand), _runs_of(self._results[each.output]), strict=True)
+            runs = zip(
+                _split_runs(operand), _split_runs(self._results[each.output]), strict=True
+            )
             for x, result in runs:
                 each.refine(x.reshape(-1), result.reshape(-1))
             self.seconds[each.output] += time.perf_counter() - started
@@ -109,7 +111,7 @@ class NcnnCompiledSubgraph:
         count = int(self._watched[~finite].min())
         # Of a summand only the sum is checked.
         for place, result in enumerate(self._results[:count]):
-            blocks = result if isinstance(result, np.ndarray) else _blocks_of(result)
+            blocks = result if isinstance(result, np.ndarray) else _read_blocks(result)
             if not np.isfinite(blocks).all():
                 return place
         return count
@@ -143,17 +145,17 @@ def _extract(extractor: Any, blob: int, kind: int) -> Any:  # noqa: ANN401 - unt
     return mat
 
 
-def _array_of(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
+def _to_array(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
     return np.ascontiguousarray(np.array(mat, copy=False)).reshape(shape)
 
 
-def _runs_of(result: Any) -> Sequence[Array]:  # noqa: ANN401 - untyped
+def _split_runs(result: Any) -> Sequence[Array]:  # noqa: ANN401 - untyped
     """Contiguous parts of a result, in its own memory."""
-    array = result if isinstance(result, np.ndarray) else _blocks_of(result)
+    array = result if isinstance(result, np.ndarray) else _read_blocks(result)
     return [array] if array.flags.c_contiguous else list(array)
 
 
-def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped
+def _read_blocks(mat: Any) -> Array:  # noqa: ANN401 - untyped
     """Return the elements of an ncnn matrix: (G, H, W, b), or a vector."""
     size = mat.elempack
     header = mat.elempack, mat.elemsize, mat.w, mat.cstep
@@ -172,7 +174,7 @@ def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped
 def _to_nchw(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
     """Convert a result to NCHW, in the memory of an earlier one if possible."""
     give_back_results()
-    blocks = _blocks_of(mat)
+    blocks = _read_blocks(mat)
     if blocks.ndim == 1:
         return blocks.copy().reshape(shape)
     return nchwc_to_nchw(blocks[None], shape)

@@ -84,10 +84,10 @@ class NumpyBuffers:
             found = _LOWERINGS.write(None, operator, operands)
         except LoweringError:
             return {}
-        return {"buffer": lambda: _compiled(found)}
+        return {"buffer": lambda: _compile(found)}
 
 
-def _compiled(work: _Pass) -> CompiledKernel:
+def _compile(work: _Pass) -> CompiledKernel:
     buffer = Buffer(work.shape, _FLOAT32)
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
@@ -128,7 +128,7 @@ def _expression(_: None, layer: Expression, *operands: Operand) -> _Pass:
         raise LoweringError("more than one operation")
     if len(leaves) != 2 or not any(isinstance(leaf, OperandRef) for leaf in leaves):
         raise LoweringError("more than one operation")
-    left, right = (_taker(layer.expression.nodes[child.index]) for child in call.children)
+    left, right = (_make_reader(layer.expression.nodes[child.index]) for child in call.children)
     shapes = (o.shape for o in operands)
     return _Pass(
         lambda arrays, out: ufunc(left(arrays), right(arrays), out=out),
@@ -136,7 +136,7 @@ def _expression(_: None, layer: Expression, *operands: Operand) -> _Pass:
     )
 
 
-def _taker(node: object) -> Callable[[Sequence[Any]], Any]:
+def _make_reader(node: object) -> Callable[[Sequence[Any]], Any]:
     """Return a leaf of an expression: an input or a number."""
     if isinstance(node, OperandRef):
         place = node.operand

@@ -136,7 +136,7 @@ def infer_shapes(graph: Subgraph) -> dict[str, tuple[int, ...]]:
 
 def infer_outputs(graph: Subgraph) -> list[tuple[tuple[int, ...], DType] | None]:
     """Return shapes and dtypes of a subgraph's results; None where they are not known."""
-    inferred = _inferred(graph, *_expand(graph))
+    inferred = _run_inference(graph, *_expand(graph))
     values = {value.name: value for value in (*inferred.value_info, *inferred.output)}
     found: list[tuple[tuple[int, ...], DType] | None] = []
     for output in graph.outputs:
@@ -172,13 +172,13 @@ def _close(
     constants: Mapping[str, Array],
     outputs: Sequence[OnnxOutput],
 ) -> OnnxModel:
-    protos = [_proto_of(node) for node in nodes]
+    protos = [_make_proto(node) for node in nodes]
     read = {name for proto in protos for name in proto.input}
     arrays = {name: array for name, array in constants.items() if name in read}
     outside = {
         name: aligned(array) for name, array in arrays.items() if array.nbytes > _INSIDE_BYTES
     }
-    model = _model(graph.inputs, protos, arrays, outputs)
+    model = _make_model(graph.inputs, protos, arrays, outputs)
     return OnnxModel(
         model.SerializeToString(),
         outside,
@@ -189,7 +189,7 @@ def _close(
     )
 
 
-def _proto_of(node: Node) -> onnx.NodeProto:
+def _make_proto(node: Node) -> onnx.NodeProto:
     domain, _, kind = node.kind.rpartition(".")
     return helper.make_node(
         kind,
@@ -200,7 +200,7 @@ def _proto_of(node: Node) -> onnx.NodeProto:
     )
 
 
-def _model(
+def _make_model(
     inputs: Iterable[SubgraphInput],
     protos: Sequence[onnx.NodeProto],
     constants: Mapping[str, Array],
@@ -235,7 +235,7 @@ def _model(
 def _infer_shapes(
     graph: Subgraph, nodes: Iterable[Node], constants: Mapping[str, Array]
 ) -> dict[str, tuple[int, ...]]:
-    inferred = _inferred(graph, nodes, constants)
+    inferred = _run_inference(graph, nodes, constants)
     found = {}
     for value in (*inferred.input, *inferred.value_info, *inferred.output):
         shape = _shape_of(value)
@@ -244,11 +244,11 @@ def _infer_shapes(
     return found
 
 
-def _inferred(
+def _run_inference(
     graph: Subgraph, nodes: Iterable[Node], constants: Mapping[str, Array]
 ) -> onnx.GraphProto:
-    protos = [_proto_of(node) for node in nodes]
-    model = _model(graph.inputs, protos, constants, map(_output, graph.outputs))
+    protos = [_make_proto(node) for node in nodes]
+    model = _make_model(graph.inputs, protos, constants, map(_output, graph.outputs))
     return onnx.shape_inference.infer_shapes(model).graph
 
 

@@ -165,7 +165,7 @@ class _Writer:
             self.found.padded.add(name)
         if in_nchwc:
             samples, channels, height, width = self._shapes[name]
-            groups = self._wide(channels) // self._size
+            groups = self._pad_channels(channels) // self._size
             shape = samples, groups, height, width, self._size
             self.found.nchwc[name] = self._nchwc[name], shape
         else:
@@ -197,9 +197,9 @@ class _Writer:
         names = [source, self._add(self._filter(weight, by_channel=few or depthwise))]
         unload(weight)  # the file's copy is no longer needed
         for name in bias_name:
-            bias = _padded(self._constants[name], self._wide(outputs), 0)
+            bias = _pad(self._constants[name], self._pad_channels(outputs), 0)
             names.append(self._add(bias))
-        attributes["group"] = self._wide(groups) if depthwise else groups
+        attributes["group"] = self._pad_channels(groups) if depthwise else groups
         self._node(node, f"{_DOMAIN}.Conv", names, attributes)
         self.convolutions += 1
         return True
@@ -210,12 +210,12 @@ class _Writer:
         `by_channel` is for inputs in NCHW.
         """
         size = self._size
-        weight = _padded(weight, self._wide(len(weight)), 0)
+        weight = _pad(weight, self._pad_channels(len(weight)), 0)
         outputs, inputs, *window = weight.shape
         if by_channel:  # O/b, I, H, W, b
             groups = weight.reshape(outputs // size, size, inputs, *window)
             return np.ascontiguousarray(np.moveaxis(groups, 1, -1)).reshape(weight.shape)
-        weight = _padded(weight, self._wide(inputs), 1)
+        weight = _pad(weight, self._pad_channels(inputs), 1)
         inputs = weight.shape[1]  # O/b, I/b, H, W, b of the inputs, b of the outputs
         both = weight.reshape(outputs // size, size, inputs // size, size, *window)
         return np.ascontiguousarray(both.transpose(0, 2, 4, 5, 3, 1)).reshape(weight.shape)
@@ -267,7 +267,7 @@ class _Writer:
         blocked = [self._to_nchwc(name) for name in node.inputs]
         if None in blocked:
             return False
-        rows = whole[0] * self._wide(whole[1]) // self._size
+        rows = whole[0] * self._pad_channels(whole[1]) // self._size
         read = [
             self._reshape(name, (rows, shape[2] * shape[3], self._size))
             for name, shape in zip(blocked, shapes, strict=True)
@@ -275,7 +275,7 @@ class _Writer:
         ]
         product = f"{node.output}.rows"
         self.found.nodes.append(Node(node.kind, tuple(read), product))
-        sizes = (whole[0], self._wide(whole[1]), *whole[2:])
+        sizes = (whole[0], self._pad_channels(whole[1]), *whole[2:])
         self._reshape(product, sizes, self._name_in_nchwc(node.output))
         return True
 
@@ -368,7 +368,7 @@ class _Writer:
         self.found.constants[name] = array
         return name
 
-    def _wide(self, channels: int) -> int:
+    def _pad_channels(self, channels: int) -> int:
         """Return the number of channels including padding."""
         return -(-channels // self._size) * self._size
 
@@ -381,7 +381,7 @@ class _Writer:
         return constant is not None and constant.size == 1 and constant.ndim <= 4
 
 
-def _padded(array: Array, count: int, axis: int) -> Array:
+def _pad(array: Array, count: int, axis: int) -> Array:
     """Pad an array with zeros along an axis to a length of `count`."""
     missing = count - array.shape[axis]
     if not missing:

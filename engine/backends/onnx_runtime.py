@@ -151,7 +151,7 @@ class OnnxRuntimeBackend:
         least, surely = _WORTH_THREADS
         threads = (1,) if size < least else (everyone,) if size > surely else (everyone, 1)
         return {
-            f"{level}-{count}": partial(_one, model, inputs, level, count)
+            f"{level}-{count}": partial(_compile_single, model, inputs, level, count)
             for level in levels
             for count in dict.fromkeys(threads)
         }
@@ -163,11 +163,11 @@ def _write_model(operator: RuntimeOperator, inputs: Sequence[Value]) -> OnnxMode
     from engine.backends.subgraph import Subgraph, lower_operator
 
     graph = Subgraph()
-    lower_operator(graph, operator, inputs, _names(inputs), "y", LOWERINGS)
+    lower_operator(graph, operator, inputs, _make_names(inputs), "y", LOWERINGS)
     return lower_to_onnx(graph)
 
 
-def _names(inputs: Sequence[Value]) -> list[str]:
+def _make_names(inputs: Sequence[Value]) -> list[str]:
     return [f"x{index}" for index in range(len(inputs))]
 
 
@@ -283,8 +283,10 @@ def _to_nchw(blocks: Array, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> CompiledKernel:
-    compiled = OnnxCompiledKernel(model, _names(inputs), level, threads)
+def _compile_single(
+    model: OnnxModel, inputs: Sequence[Value], level: str, threads: int
+) -> CompiledKernel:
+    compiled = OnnxCompiledKernel(model, _make_names(inputs), level, threads)
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
         compiled.run(inputs)

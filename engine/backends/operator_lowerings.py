@@ -66,7 +66,7 @@ _LONG_SEQUENCE: Final = 32  # minimum rows for a separate matrix product
 # Convolutions and products
 
 
-def _batched(operand: Operand, rank: int) -> tuple[tuple[int, ...], bool]:
+def _add_batch_axis(operand: Operand, rank: int) -> tuple[tuple[int, ...], bool]:
     """Return the shape with a batch axis, and whether the operand lacked it."""
     single = len(operand.shape) == rank + 1
     return ((1, *operand.shape) if single else operand.shape), single
@@ -86,7 +86,7 @@ def _window_attributes(windows: Windows) -> dict[str, Any]:
 def _convolution(graph: Subgraph, layer: Convolution, input: Operand) -> Result:
     if layer.padding_mode != "zeros":
         raise LoweringError("padding other than zeros")
-    shape, single = _batched(input, layer.windows.rank)
+    shape, single = _add_batch_axis(input, layer.windows.rank)
     if shape[1] != layer.weight.shape[1] * layer.groups:
         raise LoweringError("other channels")  # ONNX Runtime would read beyond the image
     outputs, inputs = layer.weight.shape[:2]
@@ -106,8 +106,10 @@ def _convolution(graph: Subgraph, layer: Convolution, input: Operand) -> Result:
 
 
 @LOWERINGS.register(TransposedConvolution)
-def _transposed(graph: Subgraph, layer: TransposedConvolution, input: Operand) -> Result:
-    shape, single = _batched(input, layer.windows.rank)
+def _transposed_convolution(
+    graph: Subgraph, layer: TransposedConvolution, input: Operand
+) -> Result:
+    shape, single = _add_batch_axis(input, layer.windows.rank)
     if single or shape[1] != layer.weight.shape[0]:
         raise LoweringError("no batch axis, or other channels")
     channels = layer.weight.shape[1] * layer.groups
@@ -157,7 +159,7 @@ def _bmm(graph: Subgraph, input: Operand, mat2: Operand) -> Result:
 
 @LOWERINGS.register(MaxPool)
 def _max_pool(graph: Subgraph, layer: MaxPool, input: Operand) -> Result:
-    shape, single = _batched(input, layer.windows.rank)
+    shape, single = _add_batch_axis(input, layer.windows.rank)
     if layer.return_indices or single:
         raise LoweringError("indices, or no batch axis")
     _require_own_sizes(layer.windows, shape, ceil_mode=layer.ceil_mode)
@@ -173,7 +175,7 @@ def _max_pool(graph: Subgraph, layer: MaxPool, input: Operand) -> Result:
 
 @LOWERINGS.register(AveragePool)
 def _average_pool(graph: Subgraph, layer: AveragePool, input: Operand) -> Result:
-    shape, single = _batched(input, layer.windows.rank)
+    shape, single = _add_batch_axis(input, layer.windows.rank)
     if layer.divisor_override is not None or single or layer.ceil_mode:
         raise LoweringError("a divisor of its own, a partial window, or no batch axis")
     attributes = _window_attributes(layer.windows)
@@ -216,7 +218,7 @@ _ACTIVATIONS: Final[tuple[tuple[Callable[..., Array], str], ...]] = (
 )  # fmt: skip
 
 
-def _one_node(kind: str) -> Callable[..., Any]:
+def _make_lowering(kind: str) -> Callable[..., Any]:
     integers = kind in INTEGER_KINDS
 
     def lower(graph: Subgraph, input: Operand) -> Result:
@@ -226,11 +228,11 @@ def _one_node(kind: str) -> Callable[..., Any]:
 
 
 for _function, _kind in _ACTIVATIONS:
-    LOWERINGS.register(_function)(_one_node(_kind))
+    LOWERINGS.register(_function)(_make_lowering(_kind))
 for _name, _kind in UNARY_FUNCTIONS.items():
     _entry = registration(f"torch.{_name}")
     if _entry is not None:
-        LOWERINGS.register(_entry.target)(_one_node(_kind))
+        LOWERINGS.register(_entry.target)(_make_lowering(_kind))
 
 
 @LOWERINGS.register(relu6)
@@ -317,13 +319,13 @@ def _expression(graph: Subgraph, layer: Expression, *operands: Any) -> Result:
             names.append(graph.constant(node.value if integers else float(node.value)))
         elif isinstance(node, Call):
             arguments = [names[child.index] for child in node.children]
-            names.append(graph.node(*_called(node, arguments, integers=integers)))
+            names.append(graph.node(*_map_call(node, arguments, integers=integers)))
         else:
             raise LoweringError(f"{node.label} in an expression")
     return names[-1]
 
 
-def _called(node: Call, arguments: list[str], *, integers: bool) -> tuple[str, ...]:
+def _map_call(node: Call, arguments: list[str], *, integers: bool) -> tuple[str, ...]:
     """Return the kind of node for a call, and its arguments."""
     if node.name == "square":
         return "Mul", *arguments * 2
@@ -413,15 +415,15 @@ def _group_norm(
 
 @LOWERINGS.register(softmax)
 def _softmax(graph: Subgraph, input: Operand, dim: Any = None, dtype: Any = None) -> Result:
-    return _along(graph, "Softmax", input, dim, dtype)
+    return _lower_along_axis(graph, "Softmax", input, dim, dtype)
 
 
 @LOWERINGS.register(log_softmax)
 def _log_softmax(graph: Subgraph, input: Operand, dim: Any = None, dtype: Any = None) -> Result:
-    return _along(graph, "LogSoftmax", input, dim, dtype)
+    return _lower_along_axis(graph, "LogSoftmax", input, dim, dtype)
 
 
-def _along(graph: Subgraph, kind: str, input: Operand, dim: Any, dtype: Any) -> str:
+def _lower_along_axis(graph: Subgraph, kind: str, input: Operand, dim: Any, dtype: Any) -> str:
     if dtype is not None or dim is None or not input.shape:
         raise LoweringError("a dtype, or no dim")
     return graph.node(kind, graph.read(input), axis=axis_of(dim, len(input.shape)))

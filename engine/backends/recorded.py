@@ -69,7 +69,7 @@ class RecordedKernels(Kernels):
         self._subgraphs: dict[int, tuple[SubgraphName, list[int]]] = {}
         for operator in operators:
             self._check(operator)
-        self._names = _without(excluded, names)
+        self._names = _exclude(excluded, names)
         for operator in operators:
             name = SubgraphName.read(self._names[operator.name])
             if name is not None and _is_possible(name, operator):
@@ -90,12 +90,14 @@ class RecordedKernels(Kernels):
         )
         built = self._built.setdefault(index, {})
         if signature not in built:
-            built[signature] = self._subgraph(name, values)
+            built[signature] = self._make_subgraph(name, values)
         subgraph = built[signature]
         if subgraph is not None:
             activate(subgraph, indices, values, self, self.make_single)
 
-    def _subgraph(self, name: SubgraphName, values: Mapping[str, Held]) -> FusedSubgraph | None:
+    def _make_subgraph(
+        self, name: SubgraphName, values: Mapping[str, Held]
+    ) -> FusedSubgraph | None:
         row = self._operators[name.first : name.last + 1]
         parts, results = run_one_by_one(
             row, values, lambda index: NumpyKernel(self._operators[index])
@@ -147,7 +149,7 @@ class RecordedKernels(Kernels):
         return name, compiled
 
 
-def _without(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str]:
+def _exclude(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str]:
     """Return kernels by operator, with NumPy instead of excluded ones.
 
     If one operator of a subgraph is excluded, NumPy computes all of them.

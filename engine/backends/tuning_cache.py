@@ -61,11 +61,11 @@ def describe_work(operator: RuntimeOperator) -> str:
     return "|".join(described)
 
 
-def _described(value: Value) -> str:
+def _describe_value(value: Value) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.shape}{value.dtype}"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_described, value))})"
+        return f"({', '.join(map(_describe_value, value))})"
     return repr(value)
 
 
@@ -82,12 +82,12 @@ def key_of(
         Libraries that must not compute it.
     """
     described = [describe_work(operator)]
-    described += map(_described, inputs)
+    described += map(_describe_value, inputs)
     text = "|".join(described) + describe_exclusion(excluded)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _machine() -> str:
+def _describe_machine() -> str:
     """Return the processor and library versions for which a cache is valid."""
     libraries = []
     for name in ("numpy", "onnxruntime", "ncnn"):
@@ -129,7 +129,7 @@ class TuningCache:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else cache_folder() / "kernels.json"
-        self._machine = _machine()
+        self._machine = _describe_machine()
         self._known: dict[str, _Entry] | None = None
         self._new: dict[str, _Entry] = {}  # since the file was written
         self._saved = time.monotonic()

@@ -116,10 +116,10 @@ def threshold(input: Array, threshold: float, value: float) -> Array:
 @elementwise("nn.LeakyReLU", "F.leaky_relu", "aten::leaky_relu")
 def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
     """``x`` where positive, else ``negative_slope * x``: ``torch.nn.LeakyReLU``."""
-    return _leaky(input, input * negative_slope, 0 < negative_slope <= 1)
+    return _apply_slopes(input, input * negative_slope, 0 < negative_slope <= 1)
 
 
-def _leaky(x: Array, weighted: Array, flat: bool) -> Array:
+def _apply_slopes(x: Array, weighted: Array, flat: bool) -> Array:
     """`x` where positive, else `weighted`; `flat` if all slopes are above 0 and at most 1."""
     # A condition for each element would take eight times as long.
     return np.maximum(x, weighted) if flat else np.where(x > 0, x, weighted)
@@ -183,7 +183,7 @@ def celu(input: Array, alpha: float = 1.0) -> Array:
 @elementwise("nn.Sigmoid", "F.sigmoid", "torch.sigmoid", "Tensor.sigmoid", "aten::sigmoid")
 def sigmoid(input: Array) -> Array:
     """``1 / (1 + exp(-x))``: ``torch.nn.Sigmoid``."""
-    result = _divisor(input)
+    result = _compute_divisor(input)
     return np.reciprocal(result, out=result)
 
 
@@ -204,7 +204,7 @@ def hardsigmoid(input: Array) -> Array:
 @elementwise("nn.SiLU", "F.silu", "aten::silu")
 def silu(input: Array) -> Array:
     """``x / (1 + exp(-x))``, also called swish: ``torch.nn.SiLU``."""
-    result = _divisor(input)
+    result = _compute_divisor(input)
     return np.divide(input, result, out=result)
 
 
@@ -351,7 +351,7 @@ def prelu(input: Array, weight: WeightOf[Array], num_parameters: int | None = No
     if weight.size == 1:
         slope = slope.reshape(())
     flat = bool(np.all((slope > 0) & (slope <= 1)))
-    return _leaky(x, x * slope, flat).astype(input.dtype, copy=False)
+    return _apply_slopes(x, x * slope, flat).astype(input.dtype, copy=False)
 
 
 @register("nn.GLU", "F.glu", "aten::glu")
@@ -394,7 +394,7 @@ def _in_double(formula: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: formula(x.astype(np.float64))
 
 
-def _divisor(x: Array) -> Array:
+def _compute_divisor(x: Array) -> Array:
     """``1 + exp(-x)`` in one new array."""
     result: Array = np.exp(-x)
     result += 1

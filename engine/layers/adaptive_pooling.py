@@ -140,10 +140,12 @@ def adaptive_average(input: Array, counts: tuple[int, ...]) -> Array:
     ndarray of shape (..., H'...)
         A new array.
     """
-    total = _reduced(input.astype(working_dtype(input.dtype), copy=False), counts, np.add, 0)
+    total = _reduce_windows(
+        input.astype(working_dtype(input.dtype), copy=False), counts, np.add, 0
+    )
     divisor = np.ones((), np.int64)
     for size, count in zip(input.shape[-len(counts) :], counts, strict=True):
-        starts, stops = _bounds(size, count)
+        starts, stops = _find_bounds(size, count)
         divisor = divisor[..., np.newaxis] * (stops - starts)
     return divided(total, divisor, input.dtype)
 
@@ -162,10 +164,10 @@ def adaptive_largest(input: Array, counts: tuple[int, ...]) -> Array:
     ndarray of shape (..., H'...)
         A new array.
     """
-    return _reduced(input, counts, np.maximum, lowest(input.dtype))
+    return _reduce_windows(input, counts, np.maximum, lowest(input.dtype))
 
 
-def _reduced(
+def _reduce_windows(
     image: Array, counts: tuple[int, ...], combine: Callable[..., Array], initial: object
 ) -> Array:
     """Reduce the last axes to `counts` windows each; a new array."""
@@ -179,7 +181,7 @@ def _reduced(
     return image
 
 
-def _bounds(size: int, count: int) -> tuple[Array, Array]:
+def _find_bounds(size: int, count: int) -> tuple[Array, Array]:
     """Start and stop of each window; (count,)."""
     positions = np.arange(count)
     return positions * size // count, -(-(positions + 1) * size // count)
@@ -189,7 +191,7 @@ def _axis_taps(size: int, count: int) -> Iterator[AxisTap]:
     if size % count == 0:  # windows of one length, side by side
         yield from axis_taps(size, count, size // count, size // count, 1, 0)
         return
-    starts, stops = _bounds(size, count)
+    starts, stops = _find_bounds(size, count)
     for tap in range(int((stops - starts).max())):
         outputs = np.flatnonzero(starts + tap < stops)
         yield outputs, starts[outputs] + tap

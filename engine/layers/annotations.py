@@ -91,7 +91,7 @@ def hints_of(code: Callable[..., Any]) -> dict[str, Any]:
     Exception
         Any exception of evaluating the annotations; NameError for an unknown name.
     """
-    return {name: _unaliased(hint) for name, hint in typing.get_type_hints(code).items()}
+    return {name: _resolve_aliases(hint) for name, hint in typing.get_type_hints(code).items()}
 
 
 def roles_of(code: Callable[..., Any]) -> dict[str, Role]:
@@ -125,24 +125,24 @@ def is_union(hint: object) -> bool:
     return get_origin(hint) in {Union, UnionType}
 
 
-def _unaliased(hint: Any, within: tuple[object, ...] = ()) -> Any:
+def _resolve_aliases(hint: Any, within: tuple[object, ...] = ()) -> Any:
     """Replace the aliases in `hint`; `within` are the aliases that enclose it."""
     origin = get_origin(hint)
     alias = origin if isinstance(origin, _ALIASES) else hint
     if alias in within or isinstance(hint, (str, typing.ForwardRef, typing.TypeVar)):
         return Any
     if isinstance(alias, _ALIASES):
-        arguments = [_unaliased(argument, within) for argument in get_args(hint)]
-        return _unaliased(_value_of(alias, arguments), (*within, alias))
+        arguments = [_resolve_aliases(argument, within) for argument in get_args(hint)]
+        return _resolve_aliases(_resolve_alias(alias, arguments), (*within, alias))
     if origin is Annotated:
-        return _unaliased(get_args(hint)[0], within)
+        return _resolve_aliases(get_args(hint)[0], within)
     if origin is tuple or is_union(hint):
-        items = tuple(_unaliased(item, within) for item in get_args(hint))
+        items = tuple(_resolve_aliases(item, within) for item in get_args(hint))
         return GenericAlias(tuple, items) if origin is tuple else reduce(or_, items)
     return hint
 
 
-def _value_of(alias: Any, arguments: Sequence[Any]) -> Any:
+def _resolve_alias(alias: Any, arguments: Sequence[Any]) -> Any:
     """Return the type of an alias, with `arguments` for its type parameters."""
     value = alias.__value__
     given = dict(zip(alias.__type_params__, arguments, strict=False))

@@ -33,19 +33,21 @@ def add(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
     ndarray of the common shape
         Of the promoted dtype.
     """
-    return _plus(input, other, alpha)
+    return _add(input, other, alpha)
 
 
-def _plus(input: Value, other: Value, alpha: Value = 1) -> Value:
-    return apply(FUNCTIONS["add"].apply, input, _scaled(other, alpha))
+def _add(input: Value, other: Value, alpha: Value = 1) -> Value:
+    return apply(FUNCTIONS["add"].apply, input, _scale(other, alpha))
 
 
-def _times(input: Value, other: Value) -> Value:
+def _multiply(input: Value, other: Value) -> Value:
     return apply(FUNCTIONS["mul"].apply, input, other)
 
 
-def _scaled(operand: Value, alpha: Value) -> Value:
-    return operand if isinstance(alpha, (int, float)) and alpha == 1 else _times(operand, alpha)
+def _scale(operand: Value, alpha: Value) -> Value:
+    return (
+        operand if isinstance(alpha, (int, float)) and alpha == 1 else _multiply(operand, alpha)
+    )
 
 
 @register("torch.sub", "Tensor.sub", "aten::sub")
@@ -63,13 +65,13 @@ def sub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
     ndarray of the common shape
         Of the promoted dtype.
     """
-    return apply(FUNCTIONS["sub"].apply, input, _scaled(other, alpha))
+    return apply(FUNCTIONS["sub"].apply, input, _scale(other, alpha))
 
 
 @register("torch.rsub", "Tensor.rsub", "aten::rsub")
 def rsub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
     """Difference ``other - alpha * input``: ``torch.rsub``; as ``torch.sub``."""
-    return apply(FUNCTIONS["sub"].apply, other, _scaled(input, alpha))
+    return apply(FUNCTIONS["sub"].apply, other, _scale(input, alpha))
 
 
 @register("torch.div", "Tensor.div", "aten::div")
@@ -96,13 +98,13 @@ def div(
     if rounding_mode == "floor":
         return apply(FUNCTIONS["floor_divide"].apply, input, other)
     if rounding_mode == "trunc":
-        return apply(Elementwise(_divide_and_cut, "if"), input, other)
+        return apply(Elementwise(_truncate_quotient, "if"), input, other)
     if rounding_mode is not None:
         raise LayerError(f"rounding_mode {rounding_mode!r} is neither 'trunc' nor 'floor'")
     return apply(FUNCTIONS["div"].apply, input, other)
 
 
-def _divide_and_cut(a: Array, b: Array) -> Array:
+def _truncate_quotient(a: Array, b: Array) -> Array:
     return np.asarray(np.trunc(a / b)) if a.dtype.kind == "f" else truncated_quotient(a, b)
 
 
@@ -229,19 +231,19 @@ def clamp_max(input: Array, max: Operand) -> Value:
 @register("torch.addcmul", "Tensor.addcmul", "aten::addcmul")
 def addcmul(input: Array, tensor1: Array, tensor2: Array, value: Scalar = 1) -> Value:
     """Sum with a product, ``input + value * tensor1 * tensor2``: ``torch.addcmul``."""
-    return _plus(input, _times(tensor1, tensor2), value)
+    return _add(input, _multiply(tensor1, tensor2), value)
 
 
 @register("torch.addcdiv", "Tensor.addcdiv", "aten::addcdiv")
 def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Scalar = 1) -> Value:
     """Sum with a quotient, ``input + value * tensor1 / tensor2``: ``torch.addcdiv``."""
-    return _plus(input, div(tensor1, tensor2), value)
+    return _add(input, div(tensor1, tensor2), value)
 
 
 @register("torch.lerp", "Tensor.lerp", "aten::lerp")
 def lerp(input: Array, end: Array, weight: Operand) -> Value:
     """Point between two, ``input + weight * (end - input)``: ``torch.lerp``."""
-    return _plus(input, _times(weight, sub(end, input)))
+    return _add(input, _multiply(weight, sub(end, input)))
 
 
 @register("torch.nan_to_num", "Tensor.nan_to_num", "aten::nan_to_num")

@@ -75,7 +75,7 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         raise LayerError("attn_mask and is_causal=True exclude each other")
     if enable_gqa:
-        key, value = (_repeated(array, query) for array in (key, value))
+        key, value = (_repeat_heads(array, query) for array in (key, value))
     if is_causal:
         attn_mask = np.tri(query.shape[-2], key.shape[-2], dtype=np.bool_)
     thin = partial(drop, p=dropout_p, rng=rng) if dropout_p else None
@@ -104,7 +104,7 @@ def attend(
     query, key, value = (
         array.astype(working_dtype(dtype), copy=False) for array in (query, key, value)
     )
-    batch = _batch(query, key, value)
+    batch = _broadcast_batch(query, key, value)
     rows, columns = query.shape[-2], key.shape[-2]
     query = np.broadcast_to(query, (*batch, *query.shape[-2:]))
     if mask is not None:
@@ -163,7 +163,7 @@ def attention_weights(
     return scores
 
 
-def _repeated(array: Array, query: Array) -> Array:
+def _repeat_heads(array: Array, query: Array) -> Array:
     """Repeat each head for the group of queries that shares it."""
     wanted, heads = query.shape[-3], array.shape[-3]
     if not heads or wanted % heads:
@@ -178,17 +178,17 @@ def _require_shapes(query: Array, key: Array, value: Array) -> None:
     if min(query.ndim, key.ndim, value.ndim) < 2 or not (
         query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2]
     ):
-        raise _mismatch(query, key, value)
+        raise _make_shape_error(query, key, value)
 
 
-def _batch(query: Array, key: Array, value: Array) -> tuple[int, ...]:
+def _broadcast_batch(query: Array, key: Array, value: Array) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     except ValueError:
-        raise _mismatch(query, key, value) from None
+        raise _make_shape_error(query, key, value) from None
 
 
-def _mismatch(query: Array, key: Array, value: Array) -> LayerError:
+def _make_shape_error(query: Array, key: Array, value: Array) -> LayerError:
     shapes = describe_shapes([query.shape, key.shape, value.shape])
     return LayerError(
         f"query, key and value do not fit: their shapes are {shapes}",

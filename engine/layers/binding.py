@@ -178,18 +178,18 @@ def bind(
         if orders and not any(call.input_names):
             call = replace(call, input_names=_names_by_order(orders, len(call.input_names)))
         if unused:
-            call = _without(unused, call)
+            call = _drop_unused(unused, call)
         if isinstance(target, type) and issubclass(target, Layer):
             return _bind_class(target, call, random_unless or {}, len(unused))
         return _bind_function(target, call, random_unless or {}, len(unused))
     except ParameterError as exc:
-        raise _located(exc.parameter, reason_of(exc), call) from exc
+        raise _locate_error(exc.parameter, reason_of(exc), call) from exc
     except Exception as exc:
         # A layer may be the user's code. The model must open whatever it raises.
-        raise _located("", reason_of(exc), call) from exc
+        raise _locate_error("", reason_of(exc), call) from exc
 
 
-def _located(parameter: str, reason: str, call: OperatorCall) -> ParameterError:
+def _locate_error(parameter: str, reason: str, call: OperatorCall) -> ParameterError:
     shapes = [array.shape for array in call.attributes.values()]
     return ParameterError(
         parameter, reason, operator=call.name, operator_type=call.type, shapes=shapes
@@ -206,10 +206,10 @@ def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
     )
 
 
-def _without(unused: Sequence[str], call: OperatorCall) -> OperatorCall:
+def _drop_unused(unused: Sequence[str], call: OperatorCall) -> OperatorCall:
     """Remove arguments without effect from a call, after checking their values."""
     for name in call.params.keys() & set(unused):
-        _checked(name, call.params[name], NO_EFFECT.get(name, Any))
+        _convert_parameter(name, call.params[name], NO_EFFECT.get(name, Any))
     return replace(
         call,
         params={name: value for name, value in call.params.items() if name not in unused},
@@ -227,7 +227,7 @@ def _bind_function(
     static = _static_arguments(signature, call, taken=_named_inputs(signature, call))
     slots = _operand_slots(signature, call.input_names, static, unused)
     _require(signature.required - static.keys() - set(slots))
-    draws = not _settled(random_unless, signature.defaults, static, slots, call)
+    draws = not _is_deterministic(random_unless, signature.defaults, static, slots, call)
     return FunctionLayer(
         function, static, slots, signature.leading, signature.generator, draws=draws
     )
@@ -254,11 +254,13 @@ def _bind_class(
     defaults = {**build.defaults, **forward.defaults}
     places = {place: name for name, place in late.items()}
     known = [places.get(place, slot) for place, slot in enumerate(slots)]
-    draws = not _settled(random_unless, defaults, static, known, call)
+    draws = not _is_deterministic(random_unless, defaults, static, known, call)
 
     def build_with(operands: Mapping[int, Any]) -> Layer:
         given = {
-            name: _checked(name, _plain(operands[place], build.hints[name]), build.hints[name])
+            name: _convert_parameter(
+                name, _unwrap_tensor(operands[place], build.hints[name]), build.hints[name]
+            )
             for name, place in late.items()
         }
         return layer_class(**static, **given)
@@ -266,7 +268,7 @@ def _bind_class(
     if not set(late.values()) <= call.constants.keys():
         return _LateLayer(build_with, slots, forward.leading, forward.generator, draws=draws)
     layer = build_with(call.constants)
-    if _in_order(slots, forward.leading) and (draws or not forward.generator):
+    if _is_positional(slots, forward.leading) and (draws or not forward.generator):
         layer.generator = forward.generator
         return layer
     return FunctionLayer(
@@ -274,7 +276,7 @@ def _bind_class(
     )
 
 
-def _settled(
+def _is_deterministic(
     random_unless: Mapping[str, Value],
     defaults: Mapping[str, Any],
     static: Mapping[str, Any],
@@ -309,14 +311,14 @@ def _static_arguments(
         if name in taken or name in attributes:
             continue
         if name in signature.names:
-            static[name] = _checked(name, value, signature.hints.get(name, Any))
+            static[name] = _convert_parameter(name, value, signature.hints.get(name, Any))
         elif signature.extra:
             static[name] = value
         else:
             raise ParameterError(
                 name,
-                f"parameter {name}={_shown(value)} is not known to this layer, which takes "
-                f"{', '.join(signature.names) or 'none'}",
+                f"parameter {name}={_format_value(value)} is not known to this layer, which "
+                f"takes {', '.join(signature.names) or 'none'}",
             )
     return static
 
@@ -356,7 +358,7 @@ def _operand_slots(
     return slots
 
 
-def _in_order(slots: Sequence[str], leading: tuple[str, ...]) -> bool:
+def _is_positional(slots: Sequence[str], leading: tuple[str, ...]) -> bool:
     """Return whether all operands can be passed by position, which is faster."""
     return not any(slots) or tuple(slots) == leading[: len(slots)]
 
@@ -404,7 +406,7 @@ class FunctionLayer(Layer):
         self.generator = generator if draws else ""
         known = static if draws or not generator else {**static, generator: None}
         self._function = partial(function, **known) if known else function
-        self._slots = None if _in_order(slots, leading) else slots
+        self._slots = None if _is_positional(slots, leading) else slots
         # Leading arguments are passed by position: they may be positional-only.
         own = (slot for slot in slots if slot != _UNUSED)
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(own, leading, strict=False))
@@ -471,7 +473,7 @@ class _LateLayer(Layer):
         return layer.forward(*inputs, **generator)
 
 
-def _plain(value: Any, hint: Any) -> Any:
+def _unwrap_tensor(value: Any, hint: Any) -> Any:
     """Convert a tensor that represents a number or a list of numbers to it."""
     if isinstance(value, np.ndarray) and value.ndim <= 1 and not takes_array(hint):
         numbers = value.tolist()
@@ -479,9 +481,9 @@ def _plain(value: Any, hint: Any) -> Any:
     return value
 
 
-def _checked(name: str, value: Any, hint: Any) -> Any:
+def _convert_parameter(name: str, value: Any, hint: Any) -> Any:
     """Convert a parameter to the type of its annotation."""
-    options = _options(hint)
+    options = _list_options(hint)
     for strict in (True, False):
         for option in options:
             converted = _as(value, option, exact=strict)
@@ -492,7 +494,7 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
             raise ParameterError(name, f"{name}=True, but the model has no attribute @{name}")
         return None
     raise ParameterError(
-        name, f"parameter {name} is {_shown(value)}, not {_describe_options(options)}"
+        name, f"parameter {name} is {_format_value(value)}, not {_describe_options(options)}"
     )
 
 
@@ -517,7 +519,7 @@ def _as(value: Any, option: Any, *, exact: bool) -> Any:
     return _ABSENT
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
 
@@ -530,7 +532,7 @@ _SPOKEN = {
 
 def takes_array(hint: Any, *, only: bool = False) -> bool:
     """Return whether an argument of this annotation may be (or with `only` is) a tensor."""
-    options = {get_origin(option) or option for option in _options(hint)}
+    options = {get_origin(option) or option for option in _list_options(hint)}
     numbers = {bool, int, float, complex}
     others = options - numbers - {np.ndarray, type(None)}
     if numbers <= options:
@@ -540,12 +542,12 @@ def takes_array(hint: Any, *, only: bool = False) -> bool:
 
 def spoken_annotation(hint: Any) -> str:
     """Describe what an argument of this annotation accepts; ``""`` for anything."""
-    if hint is Any or {str, np.ndarray} <= {get_origin(o) or o for o in _options(hint)}:
+    if hint is Any or {str, np.ndarray} <= {get_origin(o) or o for o in _list_options(hint)}:
         return ""  # any value of an operand
-    return _describe_options(_options(hint))
+    return _describe_options(_list_options(hint))
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
+def _list_options(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if is_union(hint) else (hint,)
 
 

@@ -38,7 +38,7 @@ def where(
     try:
         return np.where(condition, as_operand(input, dtype), as_operand(other, dtype))
     except ValueError:
-        raise _unbroadcastable(condition, input, other) from None
+        raise _make_shape_error(condition, input, other) from None
 
 
 @register("Tensor.masked_fill", "torch.masked_fill", "aten::masked_fill")
@@ -59,7 +59,7 @@ def masked_fill(input: Array, mask: Array, value: Operand) -> Array:
     try:
         return np.where(mask, cast(np.asarray(value), input.dtype), input)
     except ValueError:
-        raise _unbroadcastable(input, mask) from None
+        raise _make_shape_error(input, mask) from None
 
 
 @register("torch.masked_select", "Tensor.masked_select", "aten::masked_select")
@@ -79,7 +79,7 @@ def masked_select(input: Array, mask: Array) -> Array:
     try:
         array, chosen = np.broadcast_arrays(input, mask)
     except ValueError:
-        raise _unbroadcastable(input, mask) from None
+        raise _make_shape_error(input, mask) from None
     taken: Array = array[chosen]
     return taken
 
@@ -142,6 +142,6 @@ def places(input: Array) -> tuple[Array, ...]:
     return tuple(np.nonzero(np.atleast_1d(input)))
 
 
-def _unbroadcastable(*operands: Value) -> LayerError:
+def _make_shape_error(*operands: Value) -> LayerError:
     shapes = describe_shapes(o.shape for o in operands if isinstance(o, np.ndarray))
     return LayerError(f"cannot broadcast shapes {shapes}", InferStatus.kInferArraySizeMismatch)

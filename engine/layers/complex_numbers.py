@@ -27,10 +27,10 @@ def complex_of(real: Array, imag: Array) -> Value:
     complex ndarray of the common shape
         complex64 for float32, complex128 for float64.
     """
-    return apply(Elementwise(_joined, "f"), real, imag)
+    return apply(Elementwise(_join_parts, "f"), real, imag)
 
 
-def _joined(real: Array, imag: Array) -> Array:
+def _join_parts(real: Array, imag: Array) -> Array:
     parts = np.broadcast_arrays(real, imag)
     return np.stack(parts, axis=-1).view(np.result_type(real, np.complex64))[..., 0]
 
@@ -38,11 +38,11 @@ def _joined(real: Array, imag: Array) -> Array:
 @register("torch.polar", "aten::polar")
 def polar(abs: Array, angle: Array) -> Value:
     """Complex number of its length and angle: ``torch.polar``; as ``torch.complex``."""
-    return apply(Elementwise(_turned, "f"), abs, angle)
+    return apply(Elementwise(_from_polar, "f"), abs, angle)
 
 
-def _turned(length: Array, angle: Array) -> Array:
-    return _joined(length * np.cos(angle), length * np.sin(angle))
+def _from_polar(length: Array, angle: Array) -> Array:
+    return _join_parts(length * np.cos(angle), length * np.sin(angle))
 
 
 @register("torch.real", "aten::real")

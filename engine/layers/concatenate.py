@@ -41,7 +41,7 @@ def cat(*tensors: Value, dim: int = 0) -> Array:
     rests = {array.shape[:axis] + array.shape[axis + 1 :] for array in joined}
     if len(rests) > 1 or joined[0].ndim == 0:
         raise LayerError(
-            f"shapes {_shapes(joined)} cannot be joined along dim {dim}",
+            f"shapes {_describe_shapes(joined)} cannot be joined along dim {dim}",
             InferStatus.kInferArraySizeMismatch,
         )
     return np.concatenate(joined, axis)
@@ -67,7 +67,7 @@ def stack(*tensors: Value, dim: int = 0) -> Array:
     arrays = promote(*members_of(tensors))
     if len({array.shape for array in arrays}) > 1:
         raise LayerError(
-            f"shapes {_shapes(arrays)} are not all the same",
+            f"shapes {_describe_shapes(arrays)} are not all the same",
             InferStatus.kInferArraySizeMismatch,
         )
     return np.stack(arrays, axis_of(dim, arrays[0].ndim + 1))
@@ -155,7 +155,7 @@ def block_diag(*tensors: Value) -> Array:
     """
     blocks = promote(*map(np.atleast_2d, members_of(tensors)))
     if any(block.ndim > 2 for block in blocks):
-        raise LayerError(f"shapes {_shapes(blocks)} are not all matrices")
+        raise LayerError(f"shapes {_describe_shapes(blocks)} are not all matrices")
     heights, widths = zip(*(block.shape for block in blocks), strict=True)
     result = np.zeros((sum(heights), sum(widths)), blocks[0].dtype)
     row = column = 0
@@ -165,7 +165,7 @@ def block_diag(*tensors: Value) -> Array:
     return result
 
 
-def _at_least(count: int, grow: Callable[[Array], Array]) -> Callable[..., Value]:
+def _make_at_least(count: int, grow: Callable[[Array], Array]) -> Callable[..., Value]:
     def at_least(*tensors: Value) -> Value:
         grown = tuple(map(grow, members_of(tensors)))
         return grown if tensors and isinstance(tensors[0], tuple) else grown[0]
@@ -186,7 +186,9 @@ def _at_least(count: int, grow: Callable[[Array], Array]) -> Callable[..., Value
 
 
 for _count, _grow in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1):
-    register(f"torch.atleast_{_count}d", f"aten::atleast_{_count}d")(_at_least(_count, _grow))
+    register(f"torch.atleast_{_count}d", f"aten::atleast_{_count}d")(
+        _make_at_least(_count, _grow)
+    )
 
 
 def members_of(tensors: tuple[Value, ...]) -> tuple[Array, ...]:
@@ -198,5 +200,5 @@ def members_of(tensors: tuple[Value, ...]) -> tuple[Array, ...]:
     return tuple(require_array(t, f"operand {i}") for i, t in enumerate(tensors))
 
 
-def _shapes(arrays: list[Array] | tuple[Array, ...]) -> str:
+def _describe_shapes(arrays: list[Array] | tuple[Array, ...]) -> str:
     return describe_shapes(array.shape for array in arrays)

@@ -107,7 +107,7 @@ class Convolution(PreparingLayer[Array]):
         self.weight, self.bias = weight, bias
         self.groups, self.padding_mode = groups, padding_mode
         self.windows = Windows(
-            kernel, strides, dilations, _paddings(padding, kernel, strides, dilations)
+            kernel, strides, dilations, _resolve_paddings(padding, kernel, strides, dilations)
         )
 
     @override
@@ -136,11 +136,11 @@ class Convolution(PreparingLayer[Array]):
         weight = self.prepared(output.dtype)
         bias = None if self.bias is None else ready(self.bias, output.dtype)
         if windows.is_pointwise:
-            _pointwise(batch, weight, bias, windows, output)
+            _convolve_pointwise(batch, weight, bias, windows, output)
         elif weight.shape[2] == windows.tap_count:
-            _depthwise(batch, weight, bias, windows, output)
+            _convolve_depthwise(batch, weight, bias, windows, output)
         else:
-            _general(batch, weight, bias, windows, output)
+            _convolve_general(batch, weight, bias, windows, output)
 
     @override
     def prepare(self, dtype: DType) -> Array:
@@ -180,7 +180,7 @@ def convolution(
     return Convolution(weight, bias, stride, padding, dilation, groups).forward(input)
 
 
-def _pointwise(
+def _convolve_pointwise(
     batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
 ) -> None:
     steps = tuple(slice(None, None, stride) for stride in windows.stride)
@@ -190,24 +190,26 @@ def _pointwise(
     products = output.reshape(samples, groups, weight.shape[1], positions)
     np.matmul(weight, columns, out=products)
     if bias is not None:
-        output += _per_channel(bias, windows.rank)
+        output += _reshape_per_channel(bias, windows.rank)
 
 
-def _depthwise(
+def _convolve_depthwise(
     batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
 ) -> None:
     """Depthwise convolution: sum the taps, a few channels at a time."""
     groups, per_group, _ = weight.shape
     sizes, counts = batch.shape[2:], output.shape[2:]
     if per_group == 1 and groups > _LONG_ROWS * counts[-1]:
-        _depthwise_by_position(batch, weight, bias, windows, output)
+        _convolve_depthwise_by_position(batch, weight, bias, windows, output)
         return
     by_tap = weight.reshape(groups, per_group, -1, *(1,) * windows.rank)
     total = output.reshape(len(batch), groups, per_group, *counts)
     total[...] = (
         0
         if bias is None
-        else _per_channel(bias, windows.rank).reshape(groups, per_group, *(1,) * windows.rank)
+        else _reshape_per_channel(bias, windows.rank).reshape(
+            groups, per_group, *(1,) * windows.rank
+        )
     )
     step = max(1, _TAP_BYTES // (total[:1, :1].nbytes or 1))
     whole = tuple(slice(0, count) for count in counts)
@@ -223,10 +225,10 @@ def _depthwise(
             sums[:, :, *outputs] += product
 
 
-def _depthwise_by_position(
+def _convolve_depthwise_by_position(
     batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
 ) -> None:
-    """Like `_depthwise`, for many channels of small images, with channels innermost.
+    """Like `_convolve_depthwise`, for many channels of small images, with channels innermost.
 
     NumPy's inner loops then run along the channels, and not along rows of a few pixels.
     """
@@ -249,7 +251,7 @@ def _depthwise_by_position(
         output[sample] = np.moveaxis(total, -1, 0)
 
 
-def _general(
+def _convolve_general(
     batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
 ) -> None:
     """Gather the windows of each block of outputs as columns, and multiply."""
@@ -261,7 +263,7 @@ def _general(
     for sample in range(samples):
         end = 0
         for block in blocks(counts, column_bytes, _COLUMN_BYTES):
-            columns = _columns(batch[sample], windows, sizes, block)
+            columns = _gather_columns(batch[sample], windows, sizes, block)
             begin, end = end, end + columns.shape[-1]
             target = products[sample, :, :, begin:end]
             np.matmul(weight, columns.reshape(len(weight), weight.shape[2], -1), out=target)
@@ -269,7 +271,7 @@ def _general(
                 target += offset
 
 
-def _columns(
+def _gather_columns(
     image: Array, windows: Windows, sizes: tuple[int, ...], block: tuple[slice, ...]
 ) -> Array:
     """Gather the windows of a block of outputs.
@@ -301,7 +303,7 @@ def _columns(
     return columns.reshape(len(image), windows.tap_count, -1)
 
 
-def _per_channel(values: Array, rank: int) -> Array:
+def _reshape_per_channel(values: Array, rank: int) -> Array:
     """Reshape (O,) to (O, 1...), which broadcasts with an image."""
     return values.reshape(-1, *(1,) * rank)
 
@@ -378,7 +380,7 @@ def require_channels(input: Array, rank: int, channels: int) -> None:
         )
 
 
-def _paddings(
+def _resolve_paddings(
     padding: Ints | str | None,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],

@@ -109,11 +109,11 @@ def to(
     (array,) = promote(input)
     result = array if wanted is None else cast(array, wanted)
     if wanted is not None and str(dtype) in {"torch.bfloat16", "15"}:
-        result = _rounded_to_bfloat16(result)
+        result = _round_to_bfloat16(result)
     return result.copy() if copy and result is array else result
 
 
-def _rounded_to_bfloat16(array: Array) -> Array:
+def _round_to_bfloat16(array: Array) -> Array:
     """Round float32 to the nearest bfloat16, ties to even."""
     bits = np.ascontiguousarray(array).view(np.uint32)
     rounded = bits + (np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1)))

@@ -92,7 +92,7 @@ def full(
         A new array.
     """
     wanted = as_dtype(dtype)
-    return _filled(size, fill_value, wanted or result_dtype(fill_value))
+    return _fill(size, fill_value, wanted or result_dtype(fill_value))
 
 
 @register("torch.scalar_tensor", "aten::scalar_tensor", unused=PLACEMENT)
@@ -113,7 +113,7 @@ def scalar_tensor(
     ndarray of shape ()
         A new array.
     """
-    return _filled((), s, as_dtype(dtype) or DEFAULT_FLOAT)
+    return _fill((), s, as_dtype(dtype) or DEFAULT_FLOAT)
 
 
 @register("torch.full_like", "aten::full_like", unused=f"{PLACEMENT} memory_format")
@@ -136,7 +136,7 @@ def full_like(
     ndarray of the input's shape
         A new array.
     """
-    return _filled(input.shape, fill_value, as_dtype(dtype) or input.dtype)
+    return _fill(input.shape, fill_value, as_dtype(dtype) or input.dtype)
 
 
 @register("Tensor.new_full", "aten::new_full", unused=PLACEMENT)
@@ -162,7 +162,7 @@ def new_full(
     ndarray of shape `size`
         A new array.
     """
-    return _filled(size, fill_value, as_dtype(dtype) or input.dtype)
+    return _fill(size, fill_value, as_dtype(dtype) or input.dtype)
 
 
 @register("aten::zero")
@@ -195,43 +195,43 @@ def fill(input: Array, value: Operand) -> Array:
     ndarray of the input's shape and dtype
         A new array.
     """
-    return _filled(input.shape, value, input.dtype)
+    return _fill(input.shape, value, input.dtype)
 
 
-def _filled(size: Value, number: Operand, dtype: DType) -> Array:
+def _fill(size: Value, number: Operand, dtype: DType) -> Array:
     return new_output(as_sizes(size, "size"), dtype, cast(np.asarray(number), dtype))
 
 
 _NUMBERS: Final = {"zeros": 0, "ones": 1, "empty": 0}
 
 
-def _factory(number: int) -> Callable[..., Array]:
+def _make_factory(number: int) -> Callable[..., Array]:
     def compute(
         size: Ints | None,
         dtype: Value = None,
     ) -> Array:
-        return _filled(size, number, as_dtype(dtype) or DEFAULT_FLOAT)
+        return _fill(size, number, as_dtype(dtype) or DEFAULT_FLOAT)
 
     return compute
 
 
-def _factory_like(number: int) -> Callable[..., Array]:
+def _make_factory_like(number: int) -> Callable[..., Array]:
     def compute(
         input: Array,
         dtype: Value = None,
     ) -> Array:
-        return _filled(input.shape, number, as_dtype(dtype) or input.dtype)
+        return _fill(input.shape, number, as_dtype(dtype) or input.dtype)
 
     return compute
 
 
-def _new_factory(number: int) -> Callable[..., Array]:
+def _make_new_factory(number: int) -> Callable[..., Array]:
     def compute(
         input: Array,
         size: Ints | None,
         dtype: Value = None,
     ) -> Array:
-        return _filled(size, number, as_dtype(dtype) or input.dtype)
+        return _fill(size, number, as_dtype(dtype) or input.dtype)
 
     return compute
 
@@ -240,11 +240,11 @@ def _register_all() -> None:
     """Register zeros, ones and empty, their ``_like`` and their ``new_`` forms."""
     for name, number in _NUMBERS.items():
         for made, types, what, default in (
-            (_factory(number), (f"torch.{name}", f"aten::{name}"),
+            (_make_factory(number), (f"torch.{name}", f"aten::{name}"),
              f"of shape `size`: ``torch.{name}``", "float32"),
-            (_factory_like(number), (f"torch.{name}_like", f"aten::{name}_like"),
+            (_make_factory_like(number), (f"torch.{name}_like", f"aten::{name}_like"),
              f"in the shape of another tensor: ``torch.{name}_like``", "the input's"),
-            (_new_factory(number), (f"Tensor.new_{name}", f"aten::new_{name}"),
+            (_make_new_factory(number), (f"Tensor.new_{name}", f"aten::new_{name}"),
              f"of shape `size`: ``Tensor.new_{name}``", "the input's"),
         ):  # fmt: skip
             made.__name__ = made.__qualname__ = types[0].rpartition(".")[2]
@@ -303,7 +303,7 @@ def logspace(
     -------
     ndarray of shape (steps,)
     """
-    exponents = _spaced(start, end, steps)
+    exponents = _space_evenly(start, end, steps)
     return cast(np.asarray(np.power(float(base), exponents)), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
@@ -324,10 +324,10 @@ def linspace(start: Operand, end: Operand, steps: int, dtype: Value = None) -> A
     -------
     ndarray of shape (steps,)
     """
-    return cast(_spaced(start, end, steps), as_dtype(dtype) or DEFAULT_FLOAT)
+    return cast(_space_evenly(start, end, steps), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-def _spaced(start: Operand, end: Operand, steps: int) -> Array:
+def _space_evenly(start: Operand, end: Operand, steps: int) -> Array:
     count = as_int(steps, "steps")
     require_memory((count,), np.dtype(np.float64))
     return np.linspace(as_python(start), as_python(end), count)

@@ -39,7 +39,7 @@ def register_extension(name: str) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def compute(*operands: Any, call: OperatorCall, **arguments: Any) -> Any:
-            return function(*_in_order(operands, call, arguments))
+            return function(*_order_arguments(operands, call, arguments))
 
         # Bind the signature of `compute`, not that of the wrapped function.
         del compute.__wrapped__
@@ -52,15 +52,15 @@ def register_extension(name: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def _in_order(
+def _order_arguments(
     operands: tuple[Any, ...], call: OperatorCall, arguments: dict[str, Any]
 ) -> list[Any]:
     """Order all arguments by number; operands without a number fill the gaps."""
-    by_place = {_place(name): value for name, value in arguments.items()}
+    by_place = {_parse_place(name): value for name, value in arguments.items()}
     loose = []
     for name, value in zip(call.input_names, operands, strict=True):
         if name.startswith("arg_"):
-            by_place[_place(name)] = value
+            by_place[_parse_place(name)] = value
         else:
             loose.append(value)
     count = len(by_place) + len(loose)
@@ -68,7 +68,7 @@ def _in_order(
     return [by_place[n] if n in by_place else next(rest) for n in range(count)]
 
 
-def _place(name: str) -> int:
+def _parse_place(name: str) -> int:
     number = name.removeprefix("arg_")
     if not number.isdecimal() or len(number) > 3:
         raise ParameterError(name, f"{name!r} is not the number of an argument")

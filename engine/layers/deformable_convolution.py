@@ -88,7 +88,7 @@ class DeformConv2d(Layer):
         channels = self._weight.shape[1] * self._groups
         require_channels(input, 2, channels)
         counts = self._windows.counts(input.shape[2:])
-        groups = self._offset_groups(input, offset, mask, counts)
+        groups = self._count_offset_groups(input, offset, mask, counts)
         dtype = promote_types(input.dtype, self._weight.dtype)
         work = working_dtype(dtype)
         weight = ready(self._weight, work)
@@ -103,13 +103,13 @@ class DeformConv2d(Layer):
         moves = offset.reshape(count, taps, 2, *counts).astype(work, copy=False)
         shares = None if mask is None else mask.reshape(count, taps, 1, places)
         for tap in range(taps):
-            values = sample_pixels(images, *self._places(moves[:, tap], tap))
+            values = sample_pixels(images, *self._find_positions(moves[:, tap], tap))
             if shares is not None:
                 values *= shares[:, tap]
             self._add(output, values, weight, tap)
         return output.astype(dtype, copy=False)
 
-    def _offset_groups(
+    def _count_offset_groups(
         self, input: Array, offset: Array, mask: Array | None, counts: tuple[int, ...]
     ) -> int:
         """G, after checking the shapes."""
@@ -131,7 +131,7 @@ class DeformConv2d(Layer):
             )
         return groups
 
-    def _places(self, moves: Array, tap: int) -> tuple[Array, Array]:
+    def _find_positions(self, moves: Array, tap: int) -> tuple[Array, Array]:
         """Rows and columns that a tap reads per output, with offsets (N, 2, Hout, Wout)."""
         windows = self._windows
         rows, columns = (

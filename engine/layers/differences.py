@@ -81,7 +81,7 @@ def trapezoid(y: Array, x: OperandOf[Value] = None, dim: int = -1, dx: float = 1
     ndarray of shape (A, B)
         Of the promoted dtype; float32 for integers.
     """
-    areas, dtype = _trapezoids(y, x, dim, dx)
+    areas, dtype = _compute_trapezoids(y, x, dim, dx)
     return cast(np.asarray(areas.sum(axis_of(dim, y.ndim))), dtype)
 
 
@@ -100,11 +100,11 @@ def cumulative_trapezoid(
     -------
     ndarray of shape (A, N - 1, B)
     """
-    areas, dtype = _trapezoids(y, x, dim, dx)
+    areas, dtype = _compute_trapezoids(y, x, dim, dx)
     return cast(np.asarray(areas.cumsum(axis_of(dim, y.ndim))), dtype)
 
 
-def _trapezoids(y: Array, x: Value, dim: int, dx: float) -> tuple[Array, Any]:
+def _compute_trapezoids(y: Array, x: Value, dim: int, dx: float) -> tuple[Array, Any]:
     """Area between neighbours, in 64 bits, and the dtype of the result."""
     if not y.ndim:
         raise LayerError("there is no area under a 0-d tensor")

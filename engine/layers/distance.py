@@ -96,11 +96,11 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | int | None =
     """
     left, right = promote(x1, x2)
     if min(left.ndim, right.ndim) < 2 or left.shape[-1] != right.shape[-1]:
-        raise _unequal(x1, x2)
+        raise _make_shape_error(x1, x2)
     try:
         batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     except ValueError:
-        raise _unequal(x1, x2) from None
+        raise _make_shape_error(x1, x2) from None
     result = new_output((*batch, left.shape[-2], right.shape[-2]), left.dtype)
     require_steps(left.shape[-2], "vectors")
     require_products(math.prod((*batch, left.shape[-2], *right.shape[-2:])), _MOST_POWERS)
@@ -136,7 +136,7 @@ def dist(input: Array, other: Array, p: float = 2.0) -> Array:
     return vector_norm(left - right, p)
 
 
-def _unequal(x1: Array, x2: Array) -> LayerError:
+def _make_shape_error(x1: Array, x2: Array) -> LayerError:
     shapes = describe_shapes([x1.shape, x2.shape])
     return LayerError(
         f"vectors of shapes {shapes} cannot be compared", InferStatus.kInferArraySizeMismatch

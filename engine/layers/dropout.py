@@ -106,7 +106,7 @@ def alpha_dropout(
         `input` itself if nothing is dropped.
     """
     require_probability(p)
-    return _alpha_drop(input, p, rng, input.shape) if training and p else input
+    return _drop_alpha(input, p, rng, input.shape) if training and p else input
 
 
 @register(
@@ -133,7 +133,7 @@ def feature_alpha_dropout(
     require_probability(p)
     if not training or not p:
         return input
-    return _alpha_drop(input, p, rng, _channels(input, call))
+    return _drop_alpha(input, p, rng, _channels(input, call))
 
 
 @register("aten::native_dropout", random_unless={"train": False, "p": 0})
@@ -158,7 +158,7 @@ def native_dropout(input: Array, p: float, train: bool | None, *, rng: Generator
         return Outputs((input.copy(), np.ones(input.shape, np.bool_)))
     require_floats(input.dtype, "dropout", kinds="fc")
     kept = chances(rng, input.shape, 1 - p)
-    return Outputs((_scaled(input, kept, p), kept))
+    return Outputs((_scale_kept(input, kept, p), kept))
 
 
 def drop(input: Array, p: float, rng: Generator, shape: tuple[int, ...] | None = None) -> Array:
@@ -182,16 +182,16 @@ def drop(input: Array, p: float, rng: Generator, shape: tuple[int, ...] | None =
     require_floats(input.dtype, "dropout", kinds="fc")
     shape = input.shape if shape is None else shape
     kept = chances(rng, shape, 1 - p) if p < 1 else np.zeros((), np.bool_)
-    return _scaled(input, kept, p)
+    return _scale_kept(input, kept, p)
 
 
-def _scaled(input: Array, kept: Array, p: float) -> Array:
+def _scale_kept(input: Array, kept: Array, p: float) -> Array:
     scale = input.dtype.type(0 if p == 1 else 1 / (1 - p))
     result: Array = input * (kept * scale)
     return result
 
 
-def _alpha_drop(input: Array, p: float, rng: Generator, shape: tuple[int, ...]) -> Array:
+def _drop_alpha(input: Array, p: float, rng: Generator, shape: tuple[int, ...]) -> Array:
     if p == 1:
         return drop(input, p, rng)
     require_floats(input.dtype, "dropout", kinds="fc")

@@ -44,7 +44,7 @@ def einsum(*operands: Value, equation: str | None = None) -> Array:
         members = operands[0]
     arrays = promote(*(require_array(m, f"operand {i}") for i, m in enumerate(members)))
     if len(arrays) == 2:  # with more, the cost depends on the order of the products
-        require_products(_places(equation, arrays))
+        require_products(_count_indices(equation, arrays))
     wide = [array.astype(accumulator(array.dtype), copy=False) for array in arrays]
     try:
         product = np.einsum(equation, *wide, optimize=len(wide) > 1)
@@ -54,7 +54,7 @@ def einsum(*operands: Value, equation: str | None = None) -> Array:
     return cast(np.asarray(product), arrays[0].dtype)
 
 
-def _places(equation: str, arrays: tuple[Array, ...]) -> int:
+def _count_indices(equation: str, arrays: tuple[Array, ...]) -> int:
     """Return the size of the index space of an equation."""
     sizes: dict[str, int] = {}
     terms = equation.replace(" ", "").partition("->")[0].split(",")

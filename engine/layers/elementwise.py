@@ -68,7 +68,7 @@ def apply(compute: Callable[..., Value], *operands: Value) -> Value:
 # Kernels that expressions lack
 
 
-def _looped(function: Callable[[float], float], at_pole: float) -> Callable[[Array], Array]:
+def _make_loop(function: Callable[[float], float], at_pole: float) -> Callable[[Array], Array]:
     """Apply a function of Python's `math` to each element; `at_pole` where it is undefined."""
 
     def one(value: float) -> float:
@@ -194,11 +194,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         for name, summary, kernel, domain in (
             ("deg2rad", "radians of degrees", np.deg2rad, "bif"),
             ("digamma", "logarithmic derivative of gamma", digamma, "bif"),
-            ("erfc", "complement of the error function", _looped(math.erfc, math.nan), "bif"),
+            ("erfc", "complementary error function", _make_loop(math.erfc, math.nan), "bif"),
             ("erfinv", "inverse of the error function", erfinv, "bif"),
             ("exp2", "power of 2", _exp2, "bifc"),
             ("i0", "modified Bessel function of order 0", _i0, "bif"),
-            ("lgamma", "logarithm of gamma", _looped(math.lgamma, math.inf), "bif"),
+            ("lgamma", "logarithm of gamma", _make_loop(math.lgamma, math.inf), "bif"),
             ("rad2deg", "degrees of radians", np.rad2deg, "bif"),
             ("sinc", "``sin(pi x) / (pi x)``", np.sinc, "bifc"),
             ("log2", "logarithm to base 2", np.log2, "bifc"),
@@ -268,14 +268,14 @@ _NOTES: Final = """{summary}, element by element: ``torch.{name}``.
     """
 
 
-def _unary(compute: Callable[..., Value]) -> Callable[..., Value]:
+def _make_unary(compute: Callable[..., Value]) -> Callable[..., Value]:
     def operation(input: Operand) -> Value:
         return apply(compute, input)
 
     return operation
 
 
-def _binary(compute: Callable[..., Value]) -> Callable[..., Value]:
+def _make_binary(compute: Callable[..., Value]) -> Callable[..., Value]:
     def operation(input: Operand, other: Operand) -> Value:
         return apply(compute, input, other)
 
@@ -308,7 +308,7 @@ _SPECIAL: Final = {
 def _register_all() -> None:
     """Register the ``torch.``, ``Tensor.`` and ``aten::`` types of the whole table."""
     for row in OPERATIONS:
-        make = _unary if row.operands == 1 else _binary
+        make = _make_unary if row.operands == 1 else _make_binary
         function = mark_elementwise(make(row.compute))
         function.__name__ = function.__qualname__ = row.name
         function.__doc__ = _NOTES.format(

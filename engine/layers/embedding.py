@@ -50,7 +50,7 @@ def embedding(
             f"indices run from {input.min()} to {input.max()}, the table has {len(weight)} rows"
         )
     rows = take_along(weight, 0, input)
-    return rows if max_norm is None else _shortened(rows, max_norm, norm_type)
+    return rows if max_norm is None else _clip_norms(rows, max_norm, norm_type)
 
 
 @register("aten::embedding_renorm", "torch.embedding_renorm_")
@@ -75,11 +75,11 @@ def embedding_renorm(
     """
     places = np.unique(indices)
     result = weight.copy()
-    result[places] = _shortened(weight[places], max_norm, norm_type)
+    result[places] = _clip_norms(weight[places], max_norm, norm_type)
     return result
 
 
-def _shortened(rows: Array, max_norm: float, norm_type: float) -> Array:
+def _clip_norms(rows: Array, max_norm: float, norm_type: float) -> Array:
     """Scale rows of shape (..., D) down to the norm `max_norm`."""
     lengths = np.linalg.norm(rows.reshape(-1, rows.shape[-1]), norm_type, axis=1)
     lengths = lengths.reshape(*rows.shape[:-1], 1)

@@ -68,7 +68,7 @@ def embedding_bag(
         raise LayerError(f"mode {mode} is none of {', '.join(_MODES.values())}")
     if per_sample_weights is not None and method != "sum":
         raise LayerError(f"per_sample_weights are for mode sum, not {method}")
-    starts, stops = _bounds(input, offsets, include_last_offset=include_last_offset)
+    starts, stops = _find_bounds(input, offsets, include_last_offset=include_last_offset)
     indices = input.reshape(-1)
     rows = embedding(indices, weight, max_norm=max_norm, norm_type=norm_type)
     if per_sample_weights is not None:
@@ -116,7 +116,7 @@ def embedding_bag_traced(
     return Outputs((result, None, None, None))
 
 
-def _bounds(
+def _find_bounds(
     input: Array, offsets: Array | None, *, include_last_offset: bool
 ) -> tuple[Array, Array]:
     """Where each bag starts and stops in the flattened indices."""

@@ -61,7 +61,7 @@ def maximum(
     ndarray, or values and indices where `dim` is given
         NaN if an element is NaN.
     """
-    return _extreme(input, dim, keepdim, other, "amax")
+    return _find_extreme(input, dim, keepdim, other, "amax")
 
 
 @register("torch.min", "Tensor.min", "aten::min")
@@ -89,7 +89,7 @@ def minimum(
     ndarray, or values and indices where `dim` is given
         NaN if an element is NaN.
     """
-    return _extreme(input, dim, keepdim, other, "amin")
+    return _find_extreme(input, dim, keepdim, other, "amin")
 
 
 @register("torch.argmax", "Tensor.argmax", "aten::argmax")
@@ -159,7 +159,7 @@ def topk(
     order = _order(input, axis, descending=largest)
     # PyTorch sorts anyway if `k` is small.
     if not sorted and 64 * count > length > 1:
-        order = _unsorted(input, order, axis, count)
+        order = _restore_nth_order(input, order, axis, count)
     return _take_along(input, order[along(axis, slice(count))] if input.ndim else order, axis)
 
 
@@ -335,7 +335,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
     return _take_along(input, np.take_along_axis(order, longest, axis), axis, keepdim=keepdim)
 
 
-def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -> Value:
+def _find_extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -> Value:
     if isinstance(dim, np.ndarray):  # TorchScript's overload has the other tensor here
         dim, other = None, dim
     if is_numbers(dim):  # a constant vector of ONNX
@@ -381,7 +381,7 @@ def _order(array: Array, axis: int, descending: bool) -> Array:
     return order
 
 
-def _unsorted(array: Array, order: Array, axis: int, count: int) -> Array:
+def _restore_nth_order(array: Array, order: Array, axis: int, count: int) -> Array:
     """Reorder sorted elements to the order of ``std::nth_element``."""
     in_order = np.moveaxis(np.take_along_axis(array, order, axis), axis, -1)
     left, right = in_order[..., :-1], in_order[..., 1:]

@@ -36,7 +36,7 @@ def unfold(
         L windows in row-major order, as many as a convolution has outputs.
     """
     require_image(input, 2)
-    windows = _windows(kernel_size, dilation, padding, stride)
+    windows = _make_windows(kernel_size, dilation, padding, stride)
     sizes = input.shape[-2:]
     counts = windows.counts(sizes)
     lead = input.shape[:-2]
@@ -74,7 +74,7 @@ def fold(
     ndarray of shape (N, C, H, W) or (C, H, W)
         A new array; 0 outside the windows.
     """
-    windows = _windows(kernel_size, dilation, padding, stride)
+    windows = _make_windows(kernel_size, dilation, padding, stride)
     sizes = per_axis("output_size", as_ints(output_size, "output_size"), 2, least=1)
     counts = windows.counts(sizes)
     number = windows.tap_count
@@ -98,7 +98,9 @@ def fold(
     return image
 
 
-def _windows(kernel_size: Value, dilation: Value, padding: Value, stride: Value) -> Windows:
+def _make_windows(
+    kernel_size: Value, dilation: Value, padding: Value, stride: Value
+) -> Windows:
     def pair(name: str, value: Value, least: int) -> tuple[int, ...]:
         return per_axis(name, as_ints(value, name), 2, least)
 

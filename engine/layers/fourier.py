@@ -58,7 +58,7 @@ _WORKING: Final = 4  # NumPy's temporary memory, in complex numbers per point
 _OF_REAL_NUMBERS: Final = frozenset({"rfft", "ihfft"})
 
 
-def _transformed(
+def _transform(
     name: str, input: Array, sizes: Value, axes: tuple[int, ...], norm: str | None
 ) -> Array:
     _, transform, gives_real, halves = TRANSFORMS[name]
@@ -120,37 +120,37 @@ _NOTES: Final = """{what}{over}: ``torch.fft.{name}``.
     """
 
 
-def _one_dimension(name: str) -> Callable[..., Array]:
+def _make_1d(name: str) -> Callable[..., Array]:
     def compute(
         input: Array, n: int | None = None, dim: int = -1, norm: str | None = None
     ) -> Array:
         points = None if n is None else as_int(n, "n")
         axes = (axis_of(dim, input.ndim),) if input.ndim else ()
-        return _transformed(name, input, points, axes, norm)
+        return _transform(name, input, points, axes, norm)
 
     return compute
 
 
-def _two_dimensions(name: str) -> Callable[..., Array]:
+def _make_2d(name: str) -> Callable[..., Array]:
     def compute(
         input: Array,
         s: Ints | None = None,
         dim: Ints | None = (-2, -1),
         norm: str | None = None,
     ) -> Array:
-        return _transformed(name, input, s, axes_of(dim, input.ndim), norm)
+        return _transform(name, input, s, axes_of(dim, input.ndim), norm)
 
     return compute
 
 
-def _many_dimensions(name: str) -> Callable[..., Array]:
+def _make_nd(name: str) -> Callable[..., Array]:
     def compute(
         input: Array, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None
     ) -> Array:
         axes = axes_of(dim, input.ndim)
         if s is not None and dim is None:
             axes = axes[len(axes) - len(as_ints(s, "s")) :]
-        return _transformed(name, input, s, axes, norm)
+        return _transform(name, input, s, axes, norm)
 
     return compute
 
@@ -159,10 +159,10 @@ def _register_all() -> None:
     """Register each transform along one, two and many dimensions."""
     for name, (what, _, gives_real, _) in TRANSFORMS.items():
         for made, suffix, over, sizes, dims in (
-            (_one_dimension(name), "", "", "n : int, optional", "int"),
-            (_two_dimensions(name), "2", " in two dimensions", "s : ints, optional",
+            (_make_1d(name), "", "", "n : int, optional", "int"),
+            (_make_2d(name), "2", " in two dimensions", "s : ints, optional",
              "ints\n        The last two by default."),
-            (_many_dimensions(name), "n", " in many dimensions", "s : ints, optional",
+            (_make_nd(name), "n", " in many dimensions", "s : ints, optional",
              "ints, optional\n        All by default, or as many last ones as `s` has."),
         ):  # fmt: skip
             made.__name__ = made.__qualname__ = f"{name}{suffix}"
@@ -206,7 +206,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
     ndarray of shape (n,)
         0 and the positive frequencies, then the negative ones, ascending.
     """
-    count = _length_of_transform(n)
+    count = _check_length(n)
     return cast(np.fft.fftfreq(count, as_python(d)), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
@@ -223,11 +223,11 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
     -------
     ndarray of shape (n // 2 + 1,)
     """
-    count = _length_of_transform(n)
+    count = _check_length(n)
     return cast(np.fft.rfftfreq(count, as_python(d)), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-def _length_of_transform(n: Value) -> int:
+def _check_length(n: Value) -> int:
     count = as_int(n, "n")
     if count < 1:
         raise LayerError(f"a transform cannot have the length {count}")

@@ -124,7 +124,7 @@ def fractional_max_pool(
     if rank == 2:  # PyTorch keeps (columns, rows) for images, and (depth, rows, columns)
         samples = samples[:, ::-1]
     starts = [
-        _starts(samples[:, axis], image[axis], sizes[axis], kernel[axis])
+        _compute_starts(samples[:, axis], image[axis], sizes[axis], kernel[axis])
         for axis in range(rank)
     ]
     shape = (planes, *sizes)
@@ -145,7 +145,7 @@ def fractional_max_pool(
     return Outputs(array.reshape(*lead, *sizes) for array in (best, places))
 
 
-def _starts(samples: Array, size: int, count: int, kernel: int) -> Array:
+def _compute_starts(samples: Array, size: int, count: int, kernel: int) -> Array:
     """Compute the start of each window of an axis.
 
     Parameters

@@ -232,7 +232,7 @@ class _Axis:
         last = self.size - 1
         if self.padding == "reflection":
             low, span = (0.0, last) if self.align_corners else (-0.5, self.size)
-            pixels = _reflected(pixels, low, span)
+            pixels = _reflect(pixels, low, span)
         if self.padding != "zeros":
             if self.exact:
                 return np.fmin(np.fmax(pixels, 0), last)  # NaN becomes the first pixel
@@ -265,7 +265,7 @@ class _Axis:
         return first.astype(np.intp), shares
 
 
-def _reflected(pixels: Array, low: float, span: float) -> Array:
+def _reflect(pixels: Array, low: float, span: float) -> Array:
     """Reflect coordinates at `low` and `low + span` until they are between them."""
     if span == 0:
         return np.zeros_like(pixels)
@@ -337,15 +337,17 @@ class _Source:
         pairs = list(zip(axes, pixels, strict=True))
         exact = self._method == "nearest"
         if self._method == "bilinear":
-            values = self._between(samples, pairs)
+            values = self._interpolate_neighbours(samples, pairs)
         else:
-            values = self._mixed(samples, pairs, exact=exact)
+            values = self._interpolate(samples, pairs, exact=exact)
         # Results that are not finite may come from pixels with weight 0 or outside the image.
         if not (exact or math.isfinite(values.sum(dtype=np.float64))):
-            values = self._mixed(samples, pairs, exact=True)
+            values = self._interpolate(samples, pairs, exact=True)
         return values
 
-    def _between(self, samples: slice, pairs: list[tuple[_Axis, Array]]) -> Array:
+    def _interpolate_neighbours(
+        self, samples: slice, pairs: list[tuple[_Axis, Array]]
+    ) -> Array:
         """Interpolate between neighbouring pixels."""
         places, shares = self._origins(samples), []
         for axis, pixels in pairs:
@@ -358,13 +360,15 @@ class _Source:
                 return self._values(samples, places, step)
             step *= self._sizes[depth]
             own = shares[depth]
-            return self._weighted(
+            return self._sum_weighted(
                 (reached(depth + 1, step + more) for more in range(len(own))), own
             )
 
         return reached(0, 0)
 
-    def _mixed(self, samples: slice, pairs: list[tuple[_Axis, Array]], *, exact: bool) -> Array:
+    def _interpolate(
+        self, samples: slice, pairs: list[tuple[_Axis, Array]], *, exact: bool
+    ) -> Array:
         """Interpolate between any pixels; `exact` ignores values of pixels outside."""
         neighbours = [_NEIGHBOURS[self._method](*pair) for pair in pairs]
         if not exact:
@@ -378,14 +382,14 @@ class _Source:
                 return np.where(inside[:, np.newaxis], values, self._dtype.type(0))
             places = places * self._sizes[depth]
             found = neighbours[depth]
-            return self._weighted(
+            return self._sum_weighted(
                 (reached(depth + 1, places + n.place, inside & n.inside) for n in found),
                 [n.share for n in found],
             )
 
         return reached(0, self._origins(samples), _EVERYWHERE)
 
-    def _weighted(self, values: Iterable[Array], shares: Sequence[Array]) -> Array:
+    def _sum_weighted(self, values: Iterable[Array], shares: Sequence[Array]) -> Array:
         """Sum values times their weights, reusing the memory of the values."""
         total: Array | None = None
         for value, share in zip(values, shares, strict=True):

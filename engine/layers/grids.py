@@ -45,7 +45,7 @@ def meshgrid(*tensors: Value, indexing: str = "ij") -> tuple[Array, ...]:
     tuple of ndarray, as many as `tensors`
         Views in which elements share memory: the n-th changes along the n-th dimension.
     """
-    arrays = _vectors(tensors)
+    arrays = _check_vectors(tensors)
     if indexing not in {"ij", "xy"}:
         raise LayerError(f"indexing={indexing} is neither ij nor xy")
     if len({array.dtype for array in arrays}) > 1:
@@ -78,7 +78,7 @@ def cartesian_prod(*tensors: Value) -> Array:
     ndarray of shape (N * N * ..., number of vectors)
         A copy. A vector alone stays one.
     """
-    grids = meshgrid(*promote(*_vectors(tensors)))
+    grids = meshgrid(*promote(*_check_vectors(tensors)))
     if len(grids) == 1:
         return grids[0].copy()
     require_memory((grids[0].size, len(grids)), grids[0].dtype)
@@ -133,7 +133,7 @@ def _require_few(size: int, chosen: int, *, with_replacement: bool) -> None:
         )
 
 
-def _triangle(
+def _make_triangle(
     name: str, places: Callable[[int, int, int], tuple[Array, Array]]
 ) -> Callable[..., Array]:
     def indices(
@@ -168,11 +168,11 @@ def _triangle(
 
 for _name, _places in (("tril", np.tril_indices), ("triu", np.triu_indices)):
     register(f"torch.{_name}_indices", f"aten::{_name}_indices", unused=PLACEMENT)(
-        _triangle(_name, _places)
+        _make_triangle(_name, _places)
     )
 
 
-def _vectors(tensors: tuple[Value, ...]) -> list[Array]:
+def _check_vectors(tensors: tuple[Value, ...]) -> list[Array]:
     members = tensors[0] if tensors and isinstance(tensors[0], tuple) else tensors
     arrays = [require_array(member, f"operand {i}") for i, member in enumerate(members)]
     if not arrays or any(array.ndim > 1 for array in arrays):

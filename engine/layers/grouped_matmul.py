@@ -48,21 +48,25 @@ def grouped_mm(
     if bias is not None:
         raise LayerError("a bias is not supported, by PyTorch neither")
     if mat_a.shape[-1] != mat_b.shape[-2]:
-        raise _mismatch(mat_a, mat_b)
+        raise _make_shape_error(mat_a, mat_b)
     if offs is None:
         if mat_a.ndim == 2 or mat_b.ndim == 2:
             raise LayerError("a matrix is to be cut into groups, and offs is not given")
-        return _of_pairs(mat_a, mat_b)
+        return _multiply_pairs(mat_a, mat_b)
     if mat_a.ndim == mat_b.ndim == 3:
         raise LayerError("offs is given, and there is no matrix to cut into groups")
     if mat_a.ndim == mat_b.ndim:
-        groups = _groups(offs, mat_a.shape[1])
+        groups = _split_groups(offs, mat_a.shape[1])
         products = [matmul(mat_a[:, group], mat_b[group]) for group in groups]
-        return np.stack(products) if products else _of_pairs(mat_a[None][:0], mat_b[None][:0])
+        return (
+            np.stack(products)
+            if products
+            else _multiply_pairs(mat_a[None][:0], mat_b[None][:0])
+        )
     by_rows = mat_a.ndim == 2
-    groups = _groups(offs, len(mat_a) if by_rows else mat_b.shape[1])
+    groups = _split_groups(offs, len(mat_a) if by_rows else mat_b.shape[1])
     if len(groups) != len(mat_b if by_rows else mat_a):
-        raise _mismatch(mat_a, mat_b)
+        raise _make_shape_error(mat_a, mat_b)
     dtype = promote_types(mat_a.dtype, mat_b.dtype)
     result = np.zeros((mat_a.shape[-2], mat_b.shape[-1]), dtype)
     for number, group in enumerate(groups):
@@ -73,13 +77,13 @@ def grouped_mm(
     return result
 
 
-def _of_pairs(mat_a: Array, mat_b: Array) -> Array:
+def _multiply_pairs(mat_a: Array, mat_b: Array) -> Array:
     if len(mat_a) != len(mat_b):
-        raise _mismatch(mat_a, mat_b)
+        raise _make_shape_error(mat_a, mat_b)
     return matmul(mat_a, mat_b)
 
 
-def _groups(offs: Array, size: int) -> list[slice]:
+def _split_groups(offs: Array, size: int) -> list[slice]:
     """Split `size` rows or columns at `offs`."""
     require_ndim(offs, 1, "offs")
     if offs.dtype.kind not in "iu":
@@ -91,7 +95,7 @@ def _groups(offs: Array, size: int) -> list[slice]:
     return [slice(begin, end) for begin, end in pairwise(bounds)]
 
 
-def _mismatch(mat_a: Array, mat_b: Array) -> LayerError:
+def _make_shape_error(mat_a: Array, mat_b: Array) -> LayerError:
     return LayerError(
         f"shapes {describe_shapes([mat_a.shape, mat_b.shape])} cannot be multiplied by groups",
         InferStatus.kInferArraySizeMismatch,

@@ -65,7 +65,7 @@ class Index(Layer):
             return
         try:
             parsed = expression.parse(expression_text(expr), operand_count=0)
-            self._constant = _places(parsed.evaluate(()))
+            self._constant = _to_numpy_index(parsed.evaluate(()))
         except (ExpressionError, LayerError) as exc:
             raise ParameterError("expr", str(exc)) from exc
 
@@ -83,13 +83,17 @@ class Index(Layer):
         ndarray
             A copy.
         """
-        places = _places(expr) if self._constant is None else self._whole(input.ndim)
-        sole = _sole(places)
+        places = (
+            _to_numpy_index(expr)
+            if self._constant is None
+            else self._restore_indices(input.ndim)
+        )
+        sole = _find_only_axis(places)
         if sole is not None:
             return take_along(input, sole, places[sole])
         return np.asarray(input[places])
 
-    def _whole(self, ndim: int) -> Places:
+    def _restore_indices(self, ndim: int) -> Places:
         """Restore the shapes of constant indices.
 
         pnnx writes an index tensor as if it had one dimension, and only as many elements as
@@ -102,10 +106,10 @@ class Index(Layer):
         rank = ndim - used + max((item.ndim for item in lists), default=0)
         if self._annotated is None or len(self._annotated) == rank or not lists:
             return places
-        sole = _sole(places)
+        sole = _find_only_axis(places)
         if sole is not None:
             shape = self._annotated[sole : len(self._annotated) - (ndim - sole - 1)]
-            whole = _reshaped(places[sole], shape)
+            whole = _reshape_index(places[sole], shape)
             if whole is not None:
                 return (*places[:sole], whole, *places[sole + 1 :])
         raise LayerError(
@@ -134,7 +138,7 @@ def index_put(input: Array, indices: Value, values: Operand, accumulate: bool = 
     ndarray of the shape of `input`
         A copy.
     """
-    result, places = input.copy("C"), _places(indices)
+    result, places = input.copy("C"), _to_numpy_index(indices)
     new = cast(np.asarray(values), input.dtype)
     try:
         if not accumulate:
@@ -382,7 +386,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
             f"{format_shape(new.shape)}",
             InferStatus.kInferArraySizeMismatch,
         )
-    join_at(np.add.at, result, axis, _column(places, axis, new), new)
+    join_at(np.add.at, result, axis, _expand_index(places, axis, new), new)
     return result.reshape(input.shape)
 
 
@@ -425,7 +429,7 @@ def index_reduce(
     ndarray of shape (A, N, B)
         A copy.
     """
-    places = _column(index, axis_of(dim, input.ndim), source) if source.ndim else index
+    places = _expand_index(index, axis_of(dim, input.ndim), source) if source.ndim else index
     return scatter_reduce(input, dim, places, source, reduce, include_self)
 
 
@@ -485,19 +489,19 @@ def _copy_and_places(input: Array, dim: Value, index: Array) -> tuple[Array, Pla
     return np.atleast_1d(input.copy()), places
 
 
-def _places(indices: Value) -> Places:
+def _to_numpy_index(indices: Value) -> Places:
     """Convert PyTorch's list of indices to NumPy's index; None is a whole dimension."""
     items = indices if isinstance(indices, tuple) else (indices,)
     return tuple(slice(None) if item is None else _index_array(item) for item in items)
 
 
-def _sole(places: Places) -> int | None:
+def _find_only_axis(places: Places) -> int | None:
     """Return the axis of the only index, if it has integers and all other axes are whole."""
     given = [axis for axis, item in enumerate(places) if isinstance(item, np.ndarray)]
     return given[0] if len(given) == 1 and places[given[0]].dtype != np.bool_ else None
 
 
-def _reshaped(index: Array, shape: Sequence[object]) -> Array | None:
+def _reshape_index(index: Array, shape: Sequence[object]) -> Array | None:
     """Reshape an index; None if the shape does not fit or is unknown."""
     sizes = [size for size in shape if isinstance(size, int)]
     if len(sizes) != len(shape) or math.prod(sizes) != index.size:
@@ -536,7 +540,7 @@ def _match_index(input: Array, dim: Value, index: Array) -> tuple[int, Array]:
     return axis, normalize_indices(places, array.shape[axis], axis)
 
 
-def _column(index: Array, axis: int, source: Array) -> Array:
+def _expand_index(index: Array, axis: int, source: Array) -> Array:
     """Broadcast one index per position of an axis to one per element; a view."""
     column = index.reshape(-1, *(1,) * (source.ndim - axis - 1))
     return np.broadcast_to(column, source.shape)

@@ -57,7 +57,7 @@ class Linear(PreparingLayer[Array]):
     def forward(self, input: Array) -> Array:
         dtype = promote_types(input.dtype, self.weight.dtype)
         work = working_dtype(dtype)
-        return _product(input, self.prepared(work), self.bias, dtype)
+        return _multiply(input, self.prepared(work), self.bias, dtype)
 
     @override
     def prepare(self, dtype: DType) -> Array:
@@ -81,7 +81,7 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
         ``y[..., o] = bias[o] + sum over i of weight[o, i] * x[..., i]``.
     """
     dtype = promote_types(input.dtype, weight.dtype)
-    return _product(input, ready(weight, working_dtype(dtype)), bias, dtype)
+    return _multiply(input, ready(weight, working_dtype(dtype)), bias, dtype)
 
 
 @register("nn.Bilinear", "F.bilinear", "torch.bilinear", "aten::bilinear")
@@ -127,7 +127,7 @@ def bilinear(
     return np.asarray(result, dtype)
 
 
-def _product(input: Array, weight: Array, bias: Array | None, dtype: DType) -> Array:
+def _multiply(input: Array, weight: Array, bias: Array | None, dtype: DType) -> Array:
     if input.ndim == 0 or input.shape[-1] != weight.shape[-1]:
         last = input.shape[-1] if input.ndim else 1
         raise LayerError(

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-def _wide(array: Array, name: str = "input", *, square: bool = True) -> Array:
+def _to_double(array: Array, name: str = "input", *, square: bool = True) -> Array:
     """Check that the array holds matrices of floats, and convert it to double precision."""
     if array.ndim < 2 or (square and array.shape[-1] != array.shape[-2]):
         raise LayerError(
@@ -59,7 +59,7 @@ def inverse(input: Array) -> Array:
         If a matrix is singular.
     """
     try:
-        return np.asarray(np.linalg.inv(_wide(input)), input.dtype)
+        return np.asarray(np.linalg.inv(_to_double(input)), input.dtype)
     except np.linalg.LinAlgError:
         raise LayerError("a matrix is singular and has no inverse") from None
 
@@ -67,13 +67,13 @@ def inverse(input: Array) -> Array:
 @register("torch.det", "torch.linalg.det", "Tensor.det", "aten::det", "aten::linalg_det")
 def det(input: Array) -> Array:
     """Determinant of each matrix: ``torch.linalg.det``; (..., N, N) to (...)."""
-    return np.asarray(np.linalg.det(_wide(input)), input.dtype)
+    return np.asarray(np.linalg.det(_to_double(input)), input.dtype)
 
 
 @register("torch.slogdet", "torch.linalg.slogdet", "aten::slogdet", "aten::linalg_slogdet")
 def slogdet(input: Array) -> Outputs:
     """Sign of each determinant and logarithm of its size: ``torch.linalg.slogdet``."""
-    sign, logarithm = np.linalg.slogdet(_wide(input))
+    sign, logarithm = np.linalg.slogdet(_to_double(input))
     real = input.real.dtype
     return Outputs((np.asarray(sign, input.dtype), np.asarray(logarithm, real)))
 
@@ -99,14 +99,14 @@ def solve(input: Array, other: Array, left: bool = True) -> Array:
         If there is no unique solution.
     """
     matrix, right = promote(input, other)
-    wide = _wide(matrix)
+    wide = _to_double(matrix)
     vector = right.ndim == 1 or right.shape == matrix.shape[:-1]
     columns = right[..., np.newaxis] if vector else right
     try:
         if left:
-            found = np.linalg.solve(wide, _wide(columns, "other", square=False))
+            found = np.linalg.solve(wide, _to_double(columns, "other", square=False))
         else:
-            turned = _wide(columns, "other", square=False).swapaxes(-1, -2)
+            turned = _to_double(columns, "other", square=False).swapaxes(-1, -2)
             found = np.linalg.solve(wide.swapaxes(-1, -2), turned).swapaxes(-1, -2)
     except np.linalg.LinAlgError:
         raise LayerError("a matrix is singular and the equations have no solution") from None
@@ -134,7 +134,7 @@ def cholesky(input: Array, upper: bool = False) -> Array:
         L with ``L @ L.conj().T = input``; with `upper` its conjugate transpose.
     """
     try:
-        lower = np.linalg.cholesky(_wide(input))
+        lower = np.linalg.cholesky(_to_double(input))
     except np.linalg.LinAlgError:
         raise LayerError("a matrix is not positive-definite") from None
     return np.asarray(lower.conj().swapaxes(-1, -2) if upper else lower, input.dtype)
@@ -167,7 +167,7 @@ def matrix_power(input: Array, n: int) -> Array:
         If `n` is negative and a matrix is singular.
     """
     try:
-        power = np.linalg.matrix_power(_wide(input), as_int(n, "n"))
+        power = np.linalg.matrix_power(_to_double(input), as_int(n, "n"))
     except np.linalg.LinAlgError:
         raise LayerError("a matrix is singular and has no inverse") from None
     return np.asarray(power, input.dtype)
@@ -186,7 +186,7 @@ def logdet(input: Array) -> Array:
     ndarray of shape (...)
         NaN where the determinant is negative, -inf where it is 0.
     """
-    sign, logarithm = np.linalg.slogdet(_wide(input))
+    sign, logarithm = np.linalg.slogdet(_to_double(input))
     if sign.dtype.kind == "c":
         return np.asarray(logarithm + 1j * np.angle(sign), input.dtype)
     return np.asarray(np.where(sign < 0, np.nan, logarithm), input.dtype)
@@ -207,7 +207,7 @@ def matrix_exp(input: Array) -> Array:
         Scaling and squaring: the matrix is halved until it is small, its power series is
         summed, and the result is squared as often.
     """
-    wide = _wide(input)
+    wide = _to_double(input)
     largest = np.abs(wide).sum(-1).max(initial=0.0)
     halvings = max(0, int(np.ceil(np.log2(largest))) + 1) if largest > 0 else 0
     small = wide / 2.0**halvings

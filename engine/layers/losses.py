@@ -51,7 +51,7 @@ def reduced(values: Array, reduction: Reduction) -> Array:
     return np.asarray(result, values.dtype)
 
 
-def _unfit(input: Array, target: Array) -> LayerError:
+def _make_shape_error(input: Array, target: Array) -> LayerError:
     return LayerError(
         f"an input of shape {describe_shapes([input.shape])} does not fit targets of "
         f"shape {describe_shapes([target.shape])}",
@@ -59,7 +59,7 @@ def _unfit(input: Array, target: Array) -> LayerError:
     )
 
 
-def _pair(input: Array, target: Array) -> tuple[Array, Array, DType]:
+def _promote_pair(input: Array, target: Array) -> tuple[Array, Array, DType]:
     """Convert to the dtype to compute in and broadcast; also return the result's dtype."""
     try:
         x, y = np.broadcast_arrays(*promote(input, target))
@@ -88,14 +88,14 @@ def mse_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Arra
     -------
     ndarray of shape (), or of the input's shape with ``none``
     """
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     return reduced(np.square(x - y), reduction).astype(dtype, copy=False)
 
 
 @register("F.l1_loss", "aten::l1_loss")
 def l1_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Array:
     """Absolute differences: ``F.l1_loss``; as ``F.mse_loss``."""
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     return reduced(np.abs(x - y), reduction).astype(np.empty(0, dtype).real.dtype, copy=False)
 
 
@@ -109,7 +109,7 @@ def smooth_l1_loss(
     """
     if beta == 0:
         return l1_loss(input, target, reduction)
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     d = np.abs(x - y)
     values = np.where(d < beta, np.square(d) / (2 * beta), d - beta / 2)
     return reduced(values, reduction).astype(dtype, copy=False)
@@ -120,7 +120,7 @@ def huber_loss(
     input: Array, target: Array, reduction: Reduction = "mean", delta: float = 1.0
 ) -> Array:
     """`delta` times the ``F.smooth_l1_loss`` with `delta` for `beta`: ``F.huber_loss``."""
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     d = np.abs(x - y)
     values = np.where(d <= delta, np.square(d) / 2, delta * (d - delta / 2))
     return reduced(values, reduction).astype(dtype, copy=False)
@@ -129,7 +129,7 @@ def huber_loss(
 @register("F.soft_margin_loss", "aten::soft_margin_loss")
 def soft_margin_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Array:
     """``log(1 + exp(-target * input))``: ``F.soft_margin_loss``; as ``F.mse_loss``."""
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     return reduced(np.logaddexp(0, -y * x), reduction).astype(dtype, copy=False)
 
 
@@ -141,7 +141,7 @@ def hinge_embedding_loss(
 
     ``F.hinge_embedding_loss``; else as ``F.mse_loss``.
     """
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     values = np.where(y == 1, 0, np.maximum(margin - x, 0)) + np.where(y == -1, 0, x)
     return reduced(values, reduction).astype(dtype, copy=False)
 
@@ -155,7 +155,7 @@ def margin_ranking_loss(
     reduction: Reduction = "mean",
 ) -> Array:
     """``max(0, -target * (input1 - input2) + margin)``: ``F.margin_ranking_loss``."""
-    x, y, dtype = _pair(input1, input2)
+    x, y, dtype = _promote_pair(input1, input2)
     return reduced(np.maximum(margin - target * (x - y), 0), reduction).astype(dtype)
 
 
@@ -206,7 +206,7 @@ def cosine_embedding_loss(
     -------
     ndarray of shape (), or of the target's shape with ``none``
     """
-    x, y, dtype = _pair(input1, input2)
+    x, y, dtype = _promote_pair(input1, input2)
     # Like PyTorch: eps is added to the squares, and sums are not compensated.
     products = [np.sum(a * b, -1) for a, b in ((x, y), (x, x), (y, y))]
     cosine = products[0] / np.sqrt((products[1] + _COSINE_EPS) * (products[2] + _COSINE_EPS))
@@ -249,7 +249,7 @@ def multi_margin_loss(
     scores = np.atleast_2d(input).astype(working_dtype(input.dtype), copy=False)
     classes = np.atleast_1d(target)
     if classes.shape != scores.shape[:1] or classes.size == 0:
-        raise _unfit(input, target)
+        raise _make_shape_error(input, target)
     if not 0 <= classes.min() <= classes.max() < scores.shape[1]:
         raise LayerError(f"a target is not one of the {scores.shape[1]} classes")
     rows = np.arange(len(scores))
@@ -283,7 +283,7 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: Reduction = "
     classes = np.atleast_2d(target)
     count = scores.shape[1]
     if classes.shape != scores.shape or not count:
-        raise _unfit(input, target)
+        raise _make_shape_error(input, target)
     if not -1 <= classes.min(initial=-1) <= classes.max(initial=-1) < count:
         raise LayerError(f"a target is not one of the {count} classes")
     values = np.empty(len(scores), scores.dtype)
@@ -304,7 +304,7 @@ def kl_div(
 
     ``target * (log(target) - input)``, with `log_target` of logarithms; as ``F.mse_loss``.
     """
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     with np.errstate(all="ignore"):
         if log_target:
             values = np.exp(y) * (y - x)
@@ -327,7 +327,7 @@ def poisson_nll_loss(
     ``exp(x) - y * x``, or without `log_input` ``x - y * log(x + eps)``; `full` adds
     Stirling's approximation of ``log(y!)`` where y is more than 1. As ``F.mse_loss``.
     """
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     with np.errstate(all="ignore"):
         values = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
         if full:
@@ -347,7 +347,7 @@ def binary_cross_entropy(
 
     ``-(y * log(x) + (1 - y) * log(1 - x))``, logarithms at least -100, times `weight`.
     """
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     with np.errstate(all="ignore"):
         hit, miss = (np.maximum(np.log(p), _LOWEST_LOG) for p in (x, 1 - x))
     values = (y - 1) * miss - y * hit
@@ -365,7 +365,7 @@ def binary_cross_entropy_with_logits(
     reduction: Reduction = "mean",
 ) -> Array:
     """``F.binary_cross_entropy`` of the sigmoid; `pos_weight` is the weight of targets of 1."""
-    x, y, dtype = _pair(input, target)
+    x, y, dtype = _promote_pair(input, target)
     share = 1 if pos_weight is None else (pos_weight - 1) * y + 1
     values = (1 - y) * x + share * np.logaddexp(0, -x)
     if weight is not None:
@@ -402,7 +402,7 @@ def nll_loss(
     """
     axis = 0 if input.ndim == 1 else 1
     if input.ndim < 1 or target.shape != (*input.shape[:axis], *input.shape[axis + 1 :]):
-        raise _unfit(input, target)
+        raise _make_shape_error(input, target)
     counted = target != ignore_index
     classes = np.where(counted, target, 0)
     if classes.size and not 0 <= classes.min() <= classes.max() < input.shape[axis]:

@@ -66,7 +66,7 @@ def matmul(input: Array, other: Array) -> Array:
     try:
         product = np.asarray(np.matmul(left, right))
     except ValueError:
-        raise _mismatch(input, other) from None
+        raise _make_shape_error(input, other) from None
     return product.astype(np.float16) if half else product
 
 
@@ -106,7 +106,7 @@ def bmm(input: Array, mat2: Array) -> Array:
     require_ndim(input, 3)
     require_ndim(mat2, 3, "mat2")
     if len(input) != len(mat2):
-        raise _mismatch(input, mat2)
+        raise _make_shape_error(input, mat2)
     return matmul(input, mat2)
 
 
@@ -172,7 +172,7 @@ def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
     try:
         products = np.conj(left) * right
     except ValueError:
-        raise _mismatch(x, y) from None
+        raise _make_shape_error(x, y) from None
     wide = accumulator(products.dtype)
     return cast(np.asarray(products.sum(axis_of(dim, products.ndim), wide)), products.dtype)
 
@@ -229,7 +229,7 @@ def tensordot(input: Array, other: Array, dims_self: Ints, dims_other: Ints) -> 
     rows = [axis for axis in range(left.ndim) if axis not in left_axes]
     columns = [axis for axis in range(right.ndim) if axis not in right_axes]
     if [left.shape[a] for a in left_axes] != [right.shape[a] for a in right_axes]:
-        raise _mismatch(input, other)
+        raise _make_shape_error(input, other)
     shape = [left.shape[a] for a in rows] + [right.shape[a] for a in columns]
     product = matmul(
         left.transpose(*rows, *left_axes).reshape(-1, summed),
@@ -393,7 +393,7 @@ def _add_product(input: Array, product: Array, beta: Scalar, alpha: Scalar) -> A
     try:
         added = np.broadcast_to(input, product.shape)
     except ValueError:
-        raise _mismatch(input, product) from None
+        raise _make_shape_error(input, product) from None
     with np.errstate(all="ignore"):
         scaled = product if alpha == 1 else product * product.dtype.type(alpha)
         if beta == 0:
@@ -402,7 +402,7 @@ def _add_product(input: Array, product: Array, beta: Scalar, alpha: Scalar) -> A
         return np.asarray(total, product.dtype)
 
 
-def _mismatch(left: Array, right: Array) -> LayerError:
+def _make_shape_error(left: Array, right: Array) -> LayerError:
     return LayerError(
         f"shapes {describe_shapes([left.shape, right.shape])} do not fit",
         InferStatus.kInferArraySizeMismatch,

@@ -204,10 +204,10 @@ def trace(input: Array) -> Array:
     """
     require_ndim(input, 2)
     wide = accumulator(input.dtype)
-    return cast(np.asarray(np.trace(input, dtype=wide)), _summed(input.dtype))
+    return cast(np.asarray(np.trace(input, dtype=wide)), _sum_dtype(input.dtype))
 
 
-def _summed(dtype: Any) -> Any:
+def _sum_dtype(dtype: Any) -> Any:
     return dtype if dtype.kind in "fc" else np.dtype(np.int64)
 
 
@@ -226,7 +226,7 @@ def tril(input: Array, diagonal: int = 0) -> Array:
     ndarray of the same shape
         A copy.
     """
-    return np.tril(_matrices(input), as_int(diagonal, "diagonal"))
+    return np.tril(_check_matrices(input), as_int(diagonal, "diagonal"))
 
 
 @register("torch.triu", "Tensor.triu", "aten::triu")
@@ -244,10 +244,10 @@ def triu(input: Array, diagonal: int = 0) -> Array:
     ndarray of the same shape
         A copy.
     """
-    return np.triu(_matrices(input), as_int(diagonal, "diagonal"))
+    return np.triu(_check_matrices(input), as_int(diagonal, "diagonal"))
 
 
-def _matrices(array: Array) -> Array:
+def _check_matrices(array: Array) -> Array:
     if array.ndim < 2:
         raise LayerError(f"shape {describe_shapes([array.shape])} holds no matrices")
     return array

@@ -83,10 +83,16 @@ class MultiheadAttention(Layer):
         dropout: float = 0.0,
     ) -> None:
         if in_proj_weight is not None:
-            weights: tuple[Array | None, ...] = tuple(_thirds(in_proj_weight, "in_proj_weight"))
+            weights: tuple[Array | None, ...] = tuple(
+                _split_in_three(in_proj_weight, "in_proj_weight")
+            )
         else:
             weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        biases = (None,) * 3 if in_proj_bias is None else _thirds(in_proj_bias, "in_proj_bias")
+        biases = (
+            (None,) * 3
+            if in_proj_bias is None
+            else _split_in_three(in_proj_bias, "in_proj_bias")
+        )
         self.projections: list[Linear] = []
         for name, weight, shift, size in zip(
             "qkv", weights, biases, (embed_dim, kdim, vdim), strict=True
@@ -170,10 +176,10 @@ class MultiheadAttention(Layer):
                 f"{describe_shapes([s.shape for s in sequences])}",
                 InferStatus.kInferArraySizeMismatch,
             )
-        heads = self._heads_of(batches)
+        heads = self._make_heads(batches)
         masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
-        mask = _combined(masks, heads, self._extra_count) if masks else None
-        mixed, weights = self._attention(heads, mask)
+        mask = _combine_masks(masks, heads, self._extra_count) if masks else None
+        mixed, weights = self._attend(heads, mask)
         if not self.batch_first:
             mixed = mixed.swapaxes(0, 1)
         result = self.output.forward(mixed)
@@ -193,7 +199,7 @@ class MultiheadAttention(Layer):
     def _extra_count(self) -> int:
         return bool(self._extra) + self._zero
 
-    def _heads_of(self, batches: list[Array]) -> _Heads:
+    def _make_heads(self, batches: list[Array]) -> _Heads:
         """Project, split into heads, and append the additional keys and values."""
         projected = []
         for place, (sequence, projection) in enumerate(
@@ -210,16 +216,16 @@ class MultiheadAttention(Layer):
             projected.append(_cut(x, self.heads))
         return _Heads(*projected)
 
-    def _attention(self, heads: _Heads, mask: Array | None) -> tuple[Array, Array | None]:
+    def _attend(self, heads: _Heads, mask: Array | None) -> tuple[Array, Array | None]:
         """Result of shape (N, L, E), and weights of shape (N, H, L, S) where needed."""
         if not self._need_weights:
-            return _joined(attend(*heads, mask)), None
+            return _join_heads(attend(*heads, mask)), None
         dtype = heads.query.dtype
         query, key, value = (x.astype(working_dtype(dtype), copy=False) for x in heads)
         # If it returns weights, PyTorch returns NaN for a query that attends to no key.
         weights = attention_weights(query, key, mask, unseen=np.nan)
         mixed = np.matmul(weights, value).astype(dtype, copy=False)
-        return _joined(mixed), weights.astype(dtype, copy=False)
+        return _join_heads(mixed), weights.astype(dtype, copy=False)
 
 
 class _Heads(NamedTuple):
@@ -236,7 +242,7 @@ class _Heads(NamedTuple):
     value: Array
 
 
-def _thirds(array: Array, name: str) -> tuple[Array, Array, Array]:
+def _split_in_three(array: Array, name: str) -> tuple[Array, Array, Array]:
     if len(array) % 3:
         raise ParameterError(name, f"{name} of shape {array.shape} cannot be cut in three")
     size = len(array) // 3
@@ -268,13 +274,13 @@ def _cut(x: Array, heads: int) -> Array:
     return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
 
 
-def _joined(x: Array) -> Array:
+def _join_heads(x: Array) -> Array:
     """From (N, H, L, D) to (N, L, H * D)."""
     batch, heads, rows, size = x.shape
     return x.swapaxes(1, 2).reshape(batch, rows, heads * size)
 
 
-def _combined(masks: list[Array], heads: _Heads, extra: int) -> Array:
+def _combine_masks(masks: list[Array], heads: _Heads, extra: int) -> Array:
     """Combine all masks into one: additive, or bool and true for keys to attend to.
 
     Parameters
@@ -286,7 +292,7 @@ def _combined(masks: list[Array], heads: _Heads, extra: int) -> Array:
         Number of additional keys, which the masks do not cover.
     """
     shape = (*heads.query.shape[:3], heads.key.shape[2] - extra)
-    placed = [_placed(mask, shape) for mask in masks]
+    placed = [_reshape_mask(mask, shape) for mask in masks]
     result: Array
     if all(mask.dtype == np.bool_ for mask in placed):
         left_out = placed[0] if len(placed) == 1 else placed[0] | placed[1]
@@ -294,21 +300,21 @@ def _combined(masks: list[Array], heads: _Heads, extra: int) -> Array:
     else:
         result = np.zeros((), heads.query.dtype)
         for mask in placed:
-            result = result + _additive(mask, heads.query)
+            result = result + _to_additive(mask, heads.query)
     if extra:
         widths = ((0, 0),) * (result.ndim - 1) + ((0, extra),)
         result = np.pad(result, widths, constant_values=result.dtype == np.bool_)
     return result
 
 
-def _additive(mask: Array, like: Array) -> Array:
+def _to_additive(mask: Array, like: Array) -> Array:
     if mask.dtype != np.bool_:
         return mask.astype(like.dtype, copy=False)
     added: Array = np.where(mask, like.dtype.type(-np.inf), like.dtype.type(0))
     return added
 
 
-def _placed(mask: Array, shape: tuple[int, int, int, int]) -> Array:
+def _reshape_mask(mask: Array, shape: tuple[int, int, int, int]) -> Array:
     """Bring a mask into a shape that broadcasts to (N, H, L, S)."""
     batch, heads, rows, columns = shape
     if mask.shape == (batch, columns) and mask.shape != (rows, columns):
@@ -367,13 +373,13 @@ def native_multi_head_attention(
     operands = (query, key, value)
     weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
     return Outputs(
-        _native(
+        _run_native(
             operands, weights, num_head, mask, mask_type, need_weights, average_attn_weights
         )
     )
 
 
-def _native(
+def _run_native(
     operands: tuple[Array, ...],
     weights: tuple[Array | None, ...],
     heads: int,
@@ -455,7 +461,7 @@ def transformer_encoder_layer(
     weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
 
     def attention(x: Array) -> Array:
-        return _native((x, x, x), weights, num_heads, mask, mask_type)[0]
+        return _run_native((x, x, x), weights, num_heads, mask, mask_type)[0]
 
     def feed_forward(x: Array) -> Array:
         hidden = linear(x, ffn_weight_1, ffn_bias_1)

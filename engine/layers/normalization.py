@@ -121,15 +121,15 @@ def batch_norm(
     x = input.astype(work, copy=False)
     if training or running_mean is None or running_var is None:
         others = (0, *range(2, input.ndim))
-        return _affine(_standardized(x, others, eps), weight, bias, 1).astype(
+        return _apply_affine(_standardize(x, others, eps), weight, bias, 1).astype(
             input.dtype, copy=False
         )
-    scale = 1 / np.sqrt(_channels(running_var, input, 1, work) + work.type(eps))
+    scale = 1 / np.sqrt(_reshape_per_channel(running_var, input, 1, work) + work.type(eps))
     if weight is not None:
-        scale *= _channels(weight, input, 1, work)
-    shift = -_channels(running_mean, input, 1, work) * scale
+        scale *= _reshape_per_channel(weight, input, 1, work)
+    shift = -_reshape_per_channel(running_mean, input, 1, work) * scale
     if bias is not None:
-        shift += _channels(bias, input, 1, work)
+        shift += _reshape_per_channel(bias, input, 1, work)
     result: Array = x * scale
     result += shift
     return result.astype(input.dtype, copy=False)
@@ -215,8 +215,8 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
     x = input.astype(working_dtype(input.dtype), copy=False)
-    result = _standardized(x, tuple(range(2, input.ndim)), eps)
-    return _affine(result, weight, bias, 1).astype(input.dtype, copy=False)
+    result = _standardize(x, tuple(range(2, input.ndim)), eps)
+    return _apply_affine(result, weight, bias, 1).astype(input.dtype, copy=False)
 
 
 @register("aten::group_norm", operands="input num_groups weight bias eps _")
@@ -254,8 +254,8 @@ def group_norm(
     x = input.astype(working_dtype(input.dtype), copy=False)
     per_group = input.size // max(len(input) * num_groups, 1)
     groups = x.reshape(len(input), num_groups, per_group)
-    result = _standardized(groups, (2,), eps).reshape(input.shape)
-    return _affine(result, weight, bias, 1).astype(input.dtype, copy=False)
+    result = _standardize(groups, (2,), eps).reshape(input.shape)
+    return _apply_affine(result, weight, bias, 1).astype(input.dtype, copy=False)
 
 
 @register("aten::layer_norm", operands="input normalized_shape weight bias eps _")
@@ -283,9 +283,9 @@ def layer_norm(
     ndarray of shape (..., S...)
         ``(x - mean) / sqrt(var + eps) * weight + bias``.
     """
-    axes = _normalized_axes(input, normalized_shape)
+    axes = _find_normalized_axes(input, normalized_shape)
     x = input.astype(working_dtype(input.dtype), copy=False)
-    result = _standardized(x, axes, eps)
+    result = _standardize(x, axes, eps)
     if weight is not None:
         result *= ready(weight, x.dtype)
     if bias is not None:
@@ -313,9 +313,9 @@ def native_layer_norm(
     result, mean, rstd : ndarray
         Mean and the reciprocal of the standard deviation, their last axes of size 1.
     """
-    axes = _normalized_axes(input, normalized_shape)
+    axes = _find_normalized_axes(input, normalized_shape)
     result = layer_norm(input, normalized_shape, weight, bias, eps)
-    return Outputs([result, *_statistics(input, axes, eps)])
+    return Outputs([result, *_compute_statistics(input, axes, eps)])
 
 
 @register("aten::native_group_norm", operands="input weight bias _ _ _ num_groups eps")
@@ -336,7 +336,7 @@ def native_group_norm(
     """
     result = group_norm(input, num_groups, weight, bias, eps)
     groups = input.reshape(len(input), num_groups, -1)
-    mean, rstd = _statistics(groups, (2,), eps)
+    mean, rstd = _compute_statistics(groups, (2,), eps)
     return Outputs([result, mean[..., 0], rstd[..., 0]])
 
 
@@ -364,7 +364,7 @@ def rms_norm(
     ndarray of shape (..., S...)
         ``x / sqrt(mean(x ** 2) + eps) * weight``.
     """
-    axes = _normalized_axes(input, normalized_shape)
+    axes = _find_normalized_axes(input, normalized_shape)
     x = input.astype(working_dtype(input.dtype), copy=False)
     small = x.dtype.type(np.finfo(x.dtype).eps if eps is None else eps)
     result: Array = x / np.sqrt(np.square(x).mean(axes, keepdims=True) + small)
@@ -433,7 +433,7 @@ def normalize(input: Array, p: float = 2.0, dim: Ints = 1, eps: float = 1e-12) -
     return result.astype(input.dtype, copy=False)
 
 
-def _standardized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
+def _standardize(x: Array, axes: tuple[int, ...], eps: float) -> Array:
     """Subtract the mean over axes and divide by the standard deviation; a new array."""
     result: Array = x - x.mean(axes, keepdims=True)
     variance = np.square(result).mean(axes, keepdims=True)
@@ -441,7 +441,7 @@ def _standardized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
     return result
 
 
-def _statistics(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
+def _compute_statistics(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
     """Mean over axes, and the reciprocal of the standard deviation; the axes have size 1."""
     wide = x.astype(np.float64)
     mean = wide.mean(axes, keepdims=True)
@@ -449,7 +449,7 @@ def _statistics(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Arr
     return mean.astype(x.dtype), rstd.astype(x.dtype)
 
 
-def _normalized_axes(input: Array, normalized_shape: Value) -> tuple[int, ...]:
+def _find_normalized_axes(input: Array, normalized_shape: Value) -> tuple[int, ...]:
     """The last axes, checked against `normalized_shape`."""
     shape = as_ints(normalized_shape, "normalized_shape")
     if not shape or input.shape[-len(shape) :] != shape:
@@ -462,16 +462,16 @@ def _normalized_axes(input: Array, normalized_shape: Value) -> tuple[int, ...]:
     return tuple(range(-len(shape), 0))
 
 
-def _affine(x: Array, weight: Array | None, bias: Array | None, axis: int) -> Array:
+def _apply_affine(x: Array, weight: Array | None, bias: Array | None, axis: int) -> Array:
     """Scale and shift each channel in place."""
     if weight is not None:
-        x *= _channels(weight, x, axis, x.dtype)
+        x *= _reshape_per_channel(weight, x, axis, x.dtype)
     if bias is not None:
-        x += _channels(bias, x, axis, x.dtype)
+        x += _reshape_per_channel(bias, x, axis, x.dtype)
     return x
 
 
-def _channels(values: Array, x: Array, axis: int, dtype: DType) -> Array:
+def _reshape_per_channel(values: Array, x: Array, axis: int, dtype: DType) -> Array:
     """Reshape (C,) to (C, 1...), which broadcasts with `x`."""
     if values.size != x.shape[axis]:
         raise LayerError(

@@ -150,7 +150,7 @@ def note(operator_type: str) -> OperatorNote:
         details=(*read.details, *_randomness(found)),
         reference=reference_of(operator_type),
         url=page_of(operator_type, same),
-        arguments=(*_arguments(operator_type, found.target, read), *_unused(found, read)),
+        arguments=(*_arguments(operator_type, found.target, read), *_find_unused(found, read)),
         returns=tuple(_result(field) for field in read.returns),
         same=same,
         file=found.file,
@@ -182,7 +182,7 @@ def _target_of(operator_type: str) -> Callable[..., Any] | None:
 def _read(target: Callable[..., Any]) -> Docstring:
     """Return the docstring of registered code, completed by a similar one that it refers to."""
     read = read_docstring(target.__doc__)
-    parameters = {name: _borrowed(name, field) for name, field in read.parameters.items()}
+    parameters = {name: _complete_text(name, field) for name, field in read.parameters.items()}
     like = _LIKE.search(" ".join([read.summary, *read.details]))
     other = _target_of(_type_of(like[1])) if like is not None else None
     if other is not None and other is not target:
@@ -190,7 +190,7 @@ def _read(target: Callable[..., Any]) -> Docstring:
     return replace(read, parameters=parameters)
 
 
-def _borrowed(name: str, field: Field) -> Field:
+def _complete_text(name: str, field: Field) -> Field:
     """Complete an argument's text ``As in `nn.RNN` `` by that docstring's text."""
     like = _AS_IN.match(field.text)
     other = _target_of(_type_of(like[1])) if like is not None else None
@@ -230,7 +230,7 @@ def _arguments(
         target = getattr(target, "implements", target)
     seen: set[str] = set()
     extra: ArgumentKind | None = None
-    for code, part in _codes(target):
+    for code, part in _find_codes(target):
         for argument in _signature(code):
             parameter, name = argument.parameter, argument.parameter.name
             kind = _kind(operator_type, part, argument)
@@ -245,7 +245,7 @@ def _arguments(
                 yield ArgumentNote(name, extra, field.form, field.text, "")
 
 
-def _unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
+def _find_unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
     """Return arguments of a file that have no effect."""
     for name in found.unused:
         accepts = spoken_annotation(NO_EFFECT.get(name, Any)).removesuffix(" or None")
@@ -255,7 +255,7 @@ def _unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
 
 def _randomness(found: Registration) -> Iterator[str]:
     """Describe the randomness of an operator; nothing if its code takes no generator."""
-    for code, _ in _codes(found.target):
+    for code, _ in _find_codes(found.target):
         if np.random.Generator in _hints(code).values():
             still = [f"``{name}={value}``" for name, value in found.random_unless.items()]
             unless = f", unless {' or '.join(still)}" if still else ""
@@ -271,7 +271,7 @@ def _hints(code: Callable[..., Any]) -> Mapping[str, Any]:
         return {}
 
 
-def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part], ...]:
+def _find_codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part], ...]:
     """Return the functions whose arguments are the operator's."""
     if not (isinstance(target, type) and issubclass(target, Layer)):
         return ((target, "function"),)

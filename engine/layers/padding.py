@@ -54,7 +54,7 @@ def pad(
     pairs = list(zip(numbers[0::2], numbers[1::2], strict=True))[::-1]
     if mode != "constant":
         return pad_axes(input, pairs, mode)
-    return _constant(input, pairs, 0 if value is None else np.asarray(value).item())
+    return _pad_constant(input, pairs, 0 if value is None else np.asarray(value).item())
 
 
 @register(
@@ -161,13 +161,13 @@ def _require_positive(axis: int, size: int, before: int, after: int) -> None:
         )
 
 
-def _longest(positions: Array, size: int) -> int:
+def _find_longest_border(positions: Array, size: int) -> int:
     """Length of the longer border."""
     return int(max(-positions[0], positions[-1] - size + 1)) if positions.size else 0
 
 
-def _reflected(positions: Array, axis: int, size: int) -> Array:
-    longest = _longest(positions, size)
+def _reflect(positions: Array, axis: int, size: int) -> Array:
+    longest = _find_longest_border(positions, size)
     if longest >= size:
         raise LayerError(
             f"axis {axis} of size {size} is too short to reflect {longest} positions; at most "
@@ -178,14 +178,14 @@ def _reflected(positions: Array, axis: int, size: int) -> Array:
     return np.where(folded >= size, 2 * (size - 1) - folded, folded)
 
 
-def _replicated(positions: Array, axis: int, size: int) -> Array:
+def _replicate(positions: Array, axis: int, size: int) -> Array:
     return np.clip(positions, 0, size - 1)
 
 
-def _wrapped(positions: Array, axis: int, size: int) -> Array:
+def _wrap(positions: Array, axis: int, size: int) -> Array:
     # Crop first: an end must not continue with elements that the other end crops.
     inside = positions[(positions >= 0) & (positions < size)]
-    longest = _longest(positions, size)
+    longest = _find_longest_border(positions, size)
     if longest > inside.size:
         raise LayerError(
             f"axis {axis} of size {inside.size} is too short to wrap {longest} positions "
@@ -199,9 +199,9 @@ def _wrapped(positions: Array, axis: int, size: int) -> Array:
 # Maps positions along the padded axis (0 is the tensor's first element) to the tensor's index
 # of the value.
 PADDING_MODES: Final[dict[str, Callable[[Array, int, int], Array]]] = {
-    "reflect": _reflected,
-    "replicate": _replicated,
-    "circular": _wrapped,
+    "reflect": _reflect,
+    "replicate": _replicate,
+    "circular": _wrap,
 }
 
 _MODE_OF_NAME: Final = {
@@ -213,7 +213,7 @@ _MODE_OF_NAME: Final = {
 }
 
 
-def _constant(input: Array, pairs: Sequence[tuple[int, int]], value: Number) -> Array:
+def _pad_constant(input: Array, pairs: Sequence[tuple[int, int]], value: Number) -> Array:
     lead = (slice(None),) * (input.ndim - len(pairs))
     shape = list(input.shape)
     targets, sources = [], []

@@ -45,7 +45,7 @@ __all__ = [
 _EXACT: Final = 1 << 62
 
 
-def _windows(
+def _make_windows(
     call: OperatorCall, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints
 ) -> Windows:
     rank = spatial_rank(call)
@@ -111,7 +111,7 @@ class MaxPool(Layer):
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> None:
-        self.windows = _windows(call, kernel_size, stride, padding, dilation)
+        self.windows = _make_windows(call, kernel_size, stride, padding, dilation)
         self.ceil_mode = ceil_mode
         self.return_indices = return_indices or call.type.endswith("_with_indices")
 
@@ -168,7 +168,7 @@ class AveragePool(Layer):
         divisor_override: int | None = None,
         dilation: Ints = 1,
     ) -> None:
-        self.windows = _windows(call, kernel_size, stride, padding, dilation)
+        self.windows = _make_windows(call, kernel_size, stride, padding, dilation)
         if divisor_override == 0:
             raise ParameterError("divisor_override", "divisor_override must not be 0")
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
@@ -218,7 +218,7 @@ class PowerPool(Layer):
             raise ParameterError("norm_type", "norm_type must not be 0")
         self._power = norm_type
         self._average = AveragePool(call, kernel_size, stride, ceil_mode=ceil_mode)
-        self._taps = _windows(call, kernel_size, stride, 0, 1).tap_count
+        self._taps = _make_windows(call, kernel_size, stride, 0, 1).tap_count
 
     @override
     def forward(self, input: Array) -> Array:
@@ -256,7 +256,7 @@ def largest(input: Array, windows: Windows, ceil_mode: bool = False) -> Array:
     -------
     ndarray of shape (N, C, H'...) or (C, H'...)
     """
-    counts, taps = _taps(input, windows, ceil_mode)
+    counts, taps = _list_taps(input, windows, ceil_mode)
     for axis, (count, steps) in enumerate(zip(counts, taps, strict=True), -windows.rank):
         input = reduce_axis(input, axis, count, steps, np.maximum, lowest(input.dtype))
     return input
@@ -271,7 +271,7 @@ def largest_with_indices(
     order wins, and the last of several NaNs, as in PyTorch's loops. Parameters as for
     `largest`.
     """
-    counts, taps = _taps(input, windows, ceil_mode)
+    counts, taps = _list_taps(input, windows, ceil_mode)
     sizes = input.shape[-windows.rank :]
     indices = np.broadcast_to(np.arange(np.prod(sizes)).reshape(sizes), input.shape)
     for axis in range(-1, -windows.rank - 1, -1):
@@ -299,21 +299,21 @@ def average(
     -------
     ndarray of shape (N, C, H'...) or (C, H'...)
     """
-    counts, taps = _taps(input, windows, ceil_mode)
+    counts, taps = _list_taps(input, windows, ceil_mode)
     sizes = input.shape[-windows.rank :]
     total = input.astype(working_dtype(input.dtype), copy=False)
     # Counts that exceed an integer are computed as floats.
     divisor = np.ones((), np.float64 if windows.tap_count > _EXACT else np.int64)
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         total = reduce_axis(total, axis - windows.rank, count, taps[axis], np.add, 0)
-        inside = _taps_inside(windows, axis, size, count, padded=count_include_pad)
+        inside = _count_taps_inside(windows, axis, size, count, padded=count_include_pad)
         divisor = divisor[..., np.newaxis] * inside
     if divisor_override is not None:
         divisor = np.asarray(divisor_override)
     return divided(total, divisor, input.dtype)
 
 
-def _taps(
+def _list_taps(
     input: Array, windows: Windows, ceil_mode: bool
 ) -> tuple[tuple[int, ...], list[Iterator[AxisTap]]]:
     """Number of windows of each axis, and their taps."""
@@ -324,7 +324,9 @@ def _taps(
     return counts, taps
 
 
-def _taps_inside(windows: Windows, axis: int, size: int, count: int, *, padded: bool) -> Array:
+def _count_taps_inside(
+    windows: Windows, axis: int, size: int, count: int, *, padded: bool
+) -> Array:
     """Count the taps of each window of an axis inside the image or its padding; (count,)."""
     before, after = windows.padding[axis] if padded else (0, 0)
     kernel, dilation = windows.kernel[axis], windows.dilation[axis]

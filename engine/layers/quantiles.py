@@ -98,7 +98,7 @@ def _quantile(
     ranks = shares * last[..., np.newaxis].astype(input.dtype)
     if not ignore_nan:  # NaN comes last in order
         ranks = np.where(unordered.any(-1, keepdims=True), last[..., np.newaxis], ranks)
-    found = _at_ranks(np.sort(rows, -1), ranks.astype(input.dtype), interpolation)
+    found = _interpolate_ranks(np.sort(rows, -1), ranks.astype(input.dtype), interpolation)
     if keepdim:
         found = found.reshape(*kept, shares.size)
     elif dim is not None and not input.ndim:
@@ -107,7 +107,7 @@ def _quantile(
     return found if shares.ndim else np.asarray(found[0])
 
 
-def _at_ranks(rows: Array, ranks: Array, interpolation: str) -> Array:
+def _interpolate_ranks(rows: Array, ranks: Array, interpolation: str) -> Array:
     """Interpolate sorted rows at fractional ranks."""
 
     def at(places: Array) -> Array:
@@ -182,7 +182,7 @@ def histc(input: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
     ndarray of shape (bins,)
         Of the input's dtype.
     """
-    edges = _edges(input, as_int(bins, "bins"), (as_python(min), as_python(max)), around=1)
+    edges = _find_edges(input, as_int(bins, "bins"), (as_python(min), as_python(max)), around=1)
     counts = np.histogram(input.reshape(-1), edges)[0]
     return counts.astype(input.dtype)
 
@@ -221,13 +221,13 @@ def histogram(
     edges = bins if isinstance(bins, np.ndarray) and bins.ndim else None
     if edges is None:
         limits = (0, 0) if range is None else (range[0], range[1])
-        edges = _edges(input, as_int(bins, "bins"), limits, around=0.5)
+        edges = _find_edges(input, as_int(bins, "bins"), limits, around=0.5)
     weights = None if weight is None else weight.reshape(-1)
     counts = np.histogram(input.reshape(-1), edges, weights=weights, density=density)[0]
     return Outputs([counts.astype(input.dtype), edges.astype(input.dtype)])
 
 
-def _edges(input: Array, count: int, limits: tuple[Any, Any], around: float) -> Array:
+def _find_edges(input: Array, count: int, limits: tuple[Any, Any], around: float) -> Array:
     """Return the edges of equal intervals; equal limits mean those of the elements.
 
     If all elements are equal, the range extends by `around` on both sides.

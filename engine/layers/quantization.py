@@ -124,7 +124,9 @@ def quantize_per_tensor(
     name = name.removeprefix("torch.")
     if name not in _RANGES:
         raise LayerError(f"dtype {dtype} is none of {', '.join(_RANGES)}")
-    return quantize(input, _number(scale, "scale"), as_int(zero_point, "zero_point"), name)
+    return quantize(
+        input, _check_number(scale, "scale"), as_int(zero_point, "zero_point"), name
+    )
 
 
 @register("nn.quantized.DeQuantize", "torch.dequantize", "Tensor.dequantize")
@@ -140,14 +142,14 @@ def dequantize(input: OperandOf[Value]) -> Value:
     return input
 
 
-def _number(value: Value, name: str) -> float:
+def _check_number(value: Value, name: str) -> float:
     array = np.asarray(value)
     if array.size != 1 or array.dtype.kind not in "iuf":
         raise LayerError(f"{name} is not one number")
     return float(array.item())
 
 
-def _real_weight(weight: Array, scales: Array | None, zero_points: Array | None) -> Array:
+def _dequantize_weight(weight: Array, scales: Array | None, zero_points: Array | None) -> Array:
     """Dequantise a weight that is quantised per output channel."""
     if weight.dtype.kind == "f":
         return weight
@@ -218,7 +220,7 @@ class QuantizedConv2d(_Quantized):
         out_channels: int | None = None,
         kernel_size: Ints | None = None,
     ) -> None:
-        real = _real_weight(
+        real = _dequantize_weight(
             weight, weight_q_per_channel_scales, weight_q_per_channel_zero_points
         )
         layer = Convolution(
@@ -258,7 +260,7 @@ class QuantizedLinear(_Quantized):
         in_features: int | None = None,
         out_features: int | None = None,
     ) -> None:
-        real = _real_weight(
+        real = _dequantize_weight(
             weight, weight_q_per_channel_scales, weight_q_per_channel_zero_points
         )
         layer = Linear(real, bias, in_features, out_features)
@@ -285,31 +287,31 @@ def quantized_cat(
     float32 ndarray
     """
     joined = cat(tensors, dim=as_int(dim, "dim"))
-    return quantize(joined, _number(scale, "scale"), as_int(zero_point, "zero_point"))
+    return quantize(joined, _check_number(scale, "scale"), as_int(zero_point, "zero_point"))
 
 
 @register_extension("quantized::add")
 def quantized_add(input: Array, other: Array, scale: Value, zero_point: Value) -> Array:
     """Add quantised tensors: ``torch.ao.nn.quantized.QFunctional.add``; as its ``cat``."""
-    return _again(input + other, scale, zero_point)
+    return _requantize(input + other, scale, zero_point)
 
 
 @register_extension("quantized::add_relu")
 def quantized_add_relu(input: Array, other: Array, scale: Value, zero_point: Value) -> Array:
     """Add quantised tensors and drop negative sums: ``QFunctional.add_relu``."""
-    return _again(relu(input + other), scale, zero_point)
+    return _requantize(relu(input + other), scale, zero_point)
 
 
 @register_extension("quantized::mul")
 def quantized_mul(input: Array, other: Array, scale: Value, zero_point: Value) -> Array:
     """Multiply quantised tensors: ``torch.ao.nn.quantized.QFunctional.mul``."""
-    return _again(input * other, scale, zero_point)
+    return _requantize(input * other, scale, zero_point)
 
 
-def _again(result: Array, scale: Value, zero_point: Value) -> Array:
+def _requantize(result: Array, scale: Value, zero_point: Value) -> Array:
     """Quantise the result of quantised arithmetic."""
     place = as_int(zero_point, "zero_point")
-    return quantize(result, _number(scale, "scale"), place, round_first=True)
+    return quantize(result, _check_number(scale, "scale"), place, round_first=True)
 
 
 # Simulated quantisation, of models that are trained for it
@@ -363,7 +365,7 @@ def fake_quantize_per_tensor(
     -------
     ndarray of the input's shape and dtype
     """
-    step = np.float64(_number(scale, "scale"))
+    step = np.float64(_check_number(scale, "scale"))
     zero = np.int64(as_int(zero_point, "zero_point"))
     return fake_quantize(input, np.asarray(step), np.asarray(zero), quant_min, quant_max)
 

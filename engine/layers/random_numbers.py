@@ -78,7 +78,7 @@ def uniform(rng: Generator, shape: Sequence[int], dtype: DType) -> Array:
     require_floats(dtype, "a uniform distribution", kinds="fc")
     require_memory(shape, dtype)
     if dtype.kind == "c":
-        return _complex(uniform(rng, (*shape, 2), _part_of(dtype)), dtype)
+        return _to_complex(uniform(rng, (*shape, 2), _real_dtype(dtype)), dtype)
     if dtype == np.float16:  # rounding a float32 could give 1
         steps = rng.integers(_HALF_STEPS, size=shape, dtype=np.uint16)
         return (steps / np.float16(_HALF_STEPS)).astype(dtype, copy=False)
@@ -105,8 +105,8 @@ def standard_normal(rng: Generator, shape: Sequence[int], dtype: DType) -> Array
     require_floats(dtype, "a normal distribution", kinds="fc")
     require_memory(shape, dtype)
     if dtype.kind == "c":
-        parts = standard_normal(rng, (*shape, 2), _part_of(dtype))
-        return _complex(parts * parts.dtype.type(math.sqrt(0.5)), dtype)
+        parts = standard_normal(rng, (*shape, 2), _real_dtype(dtype))
+        return _to_complex(parts * parts.dtype.type(math.sqrt(0.5)), dtype)
     narrow = working_dtype(dtype) == np.float32
     drawn: Array = rng.standard_normal(shape, np.float32 if narrow else np.float64)
     return drawn.astype(dtype, copy=False)
@@ -129,11 +129,11 @@ def chances(rng: Generator, shape: Sequence[int], p: float | Array) -> Array:
     return drawn
 
 
-def _part_of(dtype: DType) -> DType:
+def _real_dtype(dtype: DType) -> DType:
     """Dtype of the real part of a complex dtype."""
     return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
-def _complex(parts: Array, dtype: DType) -> Array:
+def _to_complex(parts: Array, dtype: DType) -> Array:
     """Combine real and imaginary parts, in a last axis of size 2, to complex numbers."""
     return np.ascontiguousarray(parts).view(dtype)[..., 0]

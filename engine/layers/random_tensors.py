@@ -173,7 +173,7 @@ def randint(
         low, high = (0, *operands[:place])[-2:]
         size, dtype = operands[place], _dtype_of(operands[place + 1 :])
     shape = as_ints(size, "size")
-    return _integers(rng, low, high, shape, as_dtype(dtype) or DEFAULT_INT)
+    return _draw_integers(rng, low, high, shape, as_dtype(dtype) or DEFAULT_INT)
 
 
 @register("torch.randint_like", "aten::randint_like", unused=f"{PLACEMENT} memory_format")
@@ -207,7 +207,7 @@ def randint_like(
         low, high = (0, *bounds)[-2:]
         dtype = operands[-more - 1]
     like = require_array(input, "input")
-    return _integers(rng, low, high, like.shape, as_dtype(dtype) or like.dtype)
+    return _draw_integers(rng, low, high, like.shape, as_dtype(dtype) or like.dtype)
 
 
 @register(
@@ -286,7 +286,7 @@ def normal(
     elif size is not None:
         shape, wanted = as_ints(size, "size"), as_dtype(dtype) or DEFAULT_FLOAT
     else:
-        shape = _common_shape(middle, spread)
+        shape = _broadcast_shape(middle, spread)
         wanted = next((v.dtype for v in (mean, std) if is_array(v)), DEFAULT_FLOAT)
     drawn = standard_normal(rng, shape, wanted)
     return np.asarray(drawn * spread.astype(wanted) + middle.astype(wanted), wanted)
@@ -339,7 +339,7 @@ def fill_exponential(input: Array, lambd: Value = 1.0, *, rng: Generator) -> Arr
     ndarray of the input's shape and dtype
         Larger than 0.
     """
-    rate = _positive(lambd, "lambd")
+    rate = _check_positive(lambd, "lambd")
     require_floats(input.dtype, "an exponential distribution")
     drawn = np.asarray(rng.standard_exponential(input.shape) / rate)
     return np.asarray(np.maximum(cast(drawn, input.dtype), np.finfo(input.dtype).tiny))
@@ -366,7 +366,7 @@ def fill_random(*operands: Value, rng: Generator) -> Array:
     bounds = operands[1:-1]
     low, high = bounds if len(bounds) == 2 else (0, *bounds, None)[:2]
     end = _count_of(input.dtype) if high is None else high
-    return _integers(rng, low, end, input.shape, input.dtype)
+    return _draw_integers(rng, low, end, input.shape, input.dtype)
 
 
 @register("aten::cauchy", "aten::cauchy_", unused="generator")
@@ -391,7 +391,9 @@ def fill_cauchy(
     ndarray of the input's shape and dtype
     """
     require_floats(input.dtype, "a Cauchy distribution")
-    drawn = rng.standard_cauchy(input.shape) * _positive(sigma, "sigma") + as_python(median)
+    drawn = rng.standard_cauchy(input.shape) * _check_positive(sigma, "sigma") + as_python(
+        median
+    )
     return cast(np.asarray(drawn), input.dtype)
 
 
@@ -439,7 +441,7 @@ def fill_log_normal(
     ndarray of the input's shape and dtype
     """
     require_floats(input.dtype, "a log-normal distribution")
-    drawn = rng.lognormal(as_python(mean), _positive(std, "std"), input.shape)
+    drawn = rng.lognormal(as_python(mean), _check_positive(std, "std"), input.shape)
     return cast(np.asarray(drawn), input.dtype)
 
 
@@ -448,7 +450,7 @@ def _dtype_of(rest: tuple[Value, ...]) -> Value:
     return rest[-_AFTER_DTYPE - 1] if len(rest) > _AFTER_DTYPE else None
 
 
-def _common_shape(mean: Array, std: Array) -> tuple[int, ...]:
+def _broadcast_shape(mean: Array, std: Array) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(mean.shape, std.shape)
     except ValueError:
@@ -456,14 +458,14 @@ def _common_shape(mean: Array, std: Array) -> tuple[int, ...]:
         raise LayerError(f"mean and std do not broadcast: their shapes are {shapes}") from None
 
 
-def _positive(value: Value, name: str) -> float:
+def _check_positive(value: Value, name: str) -> float:
     number = as_python(value)
     if not number > 0:
         raise LayerError(f"{name}={number} is not larger than 0")
     return float(number)
 
 
-def _integers(
+def _draw_integers(
     rng: Generator, low: Value, high: Value, shape: tuple[int, ...], dtype: DType
 ) -> Array:
     """Draw integers from `low` (inclusive) to `high` (exclusive) in a dtype."""

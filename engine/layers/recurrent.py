@@ -134,7 +134,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         )
         self._output_size = proj_size or self._hidden_size
         self._weights = [
-            self._direction(weights, number, suffix, bias=bias, projected=bool(proj_size))
+            self._select_weights(weights, number, suffix, bias=bias, projected=bool(proj_size))
             for number in range(num_layers)
             for suffix in ("", "_reverse")[: self._directions]
         ]
@@ -143,7 +143,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
             raise ParameterError(name, f"{name!r} is not known to this layer")
         super().__init__()
 
-    def _direction(
+    def _select_weights(
         self, weights: dict[str, Any], number: int, suffix: str, *, bias: bool, projected: bool
     ) -> CellWeights:
         """Select and check the weights of one direction of one layer."""
@@ -197,7 +197,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         -------
         tuple of ndarray
         """
-        input, *states = self._in_order(input, states)
+        input, *states = self._order_operands(input, states)
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             raise LayerError(
                 f"the input must have 3 dimensions (2 without a batch), the last of size "
@@ -216,7 +216,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
             raise LayerError("the sequence is empty", InferStatus.kInferInputsEmpty)
         sizes = (self._output_size, self._hidden_size)
         begin = tuple(
-            self._state(state, (x.shape[1], size), work, batched=batched)
+            self._make_state(state, (x.shape[1], size), work, batched=batched)
             for state, size in zip(states, sizes, strict=False)
         )
         y, last = _run_layers(x, self._cell, begin, self.prepared(work), self._directions, thin)
@@ -227,15 +227,15 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         results = (*last, y) if self._states_first else (y, *last)
         return tuple(result.astype(dtype, copy=False) for result in results)
 
-    def _in_order(self, first: Array, others: list[Array | None]) -> list[Any]:
+    def _order_operands(self, first: Array, others: list[Array | None]) -> list[Any]:
         """Order the operands as input, states; pnnx writes learnt states first."""
         given = [first, *(other for other in others if other is not None)]
         *front, last = given
-        if not front or self._fit(given[0], given[1:]) or not self._fit(last, front):
+        if not front or self._fits(given[0], given[1:]) or not self._fits(last, front):
             return [first, *others]
         return [last, *front]
 
-    def _fit(self, input: Array, states: list[Array]) -> bool:
+    def _fits(self, input: Array, states: list[Array]) -> bool:
         """Return whether the shapes of input and states match."""
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             return False
@@ -250,7 +250,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         """Prepare the weights of each layer and direction."""
         return [weights.ready(dtype) for weights in self._weights]
 
-    def _state(
+    def _make_state(
         self, state: Array | None, sizes: tuple[int, int], dtype: DType, *, batched: bool
     ) -> Array:
         """Return an initial state of shape (D * layers, N, size)."""
@@ -462,7 +462,7 @@ _TRACED: Final[dict[str, type[_Recurrent]]] = {
 }
 
 
-def _traced(name: str) -> Callable[..., Outputs]:
+def _make_traced(name: str) -> Callable[..., Outputs]:
     def compute(
         input: Array,
         hx: Any,
@@ -506,7 +506,7 @@ def _traced(name: str) -> Callable[..., Outputs]:
 
 def _register_traced() -> None:
     for name, layer in _TRACED.items():
-        function = _traced(name)
+        function = _make_traced(name)
         function.__name__ = function.__qualname__ = name
         function.__doc__ = (
             f"A recurrent layer with all its weights as operands: ``nn.{layer.__name__}``.\n\n"

@@ -153,34 +153,34 @@ def _count(x: Array, axes: Axes) -> int:
 # Dtypes of results
 
 
-def _same(dtype: DType) -> DType:
+def _keep_dtype(dtype: DType) -> DType:
     return dtype
 
 
-def _widened(dtype: DType) -> DType:
+def _widen(dtype: DType) -> DType:
     return dtype if dtype.kind in "fc" else DEFAULT_INT
 
 
-def _floating(dtype: DType) -> DType:
+def _require_floating(dtype: DType) -> DType:
     if dtype.kind not in "fc":
         raise LayerError(f"there is no mean of {dtype} without a floating-point dtype")
     return dtype
 
 
-def _truth(dtype: DType) -> DType:
+def _truth_dtype(dtype: DType) -> DType:
     return dtype if dtype == np.uint8 else np.dtype(np.bool_)
 
 
 REDUCTIONS: Final[dict[str, Reduction]] = {
-    "sum": Reduction("sum of the elements", _sum, _widened),
-    "nansum": Reduction("sum of the elements that are not NaN", _nansum, _widened),
-    "mean": Reduction("mean of the elements", _mean, _floating),
-    "nanmean": Reduction("mean of the elements that are not NaN", _nanmean, _floating),
-    "prod": Reduction("product of the elements", _prod, _widened),
-    "amax": Reduction("largest element", _amax, _same, empty=False),
-    "amin": Reduction("smallest element", _amin, _same, empty=False),
-    "all": Reduction("whether all elements are true", _all, _truth),
-    "any": Reduction("whether any element is true", _any, _truth),
+    "sum": Reduction("sum of the elements", _sum, _widen),
+    "nansum": Reduction("sum of the elements that are not NaN", _nansum, _widen),
+    "mean": Reduction("mean of the elements", _mean, _require_floating),
+    "nanmean": Reduction("mean of the elements that are not NaN", _nanmean, _require_floating),
+    "prod": Reduction("product of the elements", _prod, _widen),
+    "amax": Reduction("largest element", _amax, _keep_dtype, empty=False),
+    "amin": Reduction("smallest element", _amin, _keep_dtype, empty=False),
+    "all": Reduction("whether all elements are true", _all, _truth_dtype),
+    "any": Reduction("whether any element is true", _any, _truth_dtype),
     "logsumexp": Reduction(
         "logarithm of the sum of the elements' exponentials", _logsumexp, float_dtype
     ),
@@ -203,10 +203,10 @@ _NOTES: Final = """{summary}: ``torch.{name}``.
     """
 
 _NOTES_OF_DTYPE: Final[dict[Any, str]] = {
-    _same: "Of the input's dtype.",
-    _widened: "Of the input's dtype; int64 for bools and integers.",
-    _floating: "Of the input's dtype.",
-    _truth: "Bool; uint8 for uint8.",
+    _keep_dtype: "Of the input's dtype.",
+    _widen: "Of the input's dtype; int64 for bools and integers.",
+    _require_floating: "Of the input's dtype.",
+    _truth_dtype: "Bool; uint8 for uint8.",
     float_dtype: "Of the input's dtype; float32 for bools and integers.",
 }
 _NOTES_OF_NAN: Final = {
@@ -218,7 +218,7 @@ _NOTE_OF_DTYPE_ARGUMENT: Final = """
         Dtype to convert the input to first."""
 
 
-def _with_dtype(reduction: Reduction) -> Callable[..., Array]:
+def _make_with_dtype(reduction: Reduction) -> Callable[..., Array]:
     def compute(
         input: Array, dim: Ints | None = None, keepdim: bool = False, dtype: Value = None
     ) -> Array:
@@ -227,7 +227,7 @@ def _with_dtype(reduction: Reduction) -> Callable[..., Array]:
     return compute
 
 
-def _without_dtype(reduction: Reduction) -> Callable[..., Array]:
+def _make_without_dtype(reduction: Reduction) -> Callable[..., Array]:
     def compute(input: Array, dim: Ints | None = None, keepdim: bool = False) -> Array:
         return reduce(reduction, input, dim, keepdim)
 
@@ -238,7 +238,7 @@ def _register_all() -> None:
     """Register the ``torch.``, ``Tensor.`` and ``aten::`` types of the whole table."""
     for name, reduction in REDUCTIONS.items():
         converts = name in {"sum", "nansum", "mean", "nanmean", "prod"}
-        function = (_with_dtype if converts else _without_dtype)(reduction)
+        function = (_make_with_dtype if converts else _make_without_dtype)(reduction)
         function.__name__ = function.__qualname__ = name
         function.__doc__ = _NOTES.format(
             name=name,
@@ -349,7 +349,7 @@ def _spread(
     x: Array, dim: Value, unbiased: bool | float | None, keepdim: bool, correction: Value
 ) -> tuple[Array, Array]:
     """Variance and mean in 64 bits."""
-    _floating(x.dtype)
+    _require_floating(x.dtype)
     if correction is None:  # both have the same position in TorchScript's overloads
         correction = 1 if unbiased is None else unbiased
     lessened = float(as_python(correction))

@@ -50,7 +50,7 @@ def roi_align(
     -------
     ndarray of shape (K, C, *output_size)
     """
-    rois = _checked(input, boxes)
+    rois = _check_boxes(input, boxes)
     counts = per_axis("output_size", output_size, 2, least=1)
     dtype = working_dtype(input.dtype)
     output = new_output((len(rois), input.shape[1], *counts), dtype)
@@ -58,10 +58,10 @@ def roi_align(
     corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
     corners = corners - np.float32(0.5 if aligned else 0)
     for number, (x1, y1, x2, y2) in enumerate(corners):
-        part = input[_image_of(rois[number], input)].astype(dtype, copy=False)
+        part = input[_find_image(rois[number], input)].astype(dtype, copy=False)
         for axis, start, stop in ((1, y1, y2), (2, x1, x2)):
             length = stop - start if aligned else max(stop - start, np.float32(1))
-            part = _averaged(part, axis, start, length, counts[axis - 1], sampling_ratio)
+            part = _average_parts(part, axis, start, length, counts[axis - 1], sampling_ratio)
         output[number] = part
     return output.astype(input.dtype, copy=False)
 
@@ -81,7 +81,7 @@ def roi_align_extension(
     return roi_align(input, rois, size, spatial_scale, sampling_ratio, aligned)
 
 
-def _averaged(
+def _average_parts(
     image: Array, axis: int, start: float, length: float, count: int, sampling_ratio: int
 ) -> Array:
     """Split a range of an axis into parts and average the samples of each.
@@ -101,7 +101,7 @@ def _averaged(
     """
     size = image.shape[axis]
     part = np.float32(length) / np.float32(count)
-    samples = _rounded_up(np.float32(sampling_ratio) if sampling_ratio > 0 else part)
+    samples = _count_samples(np.float32(sampling_ratio) if sampling_ratio > 0 else part)
     shape = (*image.shape[:axis], count, *image.shape[axis + 1 :])
     if samples < 1:
         return np.zeros(shape, image.dtype)
@@ -129,7 +129,7 @@ def _averaged(
     return total
 
 
-def _rounded_up(samples: np.float32) -> int:
+def _count_samples(samples: np.float32) -> int:
     if not samples <= _MOST_SAMPLES:
         raise LayerError(f"{samples:g} samples in each part of a box are too many")
     return math.ceil(samples)
@@ -152,16 +152,16 @@ def roi_pool(
     ndarray of shape (K, C, *output_size)
         0 for a part without pixels.
     """
-    rois = _checked(input, boxes)
+    rois = _check_boxes(input, boxes)
     counts = per_axis("output_size", output_size, 2, least=1)
     output = new_output((len(rois), input.shape[1], *counts), input.dtype, 0)
     corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
     for number, corner in enumerate(corners):
-        image = input[_image_of(rois[number], input)]
+        image = input[_find_image(rois[number], input)]
         # Round halves away from zero, as C does.
         x1, y1, x2, y2 = (int(np.copysign(np.floor(abs(c) + 0.5), c)) for c in corner)
-        rows, of_rows = _bounds(y1, y2, counts[0], image.shape[1])
-        columns, of_columns = _bounds(x1, x2, counts[1], image.shape[2])
+        rows, of_rows = _split_axis(y1, y2, counts[0], image.shape[1])
+        columns, of_columns = _split_axis(x1, x2, counts[1], image.shape[2])
         largest = np.zeros((len(image), len(rows), len(columns)), image.dtype)
         for row, (top, bottom) in enumerate(rows):
             for column, (left, right) in enumerate(columns):
@@ -180,7 +180,7 @@ def roi_pool_extension(
     return Outputs((roi_pool(input, rois, (pooled_height, pooled_width), spatial_scale),))
 
 
-def _bounds(first: int, last: int, count: int, size: int) -> tuple[Array, Array]:
+def _split_axis(first: int, last: int, count: int, size: int) -> tuple[Array, Array]:
     """Split an axis into parts. If there are more parts than pixels, many are equal.
 
     Returns
@@ -199,7 +199,7 @@ def _bounds(first: int, last: int, count: int, size: int) -> tuple[Array, Array]
     return bounds, of_parts.reshape(-1)
 
 
-def _checked(input: Array, boxes: Any) -> Array:
+def _check_boxes(input: Array, boxes: Any) -> Array:
     """Check the boxes and combine them to one array of shape (K, 5)."""
     if isinstance(boxes, tuple):
         numbered = [
@@ -218,7 +218,7 @@ def _checked(input: Array, boxes: Any) -> Array:
     return rois
 
 
-def _image_of(roi: Array, input: Array) -> int:
+def _find_image(roi: Array, input: Array) -> int:
     number = int(roi[0])
     if not 0 <= number < len(input):
         raise LayerError(f"a box is in image {number} of {len(input)}")

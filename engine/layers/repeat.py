@@ -229,12 +229,12 @@ def repeat_interleave(
         A copy.
     """
     if repeats is None:
-        return _repeated(np.arange(input.size), input, 0)
+        return _repeat(np.arange(input.size), input, 0)
     axis = None if dim is None else axis_of(dim, input.ndim)
-    return _repeated(input, np.asarray(repeats), axis)
+    return _repeat(input, np.asarray(repeats), axis)
 
 
-def _repeated(array: Array, counts: Array, axis: int | None) -> Array:
+def _repeat(array: Array, counts: Array, axis: int | None) -> Array:
     """Repeat each element; checked first, because NumPy's sum of counts may overflow."""
     if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
         raise LayerError("repeats are not all integers from 0 on")

@@ -94,9 +94,9 @@ def interpolate(
     if antialias and mode not in {"bilinear", "bicubic"}:
         raise LayerError(f"antialias is for modes bilinear and bicubic, not {mode}")
     sizes = input.shape[2:]
-    size, scale_factor = _of_spatial_axes(size, scale_factor, rank)
-    scales = _scales(scale_factor, rank)
-    counts = _counts(sizes, size, scales)
+    size, scale_factor = _select_spatial(size, scale_factor, rank)
+    scales = _parse_scales(scale_factor, rank)
+    counts = _compute_counts(sizes, size, scales)
     require_memory((*input.shape[:2], *counts), input.dtype)
     if mode == "area":
         return adaptive_average(input, counts)
@@ -107,10 +107,10 @@ def interpolate(
             size, scale = sizes[axis], scales[axis]
             if rank == 2 and mode == "nearest" and count in {size, 2 * size}:
                 scale = None  # only PyTorch's loop over two axes ignores the scale here
-            positions = _nearest(size, count, scale, 0.5 if mode == "nearest-exact" else 0)
+            positions = _find_nearest(size, count, scale, 0.5 if mode == "nearest-exact" else 0)
             input = np.take(input, positions, axis + 2)
         return input
-    return _resampled(input, counts, scales, mode, bool(align_corners), antialias)
+    return _resample(input, counts, scales, mode, bool(align_corners), antialias)
 
 
 @register("F.upsample_nearest", "nn.UpsamplingNearest2d")
@@ -131,7 +131,7 @@ def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
-def _raw(mode: str, antialias: bool = False) -> Callable[..., Array]:
+def _make_raw(mode: str, antialias: bool = False) -> Callable[..., Array]:
     def upsample(
         input: Array,
         output_size: Any = None,
@@ -191,7 +191,7 @@ def _register_raw() -> None:
         each = " ".join(("scales_d", "scales_h", "scales_w")[3 - rank :])
         # With one spatial axis both overloads have the same number of operands.
         orders = (f"{first} scale_factors", *((f"{first} {each}",) if rank > 1 else ()))
-        function = _raw(mode, antialias)
+        function = _make_raw(mode, antialias)
         function.__name__ = function.__qualname__ = name
         register(f"aten::{name}", operands=orders)(function)
 
@@ -199,7 +199,7 @@ def _register_raw() -> None:
 _register_raw()
 
 
-def _of_spatial_axes(size: Value, scale_factor: Value, rank: int) -> tuple[Value, Value]:
+def _select_spatial(size: Value, scale_factor: Value, rank: int) -> tuple[Value, Value]:
     """Return sizes or scales of the spatial axes.
 
     ONNX has them for all axes, and pnnx writes either as `size`.
@@ -210,7 +210,7 @@ def _of_spatial_axes(size: Value, scale_factor: Value, rank: int) -> tuple[Value
     return (None, size) if size.dtype.kind == "f" else (size, scale_factor)
 
 
-def _scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:
+def _parse_scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:
     """Return the scale of each spatial axis; None if it is not given."""
     if scale_factor is None:
         return (None,) * rank
@@ -222,7 +222,7 @@ def _scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:
     return tuple(numbers)
 
 
-def _counts(
+def _compute_counts(
     sizes: tuple[int, ...], size: Value, scales: tuple[float | None, ...]
 ) -> tuple[int, ...]:
     """Output sizes, checked."""
@@ -248,7 +248,7 @@ def _counts(
     return counts
 
 
-def _nearest(size: int, count: int, scale: float | None, offset: float) -> Array:
+def _find_nearest(size: int, count: int, scale: float | None, offset: float) -> Array:
     """Input position of each output; (count,)."""
     positions: Array = np.arange(count, dtype=np.float32)
     positions += np.float32(offset)
@@ -297,7 +297,7 @@ class _Axis:
         return outputs
 
 
-def _resampled(
+def _resample(
     input: Array,
     counts: tuple[int, ...],
     scales: tuple[float | None, ...],

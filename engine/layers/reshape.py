@@ -156,7 +156,7 @@ def unflatten(input: Array, dim: int, sizes: Ints) -> Array:
     ndarray of shape (..., A, B, ...)
         A view of `input` if possible.
     """
-    return _unflattened(input, dim, sizes, "sizes")
+    return _unflatten(input, dim, sizes, "sizes")
 
 
 @register("nn.Unflatten")
@@ -175,10 +175,10 @@ def unflatten_module(input: Array, dim: int, unflattened_size: Ints) -> Array:
     ndarray of shape (..., A, B, ...)
         A view of `input` if possible.
     """
-    return _unflattened(input, dim, unflattened_size, "unflattened_size")
+    return _unflatten(input, dim, unflattened_size, "unflattened_size")
 
 
-def _unflattened(input: Array, dim: int, sizes: Ints, argument: str) -> Array:
+def _unflatten(input: Array, dim: int, sizes: Ints, argument: str) -> Array:
     axis = axis_of(dim, input.ndim)
     inner = resolve_shape(as_ints(sizes, argument), input.shape[axis : axis + 1], argument)
     return input.reshape(*input.shape[:axis], *inner, *input.shape[axis + 1 :])

@@ -35,7 +35,7 @@ def cumsum(input: Array, dim: int, dtype: Value = None) -> Array:
     ndarray of the same shape
         Of the input's dtype; int64 for bools and integers.
     """
-    return _scanned(np.cumsum, input, dim, dtype)
+    return _run_scan(np.cumsum, input, dim, dtype)
 
 
 @register("torch.cumprod", "Tensor.cumprod", "aten::cumprod")
@@ -54,7 +54,7 @@ def cumprod(input: Array, dim: int, dtype: Value = None) -> Array:
     ndarray of the same shape
         Of the input's dtype; int64 for bools and integers.
     """
-    return _scanned(np.cumprod, input, dim, dtype)
+    return _run_scan(np.cumprod, input, dim, dtype)
 
 
 @register("torch.logcumsumexp", "Tensor.logcumsumexp", "aten::logcumsumexp")
@@ -97,7 +97,7 @@ def cummax(input: Array, dim: int) -> Outputs:
     values, indices : ndarray, int64 ndarray of the same shape
         Indices are of the last of equal elements. NaN is larger than every number.
     """
-    return _running(input, dim, np.maximum)
+    return _run_extreme(input, dim, np.maximum)
 
 
 @register("torch.cummin", "Tensor.cummin", "aten::cummin")
@@ -114,10 +114,10 @@ def cummin(input: Array, dim: int) -> Outputs:
     values, indices : ndarray, int64 ndarray of the same shape
         Indices are of the last of equal elements. NaN is smaller than every number.
     """
-    return _running(input, dim, np.minimum)
+    return _run_extreme(input, dim, np.minimum)
 
 
-def _scanned(scan: Callable[..., Any], input: Array, dim: Value, dtype: Value) -> Array:
+def _run_scan(scan: Callable[..., Any], input: Array, dim: Value, dtype: Value) -> Array:
     wanted = as_dtype(dtype)
     if wanted is not None:
         input = cast(input, wanted)
@@ -128,7 +128,7 @@ def _scanned(scan: Callable[..., Any], input: Array, dim: Value, dtype: Value) -
         return cast(np.asarray(scanned), result_dtype).reshape(input.shape)
 
 
-def _running(input: Array, dim: Value, choose: Any) -> Outputs:
+def _run_extreme(input: Array, dim: Value, choose: Any) -> Outputs:
     require_order(input)
     axis = axis_of(dim, input.ndim)
     if not input.ndim:

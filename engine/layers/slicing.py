@@ -112,7 +112,7 @@ def slice_copy(
         input.shape, dim, start, end, step,
         select=select, dims=dims, starts=starts, ends=ends, steps=steps, selects=selects,
     )  # fmt: skip
-    return _replaced(input, index, src)
+    return _replace(input, index, src)
 
 
 @register("torch.slice_scatter", "Tensor.slice_scatter", "aten::slice_scatter")
@@ -280,7 +280,7 @@ def _index(
             raise LayerError("a 0-d tensor has no part")
         axis = axis_of(0 if dim is None else dim, len(shape))
         if select is not None and (place := as_int(select, "index")) != _NOT_GIVEN:
-            index[axis] = _place(place, axis, shape)
+            index[axis] = _resolve_place(place, axis, shape)
             continue
         stride = 1 if step is None else as_int(step, "step")
         if stride == 0:
@@ -292,7 +292,7 @@ def _index(
     return tuple(index)
 
 
-def _place(place: int, axis: int, shape: tuple[int, ...]) -> int:
+def _resolve_place(place: int, axis: int, shape: tuple[int, ...]) -> int:
     size = shape[axis]
     if not -size <= place < size:
         raise LayerError(f"index {place} is not in dim {axis} of size {size}")
@@ -302,20 +302,20 @@ def _place(place: int, axis: int, shape: tuple[int, ...]) -> int:
 def scattered(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
     """Copy a tensor and replace a part of it by a tensor of exactly the part's shape."""
     if src.shape != input[index].shape:
-        raise _unequal(input[index], src)
-    return _replaced(input, index, src)
+        raise _make_shape_error(input[index], src)
+    return _replace(input, index, src)
 
 
-def _replaced(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
+def _replace(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
     result = input.copy()
     try:
         result[index] = cast(src, input.dtype)
     except ValueError:
-        raise _unequal(input[index], src) from None
+        raise _make_shape_error(input[index], src) from None
     return result
 
 
-def _unequal(part: Array, src: Array) -> LayerError:
+def _make_shape_error(part: Array, src: Array) -> LayerError:
     shapes = describe_shapes([part.shape, src.shape])
     return LayerError(
         f"the part and what replaces it differ in shape: {shapes}",

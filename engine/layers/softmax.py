@@ -32,7 +32,7 @@ def softmax(input: Array, dim: int | None = None, dtype: str | int | None = None
     ndarray of the same shape
         ``exp(x) / sum(exp(x))``, computed relative to the largest value.
     """
-    shifted, axis, result_dtype = _prepared(input, dim, dtype)
+    shifted, axis, result_dtype = _prepare(input, dim, dtype)
     powers = np.exp(shifted)
     powers /= powers.sum(axis, keepdims=True)
     return powers.reshape(input.shape).astype(result_dtype, copy=False)
@@ -64,7 +64,7 @@ def log_softmax(input: Array, dim: int | None = None, dtype: str | int | None = 
     ndarray of the same shape
         ``x - log(sum(exp(x)))``, computed relative to the largest value.
     """
-    shifted, axis, result_dtype = _prepared(input, dim, dtype)
+    shifted, axis, result_dtype = _prepare(input, dim, dtype)
     shifted -= np.log(np.exp(shifted).sum(axis, keepdims=True))
     return shifted.reshape(input.shape).astype(result_dtype, copy=False)
 
@@ -84,7 +84,7 @@ def softmax2d(input: Array) -> Array:
     return softmax(input, -3)
 
 
-def _prepared(
+def _prepare(
     input: Array, dim: int | None, dtype: str | int | None
 ) -> tuple[Array, int, DType]:
     """Return values relative to the largest along the axis, the axis, the result's dtype."""

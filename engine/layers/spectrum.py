@@ -105,10 +105,10 @@ def stft(
     """
     if input.ndim not in {1, 2}:
         raise LayerError(f"a signal has 1 or 2 dimensions, not {input.ndim}")
-    hop, taper = _checked_window(n_fft, hop_length, win_length, window)
+    hop, taper = _check_window(n_fft, hop_length, win_length, window)
     wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
     if center:
-        wide = _continued(wide, n_fft // 2, pad_mode)
+        wide = _extend_signal(wide, n_fft // 2, pad_mode)
     if wide.shape[-1] < n_fft:
         raise LayerError(f"a signal of {wide.shape[-1]} elements has no piece of {n_fft}")
     pieces = np.lib.stride_tricks.sliding_window_view(wide, n_fft, axis=-1)[..., ::hop, :]
@@ -168,7 +168,7 @@ def istft(
     if input.dtype.kind != "c" or input.ndim not in {2, 3}:
         shape = describe_shapes([input.shape])
         raise LayerError(f"{input.dtype} of shape {shape} is no short-time Fourier transform")
-    hop, taper = _checked_window(n_fft, hop_length, win_length, window)
+    hop, taper = _check_window(n_fft, hop_length, win_length, window)
     half = input.shape[-2] != n_fft if onesided is None else onesided
     if input.shape[-2] != (n_fft // 2 + 1 if half else n_fft):
         raise LayerError(f"{input.shape[-2]} frequencies do not belong to pieces of {n_fft}")
@@ -177,8 +177,8 @@ def istft(
         spectrum = spectrum * np.sqrt(n_fft)
     kept = spectrum if half else spectrum[..., : n_fft // 2 + 1]
     pieces: Array = np.fft.ifft(spectrum) if return_complex else np.fft.irfft(kept, n_fft)
-    signal = _overlapped(pieces * taper, hop)
-    weights = _overlapped(np.broadcast_to(taper**2, pieces.shape[-2:]), hop)
+    signal = _add_overlapping(pieces * taper, hop)
+    weights = _add_overlapping(np.broadcast_to(taper**2, pieces.shape[-2:]), hop)
     first = n_fft // 2 if center else 0
     last = len(weights) - first if length is None else first + length
     signal, weights = signal[..., first:last], weights[first:last]
@@ -234,7 +234,7 @@ def spectrogram(
     )
     spectrum = spectrum.reshape(*waveform.shape[:-1], *spectrum.shape[1:])
     if normalized and not by_length:
-        spectrum = cast(spectrum / _length_of(window), spectrum.dtype)
+        spectrum = cast(spectrum / _norm(window), spectrum.dtype)
     if power is None:
         return spectrum
     return np.asarray(np.abs(spectrum) ** power, spectrum.real.dtype)
@@ -270,7 +270,7 @@ def inverse_spectrogram(
     """
     by_length = normalized == "frame_length"
     if normalized and not by_length:
-        spectrogram = cast(spectrogram * _length_of(window), spectrogram.dtype)
+        spectrogram = cast(spectrogram * _norm(window), spectrogram.dtype)
     flat = spectrogram.reshape(-1, *spectrogram.shape[-2:])
     whole = None if length is None else length + 2 * pad
     signal = istft(
@@ -281,7 +281,7 @@ def inverse_spectrogram(
     return signal.reshape(*spectrogram.shape[:-2], signal.shape[-1])
 
 
-def _checked_window(
+def _check_window(
     n_fft: int, hop_length: int | None, win_length: int | None, window: Array | None
 ) -> tuple[int, Array]:
     """Return the step between pieces, and the window centred in a piece."""
@@ -298,7 +298,7 @@ def _checked_window(
     return hop, np.pad(taper, (before, n_fft - width - before))
 
 
-def _continued(signal: Array, count: int, pad_mode: str) -> Array:
+def _extend_signal(signal: Array, count: int, pad_mode: str) -> Array:
     if pad_mode not in _PAD_MODES:
         raise LayerError(f"pad_mode is {pad_mode!r}, not one of {', '.join(_PAD_MODES)}")
     if pad_mode == "circular" and count > signal.shape[-1]:
@@ -309,7 +309,7 @@ def _continued(signal: Array, count: int, pad_mode: str) -> Array:
     return np.pad(signal, ends, _PAD_MODES[pad_mode])
 
 
-def _overlapped(pieces: Array, hop: int) -> Array:
+def _add_overlapping(pieces: Array, hop: int) -> Array:
     """Sum pieces (..., T, N); each starts `hop` after the previous one."""
     count, size = pieces.shape[-2:]
     require_steps(count, "pieces")
@@ -320,5 +320,5 @@ def _overlapped(pieces: Array, hop: int) -> Array:
     return total
 
 
-def _length_of(window: Array) -> float:
+def _norm(window: Array) -> float:
     return float(np.sqrt(np.sum(np.square(window.astype(np.float64)))))

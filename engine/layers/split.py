@@ -152,7 +152,7 @@ def hsplit(input: Array, indices: Ints) -> Parts:
     tuple of ndarray
         Views of `input`.
     """
-    return _stacked(input, indices, min(input.ndim, 2) - 1)
+    return _split_stack(input, indices, min(input.ndim, 2) - 1)
 
 
 @register("torch.vsplit", "Tensor.vsplit", "aten::vsplit")
@@ -161,7 +161,7 @@ def vsplit(input: Array, indices: Ints) -> Parts:
 
     Parameters and result as ``torch.hsplit``.
     """
-    return _stacked(input, indices, 0, least=2)
+    return _split_stack(input, indices, 0, least=2)
 
 
 @register("torch.dsplit", "Tensor.dsplit", "aten::dsplit")
@@ -170,7 +170,7 @@ def dsplit(input: Array, indices: Ints) -> Parts:
 
     Parameters and result as ``torch.hsplit``.
     """
-    return _stacked(input, indices, 2, least=3)
+    return _split_stack(input, indices, 2, least=3)
 
 
 @register("torch.unbind", "Tensor.unbind", "aten::unbind")
@@ -192,7 +192,7 @@ def unbind(input: Array, dim: int = 0) -> Parts:
     return tuple(input[(*along(axis, place), ...)] for place in range(input.shape[axis]))
 
 
-def _stacked(input: Array, indices: Ints, axis: int, least: int = 1) -> Parts:
+def _split_stack(input: Array, indices: Ints, axis: int, least: int = 1) -> Parts:
     """Split along an axis: the inverse of ``hstack``, ``vstack`` and ``dstack``."""
     if input.ndim < least:
         raise LayerError(f"the input needs {least} dimensions, it has {input.ndim}")

@@ -89,7 +89,7 @@ def as_strided_scatter(
         A copy.
     """
     steps = _Steps.read(size, stride, storage_offset)
-    memory, own = input, _Steps(input.shape, _row_major(input.shape), 0)
+    memory, own = input, _Steps(input.shape, _make_row_major(input.shape), 0)
     if base is None or call.storage is None:
         _require_known(call)
     elif _reads_base(steps, input, base, call.storage):
@@ -167,18 +167,21 @@ def _reads_base(steps: _Steps, input: Array, base: Array, storage: Storage) -> b
     LayerError
         If the strides do not decide it.
     """
-    behind, ordered = steps.beginning(storage.offset), _row_major(input.shape)
+    behind, ordered = steps.beginning(storage.offset), _make_row_major(input.shape)
     view = _Steps(input.shape, storage.strides, storage.offset)
-    if steps.last >= input.size or _long(view) == _long(_Steps(input.shape, ordered, 0)):
+    if steps.last >= input.size or _select_long(view) == _select_long(
+        _Steps(input.shape, ordered, 0)
+    ):
         return True
     if behind.last >= base.size:
         return False
     places = np.arange(base.size)
     if np.array_equal(behind.picked(places), steps.picked(view.picked(places))):
         return True
-    mine = _long(steps)
+    mine = _select_long(steps)
     of_view, of_copy = (
-        _common(mine, _long(replace(view, strides=s))) for s in (view.strides, ordered)
+        _count_common(mine, _select_long(replace(view, strides=s)))
+        for s in (view.strides, ordered)
     )
     if of_view == of_copy:
         raise LayerError(
@@ -188,17 +191,17 @@ def _reads_base(steps: _Steps, input: Array, base: Array, storage: Storage) -> b
     return of_view > of_copy
 
 
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _make_row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of a contiguous tensor."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def _long(steps: _Steps) -> tuple[int, ...]:
+def _select_long(steps: _Steps) -> tuple[int, ...]:
     """Return the strides along dimensions larger than 1."""
     return tuple(step for n, step in zip(steps.sizes, steps.strides, strict=True) if n > 1)
 
 
-def _common(first: tuple[int, ...], second: tuple[int, ...]) -> int:
+def _count_common(first: tuple[int, ...], second: tuple[int, ...]) -> int:
     """Return the length of the longest common subsequence of two lists."""
     longest = [0] * (len(second) + 1)
     for number in first:

@@ -112,7 +112,7 @@ class TransposedConvolution(PreparingLayer[Array]):
         work = working_dtype(dtype)
         batch = input if input.ndim == rank + 2 else input[np.newaxis]
         channels = self.weight.shape[1] * self.groups
-        counts = self._output_sizes(batch.shape[2:])
+        counts = self._resolve_output_sizes(batch.shape[2:])
         require_products(len(batch) * math.prod(batch.shape[2:]) * self.weight.size)
         output = new_output((len(batch), channels, *counts), work, 0)
         if self.bias is not None:
@@ -121,18 +121,18 @@ class TransposedConvolution(PreparingLayer[Array]):
         shape = (*input.shape[: -rank - 1], *output.shape[1:])
         return output.reshape(shape).astype(dtype, copy=False)
 
-    def _output_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    def _resolve_output_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         found = self.windows.spread_sizes(sizes, self.output_padding)
         for axis, (size, result) in enumerate(zip(sizes, found, strict=True)):
             if result <= 0 or size == 0:
                 raise LayerError(
-                    f"the output would have size {self._formula(axis, size)} = {result}, "
+                    f"the output would have size {self._describe_size(axis, size)} = {result}, "
                     "which is not positive",
                     InferStatus.kInferArraySizeMismatch,
                 )
         return found
 
-    def _formula(self, axis: int, size: int) -> str:
+    def _describe_size(self, axis: int, size: int) -> str:
         windows, behind = self.windows, self.output_padding[axis]
         return (
             f"({size} − 1) × {windows.stride[axis]} − 2 × {windows.padding[axis][0]} + "

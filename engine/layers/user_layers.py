@@ -75,10 +75,10 @@ def load_layers(path: str | Path) -> LayerFile:
     """
     given = Path(path)
     file = given.expanduser().resolve()
-    text = _bytes_of(given, file)
-    code = _compiled(given, file, text)
+    text = _read_bytes(given, file)
+    code = _compile_file(given, file, text)
     sha256 = hashlib.sha256(text).hexdigest()
-    module = ModuleType(_module_name(file))
+    module = ModuleType(_make_module_name(file))
     module.__file__ = str(file)
     earlier = sys.modules.get(module.__name__)
     # Dataclasses and annotations look up their module.
@@ -106,7 +106,7 @@ def unload_layers(path: str | Path | None = None) -> None:
     )
     for file in files:
         drop_file(file)
-        sys.modules.pop(_module_name(file), None)
+        sys.modules.pop(_make_module_name(file), None)
 
 
 def layer_files() -> tuple[LayerFile, ...]:
@@ -131,19 +131,19 @@ def layer_files_of(table: Mapping[str, Registration]) -> tuple[LayerFile, ...]:
     return tuple(LayerFile(file, tuple(own), sha256) for (file, sha256), own in types.items())
 
 
-def _module_name(file: Path) -> str:
+def _make_module_name(file: Path) -> str:
     """Return a unique name for the file's module."""
     return f"{USER_PACKAGE}.{file.stem}_{zlib.crc32(str(file).encode()):08x}"
 
 
-def _bytes_of(given: Path, file: Path) -> bytes:
+def _read_bytes(given: Path, file: Path) -> bytes:
     try:
         return read_regular(file, _LONGEST)
     except OSError as exc:
         raise LayerFileError(given, f"it cannot be read: {format_os_error(exc)}") from exc
 
 
-def _compiled(given: Path, file: Path, text: bytes) -> CodeType:
+def _compile_file(given: Path, file: Path, text: bytes) -> CodeType:
     try:
         return compile(text, str(file), "exec", dont_inherit=True)
     except SyntaxError as exc:
@@ -158,7 +158,7 @@ def _run(code: CodeType, module: ModuleType, given: Path) -> None:
     try:
         exec(code, module.__dict__)  # noqa: S102 - the user asked for it
     except (Exception, SystemExit) as exc:
-        raise LayerFileError(given, _reason(exc), _line(exc, code)) from exc
+        raise LayerFileError(given, _describe_error(exc), _find_line(exc, code)) from exc
 
 
 def _require_types(table: Mapping[str, object], given: Path) -> None:
@@ -170,7 +170,7 @@ def _require_types(table: Mapping[str, object], given: Path) -> None:
         )
 
 
-def _reason(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, EngineError):
         return text
@@ -178,7 +178,7 @@ def _reason(error: BaseException) -> str:
     return f"{kind}: {text}" if text else kind
 
 
-def _line(error: BaseException, code: CodeType) -> int | None:
+def _find_line(error: BaseException, code: CodeType) -> int | None:
     """Return the deepest line of the file in an exception's traceback."""
     lines = [
         line

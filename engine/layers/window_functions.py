@@ -47,7 +47,7 @@ def hann(window_length: int, periodic: bool = True, dtype: Value = None) -> Arra
     ndarray of shape (window_length,)
         ``0.5 - 0.5 * cos(2 * pi * x)`` with x from 0 to 1.
     """
-    return _window(window_length, periodic, dtype, lambda x: _waves(x, 0.5, 0.5))
+    return _make_window(window_length, periodic, dtype, lambda x: _sum_cosines(x, 0.5, 0.5))
 
 
 @register("aten::hamming_window", operands=(*_ORDERS, *_ORDERS_OF_ALPHA), unused=PLACEMENT)
@@ -74,7 +74,7 @@ def hamming(
         ``alpha - beta * cos(2 * pi * x)`` with x from 0 to 1.
     """
     mean, height = as_python(alpha), as_python(beta)
-    return _window(window_length, periodic, dtype, lambda x: _waves(x, mean, height))
+    return _make_window(window_length, periodic, dtype, lambda x: _sum_cosines(x, mean, height))
 
 
 @register("aten::blackman_window", operands=_ORDERS, unused=PLACEMENT)
@@ -92,7 +92,9 @@ def blackman(window_length: int, periodic: bool = True, dtype: Value = None) -> 
     ndarray of shape (window_length,)
         ``0.42 - 0.5 * cos(2 * pi * x) + 0.08 * cos(4 * pi * x)`` with x from 0 to 1.
     """
-    return _window(window_length, periodic, dtype, lambda x: _waves(x, 0.42, 0.5, -0.08))
+    return _make_window(
+        window_length, periodic, dtype, lambda x: _sum_cosines(x, 0.42, 0.5, -0.08)
+    )
 
 
 @register("aten::bartlett_window", operands=_ORDERS, unused=PLACEMENT)
@@ -109,7 +111,7 @@ def bartlett(window_length: int, periodic: bool = True, dtype: Value = None) -> 
     -------
     ndarray of shape (window_length,)
     """
-    return _window(window_length, periodic, dtype, lambda x: 1 - np.abs(2 * x - 1))
+    return _make_window(window_length, periodic, dtype, lambda x: 1 - np.abs(2 * x - 1))
 
 
 @register("aten::kaiser_window", operands=(*_ORDERS, _ORDER_OF_BETA), unused=PLACEMENT)
@@ -132,7 +134,7 @@ def kaiser(
         ``i0(beta * sqrt(1 - (2 * x - 1) ** 2)) / i0(beta)`` with x from 0 to 1.
     """
     width = float(as_python(beta))
-    return _window(
+    return _make_window(
         window_length,
         periodic,
         dtype,
@@ -140,7 +142,7 @@ def kaiser(
     )
 
 
-def _window(
+def _make_window(
     window_length: Value, periodic: bool, dtype: Value, formula: Callable[[Array], Array]
 ) -> Array:
     """Evaluate a formula at evenly spaced x from 0 to 1; a window of length 1 is 1."""
@@ -154,7 +156,7 @@ def _window(
     return cast(np.asarray(formula(np.arange(count) / max(last, 1))), wanted)
 
 
-def _waves(x: Array, mean: float, *heights: float) -> Array:
+def _sum_cosines(x: Array, mean: float, *heights: float) -> Array:
     """Subtract cosines of one period, two periods and so on from a mean."""
     waves = (
         height * np.cos(2 * math.pi * number * x) for number, height in enumerate(heights, 1)

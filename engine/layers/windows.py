@@ -175,7 +175,7 @@ def _numbered_taps(
     size: int, count: int, kernel: int, stride: int, dilation: int, before: int
 ) -> Iterator[tuple[int, slice, slice]]:
     """Like `axis_taps`, with the number of each tap."""
-    for tap in _touching(size, count, kernel, stride, dilation, before):
+    for tap in _find_taps(size, count, kernel, stride, dilation, before):
         offset = tap * dilation - before
         first = max(0, -(offset // stride))
         last = min(count, (size - 1 - offset) // stride + 1)
@@ -185,7 +185,7 @@ def _numbered_taps(
             yield tap, slice(first, last), slice(start, stop, stride)
 
 
-def _touching(
+def _find_taps(
     size: int, count: int, kernel: int, stride: int, dilation: int, before: int
 ) -> Iterator[int]:
     """Return the taps of an axis that may read the image, and few others, in order."""

@@ -74,8 +74,8 @@ class Detect(Layer):
                 raise ParameterError("weight", f"attribute m.{level}.weight is missing")
             self._convolutions.append(Convolution(weight, attributes.get(f"m_{level}_bias")))
         constants = {k: v for k, v in attributes.items() if re.fullmatch(r"pnnx_\d+", k)}
-        self._strides = _strides(constants, count)
-        self._pairs = _pairs(constants, self._strides)
+        self._strides = _find_strides(constants, count)
+        self._pairs = _find_pairs(constants, self._strides)
         self._levels: tuple[_Level, ...] = ()
 
     @override
@@ -87,13 +87,14 @@ class Detect(Layer):
             )
         if not self._levels:  # lazy, because it reads the constants
             self._levels = tuple(
-                _Level(convolution, float(stride), *_told_apart(*pair))
+                _Level(convolution, float(stride), *_order_pair(*pair))
                 for convolution, stride, pair in zip(
                     self._convolutions, np.asarray(self._strides), self._pairs, strict=True
                 )
             )
         boxes = [
-            _boxes(level, image) for level, image in zip(self._levels, inputs, strict=True)
+            _decode_boxes(level, image)
+            for level, image in zip(self._levels, inputs, strict=True)
         ]
         return np.concatenate(boxes, axis=1)
 
@@ -102,14 +103,14 @@ def _number(name: str) -> int:
     return int(name.rpartition("_")[2])
 
 
-def _strides(constants: Mapping[str, Array], levels: int) -> Array:
+def _find_strides(constants: Mapping[str, Array], levels: int) -> Array:
     for array in constants.values():
         if levels and array.shape == (levels,):
             return array
     raise ParameterError("strides", f"no pnnx_* attribute holds {levels} strides")
 
 
-def _pairs(constants: Mapping[str, Array], strides: Array) -> list[tuple[Array, Array]]:
+def _find_pairs(constants: Mapping[str, Array], strides: Array) -> list[tuple[Array, Array]]:
     """Two constants of the same shape for each level, in level order.
 
     Finer levels have smaller strides, and larger grids.
@@ -119,7 +120,7 @@ def _pairs(constants: Mapping[str, Array], strides: Array) -> list[tuple[Array, 
         array = constants[name]
         if array.ndim == 5 and array.shape[-1] == 2:
             by_cells.setdefault(array.shape, []).append(array)
-    found = [by_cells[shape] for shape in sorted(by_cells, key=_cells, reverse=True)]
+    found = [by_cells[shape] for shape in sorted(by_cells, key=_count_cells, reverse=True)]
     if len(found) != strides.size or any(len(arrays) != 2 for arrays in found):
         raise ParameterError(
             "grids",
@@ -132,11 +133,11 @@ def _pairs(constants: Mapping[str, Array], strides: Array) -> list[tuple[Array, 
     return pairs
 
 
-def _cells(shape: tuple[int, ...]) -> int:
+def _count_cells(shape: tuple[int, ...]) -> int:
     return shape[2] * shape[3]
 
 
-def _told_apart(first: Array, second: Array) -> tuple[Array, Array]:
+def _order_pair(first: Array, second: Array) -> tuple[Array, Array]:
     """Order a pair as grid, anchor grid.
 
     A grid of one cell is ambiguous. pnnx writes the anchor grid first in that case.
@@ -146,7 +147,7 @@ def _told_apart(first: Array, second: Array) -> tuple[Array, Array]:
     return np.asarray(first), np.asarray(second)
 
 
-def _boxes(level: _Level, image: Array) -> Array:
+def _decode_boxes(level: _Level, image: Array) -> Array:
     """Boxes of one level; (N, A * H * W, 5 + classes)."""
     if image.ndim != 4:
         raise LayerError(f"a level has shape {describe_shapes([image.shape])}, not N×C×H×W")
@@ -157,14 +158,14 @@ def _boxes(level: _Level, image: Array) -> Array:
         raise LayerError(f"{channels} channels are no boxes of {anchors} anchors")
     boxes = scores.reshape(samples, anchors, channels // anchors, rows, columns)
     boxes = np.ascontiguousarray(boxes.transpose(0, 1, 3, 4, 2))
-    grid, anchor_grid = _continued(level, rows, columns)
+    grid, anchor_grid = _extend_grids(level, rows, columns)
     offset = 0.0 if level.grid[0, 0, 0, 0, 0] < 0 else -0.5
     boxes[..., 0:2] = (boxes[..., 0:2] * 2 + offset + grid) * boxes.dtype.type(level.stride)
     boxes[..., 2:4] = (boxes[..., 2:4] * 2) ** 2 * anchor_grid
     return boxes.reshape(samples, -1, channels // anchors)
 
 
-def _continued(level: _Level, rows: int, columns: int) -> tuple[Array, Array]:
+def _extend_grids(level: _Level, rows: int, columns: int) -> tuple[Array, Array]:
     """Return grid and anchor grid for a number of cells; the exported ones if they fit."""
     if level.grid.shape[2:4] == (rows, columns):
         return level.grid, level.anchors

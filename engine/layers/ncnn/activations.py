@@ -207,24 +207,24 @@ def dropout(input: Array, scale: float = 1.0) -> Array:
 @layer("Power")
 def power(input: Array, power: float = 1.0, scale: float = 1.0, shift: float = 0.0) -> Array:
     """Compute ``(shift + x * scale) ** power``."""
-    return np.asarray(_line(input, scale, shift) ** np.float32(power))
+    return np.asarray(_apply_line(input, scale, shift) ** np.float32(power))
 
 
 @layer("Exp")
 def exp(input: Array, base: float = -1.0, scale: float = 1.0, shift: float = 0.0) -> Array:
     """Compute ``base ** (shift + x * scale)``; a base of -1 means e."""
-    line = _line(input, scale, shift)
+    line = _apply_line(input, scale, shift)
     return np.asarray(np.exp(line) if base == -1 else np.float32(base) ** line)
 
 
 @layer("Log")
 def log(input: Array, base: float = -1.0, scale: float = 1.0, shift: float = 0.0) -> Array:
     """Compute the logarithm of ``shift + x * scale``; a base of -1 means e."""
-    result = np.log(_line(input, scale, shift))
+    result = np.log(_apply_line(input, scale, shift))
     return np.asarray(result if base == -1 else result / np.log(np.float32(base)))
 
 
-def _line(x: Array, scale: float, shift: float) -> Array:
+def _apply_line(x: Array, scale: float, shift: float) -> Array:
     return np.asarray(x * np.float32(scale) + np.float32(shift))
 
 

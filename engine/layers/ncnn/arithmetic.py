@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["BinaryOp"]
 
 
-def _swapped(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+def _swap_operands(
+    function: Callable[[Array, Array], Array],
+) -> Callable[[Array, Array], Array]:
     return lambda a, b: function(b, a)
 
 
@@ -34,9 +36,9 @@ def _remainder(a: Array, b: Array) -> Array:
 
 _BINARY: Final[tuple[Callable[[Array, Array], Array], ...]] = (
     np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum, np.power,
-    _swapped(np.subtract), _swapped(np.divide), _swapped(np.power),
-    np.arctan2, _swapped(np.arctan2), np.fmod, _swapped(np.fmod), np.logaddexp,
-    _floor_divide, _swapped(_floor_divide), _remainder, _swapped(_remainder),
+    _swap_operands(np.subtract), _swap_operands(np.divide), _swap_operands(np.power),
+    np.arctan2, _swap_operands(np.arctan2), np.fmod, _swap_operands(np.fmod), np.logaddexp,
+    _floor_divide, _swap_operands(_floor_divide), _remainder, _swap_operands(_remainder),
 )  # fmt: skip
 
 
@@ -71,7 +73,7 @@ class BinaryOp(Layer):
         if len(inputs) != 2:
             raise LayerError("two operands are needed")
         one, other = inputs
-        one, other = _extended(one, other), _extended(other, one)
+        one, other = _extend_axes(one, other), _extend_axes(other, one)
         try:
             shape = np.broadcast_shapes(one.shape, other.shape)
         except ValueError:
@@ -81,7 +83,7 @@ class BinaryOp(Layer):
         return np.asarray(self._function(one, other))
 
 
-def _extended(array: Array, other: Array) -> Array:
+def _extend_axes(array: Array, other: Array) -> Array:
     """Give an operand the axes of the other."""
     missing = other.ndim - array.ndim
     if missing <= 0:

@@ -89,7 +89,7 @@ def same_pads(
     return tuple(pairs)
 
 
-def _flat(pairs: Pairs) -> tuple[int, ...]:
+def _flatten_pads(pairs: Pairs) -> tuple[int, ...]:
     """In the order of ``F.pad``: the last axis first."""
     return tuple(number for pair in reversed(pairs) for number in pair)
 
@@ -178,31 +178,31 @@ class NcnnConvolution(_Windowed):
         if special and not special <= {_SAME_UPPER, _SAME_LOWER}:
             raise ParameterError("pad_left", f"padding {self.pads} is negative")
         if not self.is_dynamic:
-            self._inner = self._made(*self.weights_of(()))
+            self._inner = self._make_layer(*self.weights_of(()))
 
-    def _made(self, weight: Array, bias: Array | None) -> Convolution:
+    def _make_layer(self, weight: Array, bias: Array | None) -> Convolution:
         if weight.ndim != self.rank + 2 or weight.shape[0] != self.outputs:
             raise LayerError(f"a weight of shape {weight.shape} does not fit the parameters")
         if not self.is_dynamic and weight.shape[2:] != self.kernel:
             raise LayerError(f"a weight of shape {weight.shape} does not fit the kernel")
         if self.int8:
-            weight, bias = self._quantized(weight), None
+            weight, bias = self._quantize_weight(weight), None
         return Convolution(
             weight, bias, self.stride, 0, self.dilation, self.groups,
         )  # fmt: skip
 
-    def _quantized(self, weight: Array) -> Array:
+    def _quantize_weight(self, weight: Array) -> Array:
         """The weight in whole numbers, as float64: sums of products are exact."""
         if weight.dtype != np.int8:
-            scales = self._per_output("weight").reshape(-1, *(1,) * (weight.ndim - 1))
+            scales = self._repeat_scales("weight").reshape(-1, *(1,) * (weight.ndim - 1))
             weight = to_int8(weight * scales)
         return weight.astype(np.float64)
 
-    def _per_output(self, name: str) -> Array:
+    def _repeat_scales(self, name: str) -> Array:
         scales = self.scales[name]
         return np.repeat(scales, self.outputs // scales.size)
 
-    def _pads_of(self, sizes: Sequence[int]) -> Pairs:
+    def _resolve_pads(self, sizes: Sequence[int]) -> Pairs:
         special = {number for pair in self.pads for number in pair if number < 0}
         if not special:
             return self.pads
@@ -216,7 +216,7 @@ class NcnnConvolution(_Windowed):
             return None
         self.require_image(shape, channels)
         sizes = shape[1:]
-        windows = Windows(self.kernel, self.stride, self.dilation, self._pads_of(sizes))
+        windows = Windows(self.kernel, self.stride, self.dilation, self._resolve_pads(sizes))
         windows.counts(sizes)
         return Sliding(windows, shape, self.outputs, channels)
 
@@ -236,28 +236,28 @@ class NcnnConvolution(_Windowed):
     @override
     def forward(self, *inputs: Array) -> Array:
         image, *operands = inputs
-        inner = self._made(*self.weights_of(operands)) if self.is_dynamic else self._inner
+        inner = self._make_layer(*self.weights_of(operands)) if self.is_dynamic else self._inner
         bias = self.weights_of(operands)[1]
         channels = self._channels(operands[0].shape if operands else None)
         vector = self._is_vector(image.shape, channels)
         x = image.reshape(-1, 1, 1) if vector else image
         self.require_image(x.shape, channels)
-        pads = self._pads_of(x.shape[1:])
+        pads = self._resolve_pads(x.shape[1:])
         if self.int8 and x.dtype != np.int8:
             x = to_int8(x * self.scales["bottom"][0])
         if any(map(any, pads)):
-            x = pad(x, _flat(pads), value=self.pad_value)
+            x = pad(x, _flatten_pads(pads), value=self.pad_value)
         result = inner.forward(x.astype(np.float64) if self.int8 else x)
         if self.int8:
-            result = self._scaled(result, bias)
+            result = self._dequantize_sums(result, bias)
         result = activate(result, *self.activation)
         if self.int8 > 100:
             result = to_int8(result * self.scales["top"][0])
         return result.reshape(-1) if vector else result
 
-    def _scaled(self, sums: Array, bias: Array | None) -> Array:
+    def _dequantize_sums(self, sums: Array, bias: Array | None) -> Array:
         """Sums of products of int8 as the numbers that they stand for."""
-        scales = self._per_output("weight") * self.scales["bottom"][0]
+        scales = self._repeat_scales("weight") * self.scales["bottom"][0]
         inverse = np.divide(1, scales, out=np.zeros_like(scales), where=scales != 0)
         column = (-1, *(1,) * self.rank)
         result = sums.astype(np.float32) * inverse.reshape(column)
@@ -302,20 +302,20 @@ class NcnnDeconvolution(_Windowed):
             weight, bias = self.weights_of(())
             if weight.shape[2:] != self.kernel:
                 raise ParameterError("weight", f"a weight of shape {weight.shape} does not fit")
-            self._inner = self._made(self._transposed(weight), bias)
+            self._inner = self._make_layer(self._transpose_weight(weight), bias)
 
-    def _transposed(self, weight: Array) -> Array:
+    def _transpose_weight(self, weight: Array) -> Array:
         """The weight with its inputs in front, as PyTorch has it."""
         outputs, inputs, *kernel = weight.shape
         grouped = weight.reshape(self.groups, outputs // self.groups, inputs, *kernel)
         return np.swapaxes(grouped, 1, 2).reshape(-1, outputs // self.groups, *kernel)
 
-    def _made(self, weight: Array, bias: Array | None) -> TransposedConvolution:
+    def _make_layer(self, weight: Array, bias: Array | None) -> TransposedConvolution:
         return TransposedConvolution(
             weight, bias, self.stride, 0, self.output_padding, self.groups, self.dilation
         )
 
-    def _cuts(self, sizes: Sequence[int]) -> Pairs:
+    def _compute_cuts(self, sizes: Sequence[int]) -> Pairs:
         """What is cut off before and after each axis of the whole result."""
         if not self._is_cut_to_size:
             return self.pads
@@ -339,20 +339,20 @@ class NcnnDeconvolution(_Windowed):
         return Sliding(whole, shape, self.outputs, channels, self.output_padding)
 
     def _require_cuts(self, sizes: Sequence[int]) -> None:
-        for size, (before, after) in zip(sizes, self._cuts(sizes), strict=True):
+        for size, (before, after) in zip(sizes, self._compute_cuts(sizes), strict=True):
             if before < 0 or after < 0 or before + after >= size:
                 raise LayerError(f"{before} and {after} cannot be cut from {size} positions")
 
     @override
     def forward(self, *inputs: Array) -> Array:
         image, *operands = inputs
-        inner = self._made(*self.weights_of(operands)) if self.is_dynamic else self._inner
+        inner = self._make_layer(*self.weights_of(operands)) if self.is_dynamic else self._inner
         self.require_image(image.shape, len(inner.weight))
         whole = inner.forward(image)
         sizes = whole.shape[1:]
         self._require_cuts(sizes)
         cuts = (
             slice(before, size - after)
-            for size, (before, after) in zip(sizes, self._cuts(sizes), strict=True)
+            for size, (before, after) in zip(sizes, self._compute_cuts(sizes), strict=True)
         )
         return activate(np.ascontiguousarray(whole[:, *cuts]), *self.activation)

@@ -108,7 +108,7 @@ def bias(input: Array, bias: Array, bias_data_size: int = 0) -> Array:
     return np.asarray(input + per_channel(bias, input))
 
 
-def _trailing(size: int, input: Array) -> tuple[int, ...]:
+def _find_trailing_axes(size: int, input: Array) -> tuple[int, ...]:
     """The last axes, of which there are `size` numbers: a row, a plane or a channel."""
     for count in range(1, max(2, input.ndim)):
         if math.prod(input.shape[-count:]) == size:
@@ -138,8 +138,8 @@ def layer_norm(
     affine : int
         Whether there are gamma and beta.
     """
-    shape = _trailing(affine_size, input)
-    weight, bias = _shaped(shape, gamma, beta)
+    shape = _find_trailing_axes(affine_size, input)
+    weight, bias = _reshape_weights(shape, gamma, beta)
     return torch_normalization.layer_norm(input, shape, weight, bias, eps)
 
 
@@ -163,12 +163,12 @@ def rms_norm(
     affine : int
         Whether there is gamma.
     """
-    shape = _trailing(affine_size, input)
-    (weight,) = _shaped(shape, gamma)
+    shape = _find_trailing_axes(affine_size, input)
+    (weight,) = _reshape_weights(shape, gamma)
     return torch_normalization.rms_norm(input, shape, weight, eps)
 
 
-def _shaped(shape: Sequence[int], *weights: Array | None) -> list[Array | None]:
+def _reshape_weights(shape: Sequence[int], *weights: Array | None) -> list[Array | None]:
     return [None if weight is None else weight.reshape(shape) for weight in weights]
 
 

@@ -72,9 +72,9 @@ class Pooling(Layer):
         (shape,) = shapes
         self._require_image(shape)
         if self.sizes is not None:
-            require_memory((shape[0], *_sizes_for(self.sizes, shape)), np.dtype(np.float32))
+            require_memory((shape[0], *_resolve_sizes(self.sizes, shape)), np.dtype(np.float32))
         elif not self.is_global:
-            windows, tails = self._windows(shape[1:])
+            windows, tails = self._make_windows(shape[1:])
             pads = [(a, b + tail) for (a, b), tail in zip(windows.padding, tails, strict=True)]
             whole = Windows(self.kernel, self.stride, windows.dilation, tuple(pads))
             return Sliding(whole, shape, shape[0])
@@ -86,7 +86,7 @@ class Pooling(Layer):
                 f"the layer takes {self.rank + 1} axes, not {describe_shapes([shape])}"
             )
 
-    def _windows(self, sizes: tuple[int, ...]) -> tuple[Windows, tuple[int, ...]]:
+    def _make_windows(self, sizes: tuple[int, ...]) -> tuple[Windows, tuple[int, ...]]:
         """The windows, and how far the last of each axis reaches over the end."""
         pads: Pairs = self.pads
         tails = (0,) * self.rank
@@ -111,10 +111,10 @@ class Pooling(Layer):
             flat = input.reshape(input.shape[0], -1)
             return flat.max(1) if self.kind == 0 else np.asarray(flat.mean(1, np.float32))
         if self.sizes is not None:
-            sizes = _sizes_for(self.sizes, input.shape)
+            sizes = _resolve_sizes(self.sizes, input.shape)
             require_memory((input.shape[0], *sizes), input.dtype)
             return (adaptive_largest if self.kind == 0 else adaptive_average)(input, sizes)
-        windows, tails = self._windows(input.shape[1:])
+        windows, tails = self._make_windows(input.shape[1:])
         pads = tuple((a, b + tail) for (a, b), tail in zip(windows.padding, tails, strict=True))
         whole = Windows(self.kernel, self.stride, windows.dilation, pads)
         if self.kind == 0:
@@ -124,7 +124,7 @@ class Pooling(Layer):
         return average(input, whole, divisor_override=whole.tap_count)
 
 
-def _sizes_for(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _resolve_sizes(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """Sizes of a result, of which -233 keeps that of the image."""
     return tuple(
         own if size == UNSET else size for size, own in zip(sizes, shape[1:], strict=True)

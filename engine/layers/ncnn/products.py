@@ -71,7 +71,7 @@ class InnerProduct(Layer):
         self.require_shapes(input.shape)
         x = input if self._is_rows(input.shape) else input.reshape(1, -1)
         if self.int8:
-            result = self._int8_product(x)
+            result = self._multiply_int8(x)
         else:
             result = np.matmul(x, ready(self.weight, _FLOAT).T)
         if self.bias is not None:
@@ -79,7 +79,7 @@ class InnerProduct(Layer):
         result = activate(np.asarray(result), *self.activation)
         return result if self._is_rows(input.shape) else result.reshape(-1)
 
-    def _int8_product(self, x: Array) -> Array:
+    def _multiply_int8(self, x: Array) -> Array:
         weight = self.weight
         if weight.dtype != np.int8:
             weight = to_int8(weight * self._scales[:, np.newaxis])
@@ -133,7 +133,7 @@ class Gemm(Layer):
         stand_ins = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
         a, b, c = self._split(stand_ins)
         rows, depth, columns = self._sizes(a.shape, b.shape)
-        self._shaped(c, rows, columns)
+        self._reshape_c(c, rows, columns)
         require_products(rows * depth * columns)
         require_memory((rows, columns), _FLOAT)
 
@@ -149,7 +149,7 @@ class Gemm(Layer):
             raise _fail("the matrices do not fit each other", a, b)
         return rows, depth, columns
 
-    def _shaped(self, c: Array | None, rows: int, columns: int) -> Array | None:
+    def _reshape_c(self, c: Array | None, rows: int, columns: int) -> Array | None:
         if c is None:
             return None
         if self.constant["C"]:
@@ -175,7 +175,7 @@ class Gemm(Layer):
             for array, swapped in zip((left, right), self.swaps, strict=True)
         )
         result = np.matmul(left, right)
-        c = self._shaped(c, rows, columns)
+        c = self._reshape_c(c, rows, columns)
         if c is not None:
             result = result + np.float32(self.beta) * c
         if self.alpha != 1:
@@ -325,7 +325,7 @@ class MultiHeadAttention(Layer):
         require_products(math.prod(wanted) * self.embed)
         require_memory((self.heads, *wanted), _FLOAT)
 
-    def _projected(self, x: Array, name: str) -> Array:
+    def _project(self, x: Array, name: str) -> Array:
         weight, bias = self.weights[name]
         return np.asarray(np.matmul(x, ready(weight, _FLOAT).T) + bias)
 
@@ -335,12 +335,12 @@ class MultiHeadAttention(Layer):
         query, key, value, mask = self._split(inputs)
         per_head = self.embed // self.heads
         heads = [
-            self._projected(x, name).reshape(len(x), self.heads, per_head).swapaxes(0, 1)
+            self._project(x, name).reshape(len(x), self.heads, per_head).swapaxes(0, 1)
             for name, x in zip("qkv", (query, key, value), strict=True)
         ]
         mixed = _attention(heads[0], heads[1], heads[2], self.scale, mask)
         rows = mixed.swapaxes(0, 1).reshape(len(query), self.embed)
-        return self._projected(rows, "out")
+        return self._project(rows, "out")
 
 
 @layer("SDPA")

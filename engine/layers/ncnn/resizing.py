@@ -99,7 +99,7 @@ class Interp(Layer):
         if not all(0 < scale <= _LARGEST for scale in self.scale):
             raise ParameterError("height_scale", f"{self.scale} is no scale of an image")
 
-    def _target(self, inputs: tuple[Array, ...]) -> tuple[int, int]:
+    def _find_target_sizes(self, inputs: tuple[Array, ...]) -> tuple[int, int]:
         x = inputs[0]
         if self.expression:
             sizes = evaluate_sizes(self.expression, [array.shape for array in inputs])
@@ -120,7 +120,7 @@ class Interp(Layer):
     @override
     def forward(self, *inputs: Array) -> Array:
         x = inputs[0]
-        height, width = self._target(inputs)
+        height, width = self._find_target_sizes(inputs)
         if not (1 <= height <= _LARGEST and 1 <= width <= _LARGEST):
             raise LayerError(f"{height}×{width} is no size of an image")
         if x.ndim == 1:

@@ -255,18 +255,20 @@ class Crop(Layer):
         if self.texts[0] and self.texts[1]:
             shapes = [array.shape for array in inputs]
             found = [evaluate_sizes(text, shapes) if text else [] for text in self.texts]
-            regions = self._numpy_style(x.shape, *found)
+            regions = self._find_regions_as_numpy(x.shape, *found)
         elif self.numbers[0] and self.numbers[1]:
-            regions = self._numpy_style(x.shape, *self.numbers)
+            regions = self._find_regions_as_numpy(x.shape, *self.numbers)
         else:
-            regions = self._by_offsets(x.shape, inputs[1].shape if len(inputs) > 1 else None)
+            regions = self._find_regions_by_offsets(
+                x.shape, inputs[1].shape if len(inputs) > 1 else None
+            )
         for (start, stop), size in zip(regions, x.shape, strict=True):
             if not 0 <= start < stop <= size:
                 raise LayerError(f"{start} to {stop} is no part of an axis of {size}")
         region = tuple(slice(start, stop) for start, stop in regions)
         return np.ascontiguousarray(x[region])
 
-    def _numpy_style(
+    def _find_regions_as_numpy(
         self, shape: tuple[int, ...], starts: Sequence[int], ends: Sequence[int],
         axes: Sequence[int],
     ) -> list[tuple[int, int]]:  # fmt: skip
@@ -281,7 +283,7 @@ class Crop(Layer):
             regions[axis] = (first, min(size, last))
         return regions
 
-    def _by_offsets(
+    def _find_regions_by_offsets(
         self, shape: tuple[int, ...], reference: tuple[int, ...] | None
     ) -> list[tuple[int, int]]:
         regions = []

@@ -72,11 +72,11 @@ def attention(
     if len(operands) < 3:
         raise LayerError("query, key and value are needed", InferStatus.kInferInputsEmpty)
     query, key, value = operands[:3]
-    mask, past, lengths = _optional(operands[3:])
+    mask, past, lengths = _read_optional(operands[3:])
     flat = query.ndim == 3
     if flat:
-        query = _in_heads(query, q_num_heads)
-        key, value = (_in_heads(x, kv_num_heads) for x in (key, value))
+        query = _split_heads(query, q_num_heads)
+        key, value = (_split_heads(x, kv_num_heads) for x in (key, value))
     first: Any = 0
     if past:
         first = past[0].shape[2]
@@ -85,20 +85,20 @@ def attention(
         first = lengths.reshape(-1, 1, 1, 1) - query.shape[2]
     work = working_dtype(query.dtype)
     q, k, v = (x.astype(work, copy=False) for x in (query, key, value))
-    k, v = _repeated(k, q), _repeated(v, q)
+    k, v = _repeat_heads(k, q), _repeat_heads(v, q)
     by = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
     scores: Array = np.matmul(q * work.type(by), k.swapaxes(-1, -2))
     capped = softcap * np.tanh(scores / work.type(softcap)) if softcap else scores
-    added = _added(mask, k.shape[2], work)
+    added = _to_additive(mask, k.shape[2], work)
     places = np.arange(q.shape[2])[:, np.newaxis] + first
-    seen = _seen(
+    seen = _make_window_mask(
         places, np.arange(k.shape[2]), 0 if is_causal else right_window_size, left_window_size
     )
     if lengths is not None:
         seen = seen & (np.arange(k.shape[2]) < lengths.reshape(-1, 1, 1, 1))
     added = np.where(seen, added, work.type(-np.inf))
     masked = capped + added
-    shares = _shares(masked, added)
+    shares = _softmax_scores(masked, added)
     result = np.matmul(shares, v).astype(query.dtype, copy=False)
     if flat:
         result = result.swapaxes(1, 2).reshape(len(result), result.shape[2], -1)
@@ -109,7 +109,7 @@ def attention(
     return Outputs((result, key, value, extra))
 
 
-def _optional(
+def _read_optional(
     operands: tuple[Array, ...],
 ) -> tuple[Array | None, tuple[Array, ...], Array | None]:
     """Return mask, past keys and values, and numbers of keys; None for missing ones."""
@@ -119,7 +119,7 @@ def _optional(
     return mask, rest[len(rest) % 2 :], lengths[0] if lengths else None
 
 
-def _in_heads(x: Array, heads: int | None) -> Array:
+def _split_heads(x: Array, heads: int | None) -> Array:
     """From (N, L, H * E) to (N, H, L, E)."""
     if not heads or x.shape[2] % heads:
         raise LayerError(
@@ -129,7 +129,7 @@ def _in_heads(x: Array, heads: int | None) -> Array:
     return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
 
 
-def _repeated(x: Array, query: Array) -> Array:
+def _repeat_heads(x: Array, query: Array) -> Array:
     """Repeat heads of keys or values for the queries' heads that share them."""
     if not x.shape[1] or query.shape[1] % x.shape[1]:
         raise LayerError(
@@ -139,7 +139,7 @@ def _repeated(x: Array, query: Array) -> Array:
     return np.repeat(x, query.shape[1] // x.shape[1], 1)
 
 
-def _added(mask: Array | None, keys: int, dtype: DType) -> Array:
+def _to_additive(mask: Array | None, keys: int, dtype: DType) -> Array:
     """Convert a mask to an additive one; keys beyond its size are ignored."""
     if mask is None:
         return np.zeros((), dtype)
@@ -150,7 +150,7 @@ def _added(mask: Array | None, keys: int, dtype: DType) -> Array:
     return result.astype(dtype, copy=False)
 
 
-def _seen(queries: Array, keys: Array, ahead: int, behind: int) -> Array:
+def _make_window_mask(queries: Array, keys: Array, ahead: int, behind: int) -> Array:
     """Return which keys a query attends to: in a window before and after, -1 for all."""
     distance = keys - queries
     seen = np.ones(distance.shape, np.bool_)
@@ -161,7 +161,7 @@ def _seen(queries: Array, keys: Array, ahead: int, behind: int) -> Array:
     return seen
 
 
-def _shares(scores: Array, added: Array) -> Array:
+def _softmax_scores(scores: Array, added: Array) -> Array:
     """Softmax over the keys; 0 for a query that attends to none."""
     peak = scores.max(-1, keepdims=True, initial=-np.inf)
     shares = np.exp(scores - np.where(np.isneginf(peak), 0, peak))
@@ -200,7 +200,7 @@ def rotary_embedding(
     -------
     ndarray of the input's shape
     """
-    heads = x if x.ndim == 4 else _in_heads(x, num_heads)
+    heads = x if x.ndim == 4 else _split_heads(x, num_heads)
     cos, sin = (
         (cache if position_ids is None else cache[position_ids])[:, np.newaxis]
         for cache in (cos_cache, sin_cache)

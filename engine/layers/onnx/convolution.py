@@ -58,7 +58,7 @@ def conv(
     ndarray of shape (N, O, H'...)
     """
     windows = windows_of(x.shape[2:], w.shape[2:], strides, dilations, pads, auto_pad)
-    return convolution(_padded(x, windows), w, b, windows.stride, 0, windows.dilation, group)
+    return convolution(_pad(x, windows), w, b, windows.stride, 0, windows.dilation, group)
 
 
 @register("ConvTranspose")
@@ -207,7 +207,7 @@ def deform_conv(
         b, mask = None, b
     windows = windows_of(x.shape[2:], w.shape[2:], strides, dilations, pads)
     layer = DeformConv2d(w, b, windows.stride, 0, windows.dilation, group)
-    return layer.forward(_padded(x, windows), offset, mask)
+    return layer.forward(_pad(x, windows), offset, mask)
 
 
 @register("Col2Im")
@@ -248,7 +248,7 @@ def columns_to_image(
     return image
 
 
-def _padded(x: Array, windows: Windows) -> Array:
+def _pad(x: Array, windows: Windows) -> Array:
     """Pad an image with zeros for windows that extend beyond it."""
     flat = tuple(number for pair in reversed(windows.padding) for number in pair)
     return pad(x, flat) if any(flat) else x

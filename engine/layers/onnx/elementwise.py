@@ -139,7 +139,7 @@ def prelu(x: Array, slope: Array) -> Array:
 # Of several operands
 
 
-def _folded(*data: Operand, join: Callable[[Array, Array], Array]) -> Array:
+def _fold(*data: Operand, join: Callable[[Array, Array], Array]) -> Array:
     if not data:
         raise LayerError("there is no operand")
     return reduce(join, promote(*data))
@@ -157,7 +157,7 @@ def maximum(*data: Operand) -> Array:
     -------
     ndarray of the common shape
     """
-    return _folded(*data, join=np.maximum)
+    return _fold(*data, join=np.maximum)
 
 
 @register("Min")
@@ -172,7 +172,7 @@ def minimum(*data: Operand) -> Array:
     -------
     ndarray of the common shape
     """
-    return _folded(*data, join=np.minimum)
+    return _fold(*data, join=np.minimum)
 
 
 @register("Sum")
@@ -187,7 +187,7 @@ def total(*data: Operand) -> Array:
     -------
     ndarray of the common shape
     """
-    return _folded(*data, join=np.add)
+    return _fold(*data, join=np.add)
 
 
 @register("Mean")

@@ -83,7 +83,7 @@ def gather_nd(data: Array, indices: Array, batch_dims: int = 0) -> Array:
     if indices.shape[:batch_dims] != data.shape[:batch_dims] or (
         batch_dims + depth > data.ndim
     ):
-        raise _misfit(data, indices)
+        raise _make_shape_error(data, indices)
     batch = np.ogrid[tuple(slice(size) for size in indices.shape[:-1])][:batch_dims]
     vectors = (indices[..., place] for place in range(depth))
     return np.asarray(data[(*batch, *vectors)])
@@ -149,7 +149,7 @@ def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str = "no
     depth = indices.shape[-1]
     new = np.asarray(updates)
     if depth > data.ndim or new.shape != (*indices.shape[:-1], *data.shape[depth:]):
-        raise _misfit(data, indices, new)
+        raise _make_shape_error(data, indices, new)
     result = data.copy()
     places = tuple(indices[..., place] for place in range(depth))
     join = _JOIN[reduction]
@@ -206,7 +206,7 @@ def _require_reduction(reduction: str) -> None:
         raise LayerError(f"reduction is {reduction}, not one of {', '.join(_JOIN)}")
 
 
-def _misfit(*arrays: Array) -> LayerError:
+def _make_shape_error(*arrays: Array) -> LayerError:
     return LayerError(
         "data, indices and updates do not fit each other: their shapes are "
         f"{describe_shapes([array.shape for array in arrays])}",
@@ -470,7 +470,7 @@ def cum_sum(x: Array, axis: Any, exclusive: int = 0, reverse: int = 0) -> Array:
     -------
     ndarray of the same shape and dtype
     """
-    return _running(cumsum, x, axis, exclusive, reverse, 0)
+    return _accumulate(cumsum, x, axis, exclusive, reverse, 0)
 
 
 @register("CumProd")
@@ -486,10 +486,10 @@ def cum_prod(x: Array, axis: Any, exclusive: int = 0, reverse: int = 0) -> Array
     -------
     ndarray of the same shape and dtype
     """
-    return _running(cumprod, x, axis, exclusive, reverse, 1)
+    return _accumulate(cumprod, x, axis, exclusive, reverse, 1)
 
 
-def _running(
+def _accumulate(
     scan: Callable[..., Array], x: Array, axis: Any, exclusive: int, reverse: int, start: int
 ) -> Array:
     place = axis_of(axis, x.ndim, "axis")

@@ -121,10 +121,10 @@ def cat(*tensors: Value, dim: int = 0, call: OperatorCall = NOWHERE) -> Array:
     """Join tensors; numbers and tensors may represent members of a list of sizes."""
     arrays = tuple(np.array(t) if is_numbers(t) else t for t in tensors)
     members = concatenate.members_of(arrays)
-    return concatenate.cat(*_sizes_among(members, call), dim=dim)
+    return concatenate.cat(*_restore_sizes(members, call), dim=dim)
 
 
-def _sizes_among(members: tuple[Array, ...], call: OperatorCall) -> tuple[Array, ...]:
+def _restore_sizes(members: tuple[Array, ...], call: OperatorCall) -> tuple[Array, ...]:
     """Restore the members of a list of sizes.
 
     pnnx drops the operators that make lists of them. A number represents a list of one. A
@@ -159,17 +159,17 @@ def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE)
     taken = slicing.select(input, dim, index)
     if isinstance(index, tuple):
         return taken
-    return _with_dims_of_index(taken, axis_of(dim, input.ndim), call)
+    return _restore_index_dims(taken, axis_of(dim, input.ndim), call)
 
 
 @_replaces(split.unbind)
 def unbind(input: Array, dim: int = 0, *, call: OperatorCall = NOWHERE) -> tuple[Array, ...]:
     """Split into slices; the indices may have dimensions."""
     parts = split.unbind(input, dim)
-    return tuple(_with_dims_of_index(part, axis_of(dim, input.ndim), call) for part in parts)
+    return tuple(_restore_index_dims(part, axis_of(dim, input.ndim), call) for part in parts)
 
 
-def _with_dims_of_index(taken: Array, axis: int, call: OperatorCall) -> Array:
+def _restore_index_dims(taken: Array, axis: int, call: OperatorCall) -> Array:
     """Restore the dimensions of a single index in ONNX.
 
     pnnx writes a ``Gather`` of one index in the same form, whether the index is a number, a

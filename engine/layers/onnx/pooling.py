@@ -54,7 +54,7 @@ def max_pool(
     int64 ndarray of the same shape
         Indices of the values in the flattened input.
     """
-    windows = _windows(x, kernel_shape, strides, dilations, pads, auto_pad)
+    windows = _make_windows(x, kernel_shape, strides, dilations, pads, auto_pad)
     if call.output_count < 2:
         return largest(x, windows, bool(ceil_mode))
     values, places = largest_with_indices(x, windows, bool(ceil_mode))
@@ -90,7 +90,7 @@ def average_pool(
     -------
     ndarray of shape (N, C, H'...)
     """
-    windows = _windows(x, kernel_shape, strides, dilations, pads, auto_pad)
+    windows = _make_windows(x, kernel_shape, strides, dilations, pads, auto_pad)
     return average(x, windows, bool(ceil_mode), bool(count_include_pad))
 
 
@@ -119,7 +119,7 @@ def lp_pool(
     -------
     ndarray of shape (N, C, H'...)
     """
-    windows = _windows(x, kernel_shape, strides, dilations, pads, auto_pad)
+    windows = _make_windows(x, kernel_shape, strides, dilations, pads, auto_pad)
     sizes = x.shape[2:]
     total = np.power(np.abs(x.astype(working_dtype(x.dtype), copy=False)), p)
     for axis, count in enumerate(windows.counts(sizes, ceil_mode=bool(ceil_mode))):
@@ -128,7 +128,7 @@ def lp_pool(
     return np.asarray(np.power(total, 1 / p)).astype(x.dtype, copy=False)
 
 
-def _windows(
+def _make_windows(
     x: Array, kernel: Ints, strides: Ints, dilations: Ints, pads: Ints, auto_pad: str
 ) -> Windows:
     if x.ndim < 3:
@@ -216,7 +216,7 @@ def max_unpool(
     ndarray of shape (N, C, H'...)
         Zero everywhere else.
     """
-    windows = _windows(x, kernel_shape, strides, 1, pads, "NOTSET")
+    windows = _make_windows(x, kernel_shape, strides, 1, pads, "NOTSET")
     natural = tuple(
         (size - 1) * step + k - sum(border)
         for size, step, k, border in zip(

@@ -61,7 +61,7 @@ def quantize_linear(
         dtype = dtype_of_code(output_dtype)
     if isinstance(y_zero_point, np.ndarray):
         dtype = y_zero_point.dtype
-    return _rounded(x / scale, zero, dtype)
+    return _round_and_clip(x / scale, zero, dtype)
 
 
 @register("DequantizeLinear")
@@ -121,7 +121,7 @@ def dynamic_quantize_linear(x: Array) -> Outputs:
     low, high = (np.float32(end) for end in (x.min(initial=0), x.max(initial=0)))
     scale = np.asarray((high - low) / np.float32(255), np.float32)
     zero = np.asarray(np.clip(np.rint(-low / scale), 0, 255) if scale else 0, np.uint8)
-    return Outputs((_rounded(x / scale, zero, zero.dtype), scale, zero))
+    return Outputs((_round_and_clip(x / scale, zero, zero.dtype), scale, zero))
 
 
 @register("MatMulInteger")
@@ -140,7 +140,7 @@ def matmul_integer(a: Array, b: Array, a_zero_point: Any = 0, b_zero_point: Any 
     -------
     int32 ndarray of shape (..., L, N)
     """
-    return _product(a, a_zero_point, b, b_zero_point).astype(np.int32)
+    return _multiply_integers(a, a_zero_point, b, b_zero_point).astype(np.int32)
 
 
 @register("QLinearMatMul")
@@ -169,11 +169,11 @@ def qlinear_matmul(
     integer ndarray of shape (..., L, N)
         Of the dtype of `y_zero_point`.
     """
-    product = _product(a, a_zero_point, b, b_zero_point)
+    product = _multiply_integers(a, a_zero_point, b, b_zero_point)
     left = np.asarray(a_scale, np.float64)
     scales = (left[..., np.newaxis] if left.ndim else left) * np.asarray(b_scale, np.float64)
     dtype = y_zero_point.dtype if isinstance(y_zero_point, np.ndarray) else a.dtype
-    return _rounded(product * (scales / y_scale), np.asarray(y_zero_point), dtype)
+    return _round_and_clip(product * (scales / y_scale), np.asarray(y_zero_point), dtype)
 
 
 @register("QLinearConv")
@@ -223,10 +223,10 @@ def qlinear_conv(
     sums = conv(left, right, bias, kernel_shape, strides, pads, dilations, group, auto_pad)
     steps = np.asarray(w_scale, np.float64).reshape(shape[:-1]) * x_scale / y_scale
     dtype = y_zero_point.dtype if isinstance(y_zero_point, np.ndarray) else x.dtype
-    return _rounded(sums * steps, np.asarray(y_zero_point), dtype)
+    return _round_and_clip(sums * steps, np.asarray(y_zero_point), dtype)
 
 
-def _product(a: Array, a_zero_point: Any, b: Array, b_zero_point: Any) -> Array:
+def _multiply_integers(a: Array, a_zero_point: Any, b: Array, b_zero_point: Any) -> Array:
     """Matrix product of integers, less their zero points, in int64."""
     zero = np.asarray(a_zero_point, np.int64)
     left = a.astype(np.int64) - (zero[..., np.newaxis] if zero.ndim == 1 else zero)
@@ -234,7 +234,7 @@ def _product(a: Array, a_zero_point: Any, b: Array, b_zero_point: Any) -> Array:
     return result
 
 
-def _rounded(x: Array, zero: Array, dtype: DType) -> Array:
+def _round_and_clip(x: Array, zero: Array, dtype: DType) -> Array:
     """Round to integers, halves to even, add the zero point, and clip to a dtype's range."""
     if dtype.kind not in "iu":
         raise LayerError(f"there is no quantisation to {dtype} here")

@@ -102,9 +102,9 @@ _FUNCTIONS: Final[dict[str, tuple[Callable[..., Array], tuple[float, ...]]]] = {
 }
 
 
-def _functions(names: Any, alphas: Any, betas: Any) -> list[Function]:
+def _find_functions(names: Any, alphas: Any, betas: Any) -> list[Function]:
     """Return functions by name; alphas and betas are assigned in order."""
-    given = (_numbers(alphas), _numbers(betas))
+    given = (_list_numbers(alphas), _list_numbers(betas))
     result: list[Function] = []
     for name in names:
         if str(name).lower() not in _FUNCTIONS:
@@ -122,7 +122,7 @@ def _bound(function: Callable[..., Array], numbers: list[float]) -> Function:
     return lambda x: function(x, *numbers)
 
 
-def _numbers(given: Any) -> list[float]:
+def _list_numbers(given: Any) -> list[float]:
     return [] if given is None else np.atleast_1d(given).astype(float).tolist()
 
 
@@ -161,13 +161,13 @@ def _run(
             InferStatus.kInferArraySizeMismatch,
         )
     work = working_dtype(x.dtype)
-    rest = _optional(operands[3:], kind, hidden)
+    rest = _identify_optional(operands[3:], kind, hidden)
     sequence = (x.swapaxes(0, 1) if options.layout else x).astype(work, copy=False)
     steps, samples = sequence.shape[:2]
     lengths = rest.lengths if rest.lengths is not None else np.full(samples, steps)
     count = len(w)
     names = options.activations or kind.functions * count
-    functions = _functions(names, options.activation_alpha, options.activation_beta)
+    functions = _find_functions(names, options.activation_alpha, options.activation_beta)
     result = np.zeros((steps, count, samples, hidden), work)
     ends = []
     for number in range(count):
@@ -236,7 +236,7 @@ class _Optional:
     peephole: Array | None = None
 
 
-def _optional(operands: tuple[Array, ...], kind: _Kind, hidden: int) -> _Optional:
+def _identify_optional(operands: tuple[Array, ...], kind: _Kind, hidden: int) -> _Optional:
     """Identify optional operands by dtype and shape."""
     matrices = [x for x in operands if x.ndim == 2]
     return _Optional(

@@ -44,14 +44,14 @@ def _norm2(x: Array, axes: Axes, keepdim: bool) -> Array:
 
 
 def _max(x: Array, axes: Axes, keepdim: bool) -> Array:
-    return np.asarray(np.max(x, axes, keepdims=keepdim, initial=_ends(x.dtype)[0]))
+    return np.asarray(np.max(x, axes, keepdims=keepdim, initial=_find_limits(x.dtype)[0]))
 
 
 def _min(x: Array, axes: Axes, keepdim: bool) -> Array:
-    return np.asarray(np.min(x, axes, keepdims=keepdim, initial=_ends(x.dtype)[1]))
+    return np.asarray(np.min(x, axes, keepdims=keepdim, initial=_find_limits(x.dtype)[1]))
 
 
-def _ends(dtype: DType) -> tuple[Any, Any]:
+def _find_limits(dtype: DType) -> tuple[Any, Any]:
     """Return the lowest and highest number of a dtype: the extremes of an empty set."""
     if dtype.kind == "f":
         return -np.inf, np.inf
@@ -60,25 +60,25 @@ def _ends(dtype: DType) -> tuple[Any, Any]:
     return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
-def _same(dtype: DType) -> DType:
+def _keep_dtype(dtype: DType) -> DType:
     return dtype
 
 
 _TABLE: Final = {
-    "ReduceMax": Reduction("largest of the elements", _max, _same),
-    "ReduceMin": Reduction("smallest of the elements", _min, _same),
+    "ReduceMax": Reduction("largest of the elements", _max, _keep_dtype),
+    "ReduceMin": Reduction("smallest of the elements", _min, _keep_dtype),
     "ReduceSum": REDUCTIONS["sum"],
     "ReduceMean": REDUCTIONS["mean"],
     "ReduceProd": REDUCTIONS["prod"],
     "ReduceLogSumExp": REDUCTIONS["logsumexp"],
     "ReduceLogSum": Reduction("logarithm of the sum of the elements", _log_of_sum, float_dtype),
-    "ReduceSumSquare": Reduction("sum of the elements' squares", _sum_of_squares, _same),
-    "ReduceL1": Reduction("sum of the elements' absolute values", _norm1, _same),
-    "ReduceL2": Reduction("root of the sum of the elements' squares", _norm2, _same),
+    "ReduceSumSquare": Reduction("sum of the elements' squares", _sum_of_squares, _keep_dtype),
+    "ReduceL1": Reduction("sum of the elements' absolute values", _norm1, _keep_dtype),
+    "ReduceL2": Reduction("root of the sum of the elements' squares", _norm2, _keep_dtype),
 }
 
 
-def _of_table(reduction: Reduction) -> Callable[..., Array]:
+def _make_reduction(reduction: Reduction) -> Callable[..., Array]:
     def compute(
         data: Array,
         axes: Ints | Array | None = None,
@@ -95,7 +95,7 @@ def _of_table(reduction: Reduction) -> Callable[..., Array]:
 
 def _register_all() -> None:
     for name, reduction in _TABLE.items():
-        function = _of_table(reduction)
+        function = _make_reduction(reduction)
         function.__name__ = function.__qualname__ = name
         function.__doc__ = (
             f"{reduction.sentence}: ONNX ``{name}``.\n\n"

@@ -151,13 +151,13 @@ def resize(
     ndarray
         Of the input's dtype.
     """
-    roi, scales, sizes = _told_apart(x, roi, scales, sizes, axes)
+    roi, scales, sizes = _identify_operands(x, roi, scales, sizes, axes)
     if coordinate_transformation_mode not in _POSITIONS:
         raise ParameterError(
             "coordinate_transformation_mode", f"{coordinate_transformation_mode} is not known"
         )
     chosen = axes_of(axes, x.ndim, "axes")
-    parts = _axes_of(x, chosen, roi, scales, sizes, keep_aspect_ratio_policy)
+    parts = _make_axes(x, chosen, roi, scales, sizes, keep_aspect_ratio_policy)
     cropped = coordinate_transformation_mode == "tf_crop_and_resize"
     work = x.dtype if mode == "nearest" else working_dtype(float_dtype(x.dtype))
     result = x.astype(work, copy=False)
@@ -172,7 +172,9 @@ def resize(
             near = _NEAREST[nearest_mode](np.round(positions, 5)).astype(np.int64)
             result = np.take(result, np.clip(near, 0, axis.size - 1), place)
         else:
-            taps = _taps(axis, positions, mode, cubic_coeff_a, exclude_outside, antialias)
+            taps = _compute_taps(
+                axis, positions, mode, cubic_coeff_a, exclude_outside, antialias
+            )
             result = weighted_taps(result, place, *taps)
         if cropped:
             outside = (positions < 0) | (positions > axis.size - 1)
@@ -181,7 +183,7 @@ def resize(
     return cast(result, x.dtype)
 
 
-def _told_apart(
+def _identify_operands(
     x: Array, roi: Any, scales: Any, sizes: Any, axes: Ints | None
 ) -> tuple[Any, Any, Any]:
     """Identify operands whose position changed because the file omits others."""
@@ -199,7 +201,7 @@ def _told_apart(
     return roi, scales, sizes
 
 
-def _axes_of(
+def _make_axes(
     x: Array, chosen: tuple[int, ...], roi: Any, scales: Any, sizes: Any, policy: str
 ) -> list[_Axis]:
     lengths = [x.shape[axis] for axis in chosen]
@@ -239,7 +241,7 @@ def _axes_of(
     ]
 
 
-def _taps(
+def _compute_taps(
     axis: _Axis,
     positions: Array,
     mode: str,

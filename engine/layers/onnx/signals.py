@@ -26,7 +26,7 @@ _COSINES: Final = {
 }
 
 
-def _window(size: Any, periodic: int, code: int, cosines: tuple[float, ...]) -> Array:
+def _make_window(size: Any, periodic: int, code: int, cosines: tuple[float, ...]) -> Array:
     count = as_int(size, "size")
     span = count if periodic else max(count - 1, 1)
     angles = 2 * np.pi * np.arange(count) / max(span, 1)
@@ -51,7 +51,7 @@ def hann_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> 
     -------
     ndarray of shape (size,)
     """
-    return _window(size, periodic, output_datatype, _COSINES["HannWindow"])
+    return _make_window(size, periodic, output_datatype, _COSINES["HannWindow"])
 
 
 @register("HammingWindow")
@@ -67,7 +67,7 @@ def hamming_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) 
     -------
     ndarray of shape (size,)
     """
-    return _window(size, periodic, output_datatype, _COSINES["HammingWindow"])
+    return _make_window(size, periodic, output_datatype, _COSINES["HammingWindow"])
 
 
 @register("BlackmanWindow")
@@ -83,7 +83,7 @@ def blackman_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT)
     -------
     ndarray of shape (size,)
     """
-    return _window(size, periodic, output_datatype, _COSINES["BlackmanWindow"])
+    return _make_window(size, periodic, output_datatype, _COSINES["BlackmanWindow"])
 
 
 @register("DFT")
@@ -119,17 +119,17 @@ def dft(
         is_axis = given is not None and -input.ndim <= given < input.ndim
         axis, dft_length = (given, None) if is_axis else (-2, dft_length)
     place = axis_of(axis, input.ndim, "axis")
-    signal = _complex(input)
+    signal = _to_complex(input)
     length = None if dft_length is None else as_int(dft_length, "dft_length")
     require_room_for_points(length or signal.shape[place])
     if inverse and onesided:
         return np.fft.irfft(signal, length, place)[..., np.newaxis].astype(input.dtype)
     if inverse:
-        return _pairs(np.fft.ifft(signal, length, place), input)
+        return _to_pairs(np.fft.ifft(signal, length, place), input)
     spectrum = np.fft.fft(signal, length, place)
     if onesided:
         spectrum = np.take(spectrum, range(spectrum.shape[place] // 2 + 1), place)
-    return _pairs(spectrum, input)
+    return _to_pairs(spectrum, input)
 
 
 @register("STFT")
@@ -161,7 +161,7 @@ def stft(
     """
     if isinstance(window, int) or (isinstance(window, np.ndarray) and window.ndim == 0):
         window, frame_length = None, window  # without a window the frame length follows
-    wide = _complex(signal.reshape(*signal.shape, 1) if signal.ndim == 2 else signal)
+    wide = _to_complex(signal.reshape(*signal.shape, 1) if signal.ndim == 2 else signal)
     if frame_length is not None:
         length = as_int(frame_length, "frame_length")
     else:
@@ -175,10 +175,10 @@ def stft(
     spectrum = np.fft.fft(pieces if window is None else pieces * window)
     if onesided:
         spectrum = spectrum[..., : length // 2 + 1]
-    return _pairs(spectrum, signal)
+    return _to_pairs(spectrum, signal)
 
 
-def _complex(array: Array) -> Array:
+def _to_complex(array: Array) -> Array:
     """Convert pairs to complex numbers, and single numbers to real ones."""
     if array.shape[-1] not in {1, 2}:
         raise LayerError(f"{describe_shapes([array.shape])} has neither numbers nor pairs")
@@ -186,7 +186,7 @@ def _complex(array: Array) -> Array:
     return wide[..., 0] if array.shape[-1] == 1 else wide[..., 0] + 1j * wide[..., 1]
 
 
-def _pairs(numbers: Array, like: Array) -> Array:
+def _to_pairs(numbers: Array, like: Array) -> Array:
     return np.stack([numbers.real, numbers.imag], -1).astype(like.dtype)
 
 

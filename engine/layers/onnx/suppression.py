@@ -46,24 +46,24 @@ def non_max_suppression(
     int64 ndarray of shape (K, 3)
         Image, class and box, class by class, best first.
     """
-    most = int(_only(max_output_boxes_per_class, 0))
-    overlap, least = _only(iou_threshold, 0.0), _only(score_threshold, -np.inf)
+    most = int(_get_number(max_output_boxes_per_class, 0))
+    overlap, least = _get_number(iou_threshold, 0.0), _get_number(score_threshold, -np.inf)
     found = [np.zeros((0, 3), np.int64)]
     for image, kind in itertools.product(*map(range, scores.shape[:2])):
         own = scores[image, kind]
         candidates = np.flatnonzero(own > least)
-        corners = _corners(boxes[image][candidates], center_point_box)
+        corners = _find_corners(boxes[image][candidates], center_point_box)
         kept = candidates[nms(corners, own[candidates], overlap)[:most]]
         found.append(np.stack([np.full(len(kept), image), np.full(len(kept), kind), kept], 1))
     return np.concatenate(found).astype(np.int64)
 
 
-def _only(value: Any, default: float) -> float:
+def _get_number(value: Any, default: float) -> float:
     numbers = numbers_of(value)
     return float(numbers[0]) if numbers.size else default
 
 
-def _corners(boxes: Array, center_point_box: int) -> Array:
+def _find_corners(boxes: Array, center_point_box: int) -> Array:
     """Lower and upper corners of boxes."""
     if center_point_box:
         centre, half = boxes[:, :2], boxes[:, 2:] / 2

@@ -39,13 +39,13 @@ def conv(operator):
 def measured(monkeypatch):
     """Operators that ``auto`` has measured."""
     seen = []
-    original = Autotuner._measured
+    original = Autotuner._measure
 
     def count(self, operator, inputs, key):
         seen.append(key)
         return original(self, operator, inputs, key)
 
-    monkeypatch.setattr(Autotuner, "_measured", count)
+    monkeypatch.setattr(Autotuner, "_measure", count)
     return seen
 
 

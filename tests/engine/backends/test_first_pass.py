@@ -216,7 +216,7 @@ def test_the_next_session_knows(network, tuning_cache, monkeypatch):
     run(session, image(1))
     session.tune()
     kernels = run(session, image(2))
-    monkeypatch.setattr(Autotuner, "_measured", None)
+    monkeypatch.setattr(Autotuner, "_measure", None)
     monkeypatch.setattr(FusionTrial, "fastest", None)
     again = engine.Session(network)
     assert run(again, image(1)) == kernels
