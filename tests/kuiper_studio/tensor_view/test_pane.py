@@ -158,7 +158,7 @@ def test_channels_last_where_there_are_channels(pane, name, possible):
     pane.set_value("x", VALUES[name])
     assert action(pane, "channelsLast").isEnabled() == possible
     assert action(pane, "channelsLast").toolTip() == (
-        "Read the last dimension of this tensor as its channels, or no longer (L)"
+        "Treat the last dimension of this tensor as its channels (L)"
     )
 
 
