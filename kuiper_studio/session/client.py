@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["EngineClient", "RemoteWeights"]
 
 _SECONDS_FOR_A_WEIGHT: Final = 30.0
+_HAS_ENDED: Final = "the engine has ended; try again"
 # Replies, after which none comes.
 _LAST: Final = (
     Done, LayersLoaded, SelfChecked, Compared, Extracted, Simulated, WorkFailed
@@ -86,6 +87,7 @@ class EngineClient(QObject):
         self._pending: dict[int, tuple[int, Request]] = {}  # and the number of the engine
         self._tickets = count(1)
         self._futures: dict[int, Future[Answer]] = {}
+        self._ended = 0  # number of the engine that was lost last
         self._lock = Lock()
         self._arrived.connect(self._on_arrived)
         self._number, self._transport = self._make_transport()
@@ -155,6 +157,9 @@ class EngineClient(QObject):
         ticket = self.next_ticket()
         future: Future[Answer] = Future()
         with self._lock:
+            if self._ended == self._number:  # nobody would answer
+                future.set_exception(EngineError(_HAS_ENDED))
+                return future
             self._futures[ticket] = future
         self._transport.send(make_request(ticket))
         return future
@@ -216,6 +221,11 @@ class EngineClient(QObject):
         def receive(message: object) -> None:
             if isinstance(message, Answer) and self._resolve(message):
                 return
+            if isinstance(message, EngineLost) and number == self._number:
+                # At once: the GUI thread may be waiting for a weight, and handle no event.
+                with self._lock:
+                    self._ended = number
+                self._fail_calls()
             self._arrived.emit(number, message)
 
         if self._kind == "process":
@@ -236,7 +246,7 @@ class EngineClient(QObject):
         with self._lock:
             futures, self._futures = list(self._futures.values()), {}
         for future in futures:
-            future.set_exception(EngineError("the engine has ended; try again"))
+            future.set_exception(EngineError(_HAS_ENDED))
 
     @Slot(int, object)
     def _on_arrived(self, number: int, message: object) -> None:
@@ -248,7 +258,6 @@ class EngineClient(QObject):
         elif spare:
             self.spare_lost.emit(message)
         else:
-            self._fail_calls()
             self.lost.emit(message)
 
     def _hand_on(self, reply: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -326,3 +327,16 @@ class TestLayers:
         assert session.state is RunState.FAILED
         assert session.fetch("1") is None
         assert session.failure.reload
+
+
+def test_a_weight_is_not_waited_for_when_the_engine_has_ended(session, open_chain):
+    """The GUI thread may want one before it has handled the event of the loss."""
+    open_chain("Same")
+    attribute = session.graph.operator("double").attributes["weight"]
+    os.kill(session.engine_pid, signal.SIGKILL)
+    started = time.monotonic()
+    for _ in range(3):  # the first one may still be sent
+        with pytest.raises(ModelFileError, match="the engine has ended"):
+            attribute.array  # noqa: B018 - reads it
+    assert time.monotonic() - started < 10
+    assert session.wait_idle(10)
