@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.conversion.records import ConversionOptions
 from engine.inputs import ImageOptions, InputSource
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QSettings
 
 __all__ = ["ModelChoices", "RememberedModels", "settings_key"]
+
+# What reading settings raises that somebody has written into.
+_DAMAGED: Final = (
+    ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class RememberedModels:
             return None
         try:
             return _from_json(text)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except _DAMAGED:
             return None  # somebody has written into the file, or another version has
 
     def store(self, param: Path, choices: ModelChoices) -> None:
@@ -80,7 +85,7 @@ class RememberedModels:
         try:
             first, second = json.loads(text or "[[], []]")
             return ConversionOptions(tuple(map(str, first)), tuple(map(str, second)))
-        except (ValueError, TypeError):
+        except _DAMAGED:
             return ConversionOptions()  # somebody has written into the file
 
     def store_conversion(self, source: Path, options: ConversionOptions) -> None:

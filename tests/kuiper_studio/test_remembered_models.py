@@ -134,8 +134,15 @@ def test_arrays_are_not_remembered_but_breakpoints_are(settings, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", "3", "{}", '{"sources": [{"kind": "exec"}], "options": {}}']
-)
+    "text",
+    [
+        "{", "[]", "3", "{}", '{"sources": [{"kind": "exec"}], "options": {}}', "[" * 100_000,
+        ('{"sources": [], "breakpoints": [], "options": {"size": [8], "fit": "crop",'
+        ' "order": "BGR", "scale": 1, "mean": [0], "std": [1]}}'),
+        ('{"sources": [{"kind": "random", "path": null, "member": "", "seed": Infinity,'
+        ' "value": 0}], "options": {}, "breakpoints": []}'),
+    ],
+)  # fmt: skip
 def test_what_somebody_wrote_into_the_settings_is_passed_over(settings, tmp_path, text):
     settings.setValue(settings_key("choices", tmp_path / "m"), text)
     assert RememberedModels(settings).find(tmp_path / "m") is None
