@@ -14,6 +14,8 @@ from hostile.worker import BACKENDS
 
 SECONDS = 30.0  # that one model may take on one backend
 WORKER = ("-m", "hostile.worker")  # what Python is to run
+FILE_WORKER = ("-m", "hostile.file_worker")
+KINDS = ("ncnn", "recording", "dump", "arrays", "matches", "choices")  # of damaged files
 
 
 class Finding(NamedTuple):
@@ -125,12 +127,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--backends", default=",".join(BACKENDS))
+    parser.add_argument("--files", action="store_true", help="damaged files instead of models")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     given = parser.parse_args()
-    found, outcomes = watch(
-        given.first, given.first + given.seeds - 1, tuple(given.backends.split(",")),
-        given.seconds,
-    )  # fmt: skip
+    ways, worker = tuple(given.backends.split(",")), WORKER
+    if given.files:
+        ways, worker = KINDS, FILE_WORKER
+    last = given.first + given.seeds - 1
+    found, outcomes = watch(given.first, last, ways, given.seconds, worker)
     for finding in found:
         print(f"seed {finding.seed} {finding.backend}: {finding.what}")
     print(", ".join(f"{count} {word}" for word, count in outcomes.items()))

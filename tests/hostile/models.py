@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["Maker", "Model", "model_of", "write_model"]
+__all__ = ["ENDS", "Maker", "Model", "model_of", "write_model"]
 
 Thing = TypeVar("Thing")
 
-_ENDS: Final = (
+ENDS: Final = (
     0, 1, 2, 3, 4, 7, 8, 16, 31, 64, 1000, (1 << 15) - 1, 1 << 15, (1 << 15) + 1, 1 << 16,
     100_000, 1_000_000, 1 << 20, 1 << 24, (1 << 30) - 1, 1 << 30, (1 << 30) + 2, (1 << 31) - 8,
     (1 << 31) - 1, 1 << 31, (1 << 31) + 1, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 40,
@@ -137,7 +137,7 @@ class Maker:
         """A number of a parameter: an ordinary one, or at an end."""
         if ordinary and self._draw.random() < 0.55:
             return self._draw.choice(ordinary)
-        return self._draw.choice(_BELOW if self._draw.random() < 0.1 else _ENDS)
+        return self._draw.choice(_BELOW if self._draw.random() < 0.1 else ENDS)
 
     def numbers(self, count: int, *ordinary: int) -> str:
         """So many of them, or another count, as the file writes a list."""

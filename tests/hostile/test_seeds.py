@@ -11,7 +11,7 @@ import pytest
 
 import engine
 from engine.errors import ModelFileError
-from hostile.__main__ import watch
+from hostile.__main__ import FILE_WORKER, KINDS, watch
 from hostile.models import model_of, write_model
 
 SEEDS = 30
@@ -30,6 +30,14 @@ def test_none_does_harm():
     assert not findings
     assert sum(outcomes.values()) == 4 * SEEDS
     assert outcomes["ran"] > SEEDS // 2  # or all would be refused before they can do harm
+
+
+def test_no_damaged_file_does_harm():
+    pytest.importorskip("ncnn")
+    findings, outcomes = watch(0, 4, KINDS, 120, FILE_WORKER)
+    assert not findings
+    assert sum(outcomes.values()) == 5 * len(KINDS)
+    assert outcomes["ran"]
 
 
 def test_a_seed_is_a_model(tmp_path):
