@@ -20,13 +20,16 @@ from PySide6.QtWidgets import QApplication
 
 from kuiper_studio.app import make_window
 from soak.actions import Actions
+from soak.cancels import cancel_comparisons, install_exporter, run_bad_exporters
 from soak.checks import differences
 from soak.kills import kill_engines
-from soak.models import make_files
+from soak.models import make_files, write_ncnn
 from soak.rewrites import rewrite_models
 from soak.settling import SETTLED
+from soak.traces import Traces
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from kuiper_studio.main_window import MainWindow
@@ -123,6 +126,12 @@ def main() -> int:
         "--rewrites", type=int, metavar="N",
         help="instead: export an open model again, so many times at each kind of moment",
     )  # fmt: skip
+    parser.add_argument(
+        "--cancels", type=int, metavar="N", help="instead: cancel so many comparisons"
+    )
+    parser.add_argument(
+        "--exports", type=int, metavar="N", help="instead: so many exporters that do harm"
+    )
     parser.add_argument("--engine", choices=("process", "thread"), default="process")
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
@@ -130,20 +139,30 @@ def main() -> int:
         return _soak(arguments, rng, Path(folder))
 
 
-def _run_campaign(
-    arguments: argparse.Namespace, soak: Soak, folder: Path, rng: np.random.Generator
-) -> str:
-    """Do what was asked for instead of random actions; what that was."""
+def _campaign(
+    arguments: argparse.Namespace,
+    window: MainWindow,
+    traces: Traces,
+    folder: Path,
+    rng: np.random.Generator,
+) -> tuple[str, Iterator[str]] | None:
+    """Return what was asked for instead of random actions, and its findings."""
     if arguments.kills:
-        param = SAMPLES / "digits" / "digits.pnnx.param"
-        findings = kill_engines(soak.window, param, folder, rng, arguments.kills)
-        what = f"{arguments.kills} kills"
-    else:
-        findings = rewrite_models(soak.window, folder, rng, arguments.rewrites)
-        what = f"{3 * arguments.rewrites} exports over the open model"
-    for finding in findings:
-        soak.find(finding)
-    return what
+        digits = SAMPLES / "digits" / "digits.pnnx.param"
+        paths = [digits, write_ncnn(folder, rng, "killed")]
+        found = kill_engines(window, paths, folder, rng, arguments.kills)
+        return f"{arguments.kills} kills", found
+    if arguments.rewrites:
+        count = 3 * arguments.rewrites
+        found = rewrite_models(window, folder, rng, arguments.rewrites)
+        return f"{count} exports over the open model", found
+    if arguments.cancels:
+        found = cancel_comparisons(window, traces, folder, rng, arguments.cancels)
+        return f"{arguments.cancels} cancelled comparisons", found
+    if arguments.exports:
+        found = run_bad_exporters(window, traces, folder, rng, arguments.exports)
+        return f"{arguments.exports} exporters that do harm", found
+    return None
 
 
 def _act(arguments: argparse.Namespace, soak: Soak, rng: np.random.Generator) -> str:
@@ -161,9 +180,13 @@ def _act(arguments: argparse.Namespace, soak: Soak, rng: np.random.Generator) ->
 
 
 def _soak(arguments: argparse.Namespace, rng: np.random.Generator, folder: Path) -> int:
+    traces = Traces(folder)
+    if arguments.exports:
+        install_exporter(folder)
     files = make_files(folder, SAMPLES, rng)
     settings = QSettings(str(folder / "settings.ini"), QSettings.Format.IniFormat)
     window = make_window(settings=settings, engine=arguments.engine)
+    traces.keep()
     window.resize(1440, 900)
     window.show()
     soak = Soak(window, Actions(window, files, rng), arguments.longest)
@@ -180,11 +203,16 @@ def _soak(arguments: argparse.Namespace, rng: np.random.Generator, folder: Path)
     sys.excepthook = on_exception
     qInstallMessageHandler(on_message)
     started = time.monotonic()
-    if arguments.kills or arguments.rewrites:
-        done = _run_campaign(arguments, soak, folder, rng)
-    else:
+    campaign = _campaign(arguments, window, traces, folder, rng)
+    if campaign is None:
         done = _act(arguments, soak, rng)
+    else:
+        done, findings = campaign
+        for finding in findings:
+            soak.find(finding)
     window.close()
+    for left in traces.left():
+        soak.find(left)
     qInstallMessageHandler(None)
     print(
         f"seed {arguments.seed}: {done} in {time.monotonic() - started:.0f} s, "

@@ -13,7 +13,7 @@ from engine.dump import DumpOptions
 from engine.errors import EngineError
 from engine.inputs import ImageOptions, InputSource, parse_source
 from engine.shapes import InputShapes
-from soak.models import write_branches
+from soak.models import DUMPS, write_branches, write_ncnn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,10 +30,14 @@ T = TypeVar("T")
 # Commands that open a system file dialog or quit the application.
 _LEFT_OUT = frozenset({"file.quit", "help.manual", "help.reportIssue"})
 _KEYS = (
+    Qt.Key.Key_V, Qt.Key.Key_F4,
     Qt.Key.Key_F5, Qt.Key.Key_F8, Qt.Key.Key_F9, Qt.Key.Key_F10, Qt.Key.Key_Down, Qt.Key.Key_Up,
     Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Tab, Qt.Key.Key_Return, Qt.Key.Key_Escape,
     Qt.Key.Key_L, Qt.Key.Key_Plus, Qt.Key.Key_Minus, Qt.Key.Key_PageDown, Qt.Key.Key_Home,
 )  # fmt: skip
+
+_SHIFTED = (Qt.Key.Key_V, Qt.Key.Key_F4, Qt.Key.Key_F5)
+_RESTED = 1.5  # seconds, after which an engine at rest tunes its kernels
 
 
 class Actions:
@@ -49,7 +53,6 @@ class Actions:
     def __init__(self, window: MainWindow, files: Files, rng: np.random.Generator) -> None:
         self._window, self._session = window, window.session
         self._files, self._rng = files, rng
-        self._dumps = 0
         self._weighted: list[tuple[int, Callable[[], str]]] = [
             (6, self._open), (2, self._open_bad), (1, self._close), (3, self._reload),
             (8, self._feed), (3, self._set_shapes), (2, self._prepare), (12, self._step),
@@ -59,7 +62,9 @@ class Actions:
             (2, self._backend), (2, self._limit), (2, self._layers), (1, self._bad_layers),
             (1, self._unload), (2, self._export), (1, self._check), (3, self._rewrite),
             (8, self._command), (8, self._key), (4, self._click), (2, self._filter),
-            (2, self._resize), (2, self._context_menu),
+            (2, self._resize), (2, self._context_menu), (6, self._compare),
+            (1, self._clear_comparison), (8, self._analyse), (1, self._report),
+            (1, self._rest), (1, self._ncnn_options), (1, self._kernels), (1, self._bound),
         ]  # fmt: skip
         total = sum(weight for weight, _ in self._weighted)
         self._chances = [weight / total for weight, _ in self._weighted]
@@ -77,7 +82,10 @@ class Actions:
             self._session.prepare_source_list([self._source()])
         if self._rng.random() < 0.1:
             path = path.with_suffix(".bin")
-        self._session.open(path)
+        if self._rng.random() < 0.2:
+            self._window.opening.open_model(path)  # with what was chosen for it before
+        else:
+            self._session.open(path)
         return f"open {path.name}"
 
     def _open_bad(self) -> str:
@@ -94,6 +102,9 @@ class Actions:
         return "reload"
 
     def _rewrite(self) -> str:
+        if self._rng.random() < 0.3:
+            write_ncnn(self._files.folder, self._rng)
+            return "export the ncnn pair again"
         write_branches(self._files.folder, self._rng)
         return "export the branches again"
 
@@ -110,8 +121,10 @@ class Actions:
         return "unload layers"
 
     def _export(self) -> str:
-        self._dumps = (self._dumps + 1) % 5
-        path = self._files.folder / f"dump_{self._dumps}"
+        comparison = self._session.comparing.comparison
+        compared = comparison.reference if comparison is not None else ""
+        name = self._one([name for name in DUMPS if name != compared])  # that stays readable
+        path = self._files.folder / name
         self._session.export_dump(path, DumpOptions(overwrite=True))
         return f"export to {path.name}"
 
@@ -201,7 +214,7 @@ class Actions:
         return f"seed {seed}"
 
     def _backend(self) -> str:
-        name = self._one(["auto", "numpy", "onnxruntime"])
+        name = self._one(["auto", "numpy", "onnxruntime", "ncnn"])
         self._session.set_backend(name)
         return f"backend {name}"
 
@@ -214,6 +227,47 @@ class Actions:
     def _check(self) -> str:
         self._session.self_check()
         return "self-check"
+
+    def _ncnn_options(self) -> str:
+        options = self._one(["exact", "packing"])
+        self._session.set_ncnn_options(options)
+        return f"ncnn's options {options}"
+
+    def _kernels(self) -> str:
+        name = self._one(DUMPS)
+        self._session.use_kernels_of(self._files.folder / name)
+        return f"kernels of {name}"
+
+    def _bound(self) -> str:
+        bounds: tuple[int | None, ...] = (None, 1 << 20, 64 << 20)
+        bound = self._one(bounds)
+        self._session.set_memory_bound(bound)
+        return f"memory bound {bound}"
+
+    def _rest(self) -> str:
+        QTest.qWait(int(1000 * _RESTED))
+        return "rest"
+
+    # Comparing
+
+    def _compare(self) -> str:
+        path = self._one([*self._files.references, *self._files.models])
+        self._session.compare(path, self._one([None, 1e-4, 0.0]))
+        return f"compare with {path.name}"
+
+    def _clear_comparison(self) -> str:
+        self._window.actions_by_id["analyse.clear"].trigger()
+        return "clear the comparison"
+
+    def _analyse(self) -> str:
+        names = ("nextOrigin", "previousOrigin", "flicker", "worstElement")
+        name = f"analyse.{self._one(names)}"
+        self._window.actions_by_id[name].trigger()
+        return f"command {name}"
+
+    def _report(self) -> str:
+        self._session.write_report(self._files.folder / "report.html")
+        return "write the report"
 
     # Views
 
@@ -245,8 +299,10 @@ class Actions:
     def _key(self) -> str:
         key = self._one(_KEYS)
         widget = QApplication.focusWidget() or self._window
-        QTest.keyClick(widget, key)
-        return f"key {key.name}"
+        shift = key in _SHIFTED and self._rng.random() < 0.5
+        held = Qt.KeyboardModifier.ShiftModifier if shift else Qt.KeyboardModifier.NoModifier
+        QTest.keyClick(widget, key, held)
+        return f"key {'Shift+' * shift}{key.name}"
 
     def _click(self) -> str:
         widget, at = self._place()
@@ -278,6 +334,8 @@ class Actions:
             self._window.operators_panel.table.viewport(),
             self._window.tensor_view,
             self._window.timeline_panel,
+            self._window.comparison_panel.table.viewport(),
+            self._window.tensor_view.strip.sides,
         )
         widget = self._one(parts)
         x = int(self._rng.integers(max(widget.width(), 1)))

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from ncnn_files import F16, f32, tagged
+from ncnn_files import write_pair as write_ncnn_pair
+
+from engine.conversion.executable import find_pnnx
+from engine.errors import ConversionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Files", "make_files", "write_pair"]
+__all__ = ["DUMPS", "Files", "make_files", "write_branches", "write_ncnn", "write_pair"]
 
+_ONNX: Final = Path(__file__).parents[1] / "engine" / "conversion" / "data" / "small.onnx"
 IMAGE: Final = "(1,3,8,8)f32"
 _CONVOLUTION: Final = (
     "nn.Conv2d conv 1 1 0 1 bias=True dilation=(1,1) groups=1 in_channels=3 kernel_size=(3,3) "
     "out_channels=4 padding=({0},{0}) padding_mode=zeros stride=(1,1) @bias=(4)f32 "
     f"@weight=(4,3,3,3)f32 $input=0 #0={IMAGE} #1=(1,4,8,8)f32"
 )
+DUMPS: Final = tuple(f"dump_{number}" for number in range(5))
 LAYERS: Final = '''
 from engine.layers import register
 
@@ -39,11 +47,13 @@ class Files:
     ----------
     folder : Path
     models : list of Path
-        Valid ``.param`` files.
+        Valid ``.param`` files of PNNX and of ncnn, and files to convert if pnnx is there.
     bad : list of Path
         Invalid files.
     arrays : list of Path
         ``.npy`` and ``.npz`` files; some of them fit some inputs.
+    references : list of Path
+        What can be compared with, besides models; some of it is invalid or not there yet.
     layers, bad_layers : Path
     """
 
@@ -51,6 +61,7 @@ class Files:
     models: list[Path] = field(default_factory=list)
     bad: list[Path] = field(default_factory=list)
     arrays: list[Path] = field(default_factory=list)
+    references: list[Path] = field(default_factory=list)
     layers: Path = Path()
     bad_layers: Path = Path()
 
@@ -90,6 +101,28 @@ def write_branches(folder: Path, rng: np.random.Generator, name: str = "branches
         "pnnx.Output out 1 0 6",
     )
     return write_pair(folder, name, lines, weights)
+
+
+def write_ncnn(folder: Path, rng: np.random.Generator, name: str = "deployed") -> Path:
+    """Write the same kind of network as an ncnn pair, with new random weights."""
+    lines = [
+        "Input in0 0 1 in0 0=8 1=8 2=3",
+        "Convolution conv 1 1 in0 1 0=4 1=3 4=1 5=1 6=108",
+        "Split split 1 2 1 2 3",
+        "ReLU relu 1 1 2 4",
+        "Swish silu 1 1 3 5",
+        "BinaryOp sum 2 1 4 5 6 0=0",
+        "Pooling pool 1 1 6 7 0=0 1=2 2=2",
+        "InnerProduct fc 1 1 7 8 0=5 1=1 2=320",
+        "Softmax scores 1 1 8 out0 0=0 1=1",
+    ]
+    weights = b"".join(
+        [
+            tagged(rng.normal(size=108).astype(np.float16), F16), f32(rng.normal(size=4)),
+            tagged(rng.normal(size=320).astype(np.float32)), f32(rng.normal(size=5)),
+        ]
+    )  # fmt: skip
+    return write_ncnn_pair(folder, lines, weights, f"{name}.ncnn")
 
 
 def make_files(folder: Path, samples: Path, rng: np.random.Generator) -> Files:
@@ -139,7 +172,11 @@ def make_files(folder: Path, samples: Path, rng: np.random.Generator) -> Files:
     models.append(write_pair(folder, "long", long, {}))
     no_inputs = ("soak.Missing odd 0 1 x #x=(3)f32", "pnnx.Output out 1 0 x")
     models.append(write_pair(folder, "no_inputs", no_inputs, {}))
+    models.append(write_ncnn(folder, rng))
     models.extend(sorted(samples.glob("*/*.pnnx.param")))
+    with suppress(ConversionError):  # pnnx is not there
+        find_pnnx(_ONNX)
+        models.append(_ONNX)
     _make_others(files, rng)
     return files
 
@@ -165,6 +202,7 @@ def _make_others(files: Files, rng: np.random.Generator) -> None:
     )
     (folder / "broken.npy").write_bytes(b"\x93NUMPY\x01\x00")
     files.arrays.extend([folder / "both.npz", folder / "broken.npy", folder / "gone.npy"])
+    files.references.extend([*(folder / name for name in DUMPS), folder, *files.arrays])
     layers, bad = folder / "own.py", folder / "bad.py"
     layers.write_text(LAYERS)
     bad.write_text("def wrong(:\n")
