@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from engine.values import Value
 
 __all__ = [
+    "AXES",
     "MANY",
+    "PERMUTE_ORDERS",
     "PREFIX",
     "TYPES",
     "UNSET",
@@ -700,6 +702,21 @@ TYPES: Final[Mapping[str, LayerType]] = {
     "Yolov3DetectionOutput": _layer(f"{_YOLO} mask=5a anchors_scale=6a", (1, MANY)),
 }  # fmt: skip
 """Every layer type of ncnn, by its name."""
+
+PERMUTE_ORDERS: Final = {
+    2: ("wh", "hw"),
+    3: ("whc", "hwc", "wch", "cwh", "hcw", "chw"),
+    4: (
+        "whdc", "hwdc", "wdhc", "dwhc", "hdwc", "dhwc",
+        "whcd", "hwcd", "wchd", "cwhd", "hcwd", "chwd",
+        "wdch", "dwch", "wcdh", "cwdh", "dcwh", "cdwh",
+        "hdcw", "dhcw", "hcdw", "chdw", "dchw", "cdhw",
+    ),
+}  # fmt: skip
+"""Orders of Permute by rank and number: from the fastest axis of the result to the slowest."""
+
+AXES: Final = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
+"""Names of the axes of a Mat by rank, slowest first."""
 
 _IDS: Final = {
     kind: {name: number for number, name in layer.names.items()}

@@ -14,7 +14,7 @@ from engine.layers.ncnn.expression import evaluate_sizes
 from engine.layers.ncnn.table import layer, require_weights
 from engine.layers.softmax import softmax as torch_softmax
 from engine.memory_bound import require_memory
-from engine.ncnn.types import UNSET, Params
+from engine.ncnn.types import AXES, PERMUTE_ORDERS, UNSET, Params
 from engine.values import Array
 
 if TYPE_CHECKING:
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 
 _NO_BATCH: Final = 233
 _LARGEST: Final = 2**31 - 1
-# Orders of Permute: from the fastest axis of the result to the slowest.
-_ORDERS: Final = {
-    2: ("wh", "hw"),
-    3: ("whc", "hwc", "wch", "cwh", "hcw", "chw"),
-    4: (
-        "whdc", "hwdc", "wdhc", "dwhc", "hdwc", "dhwc",
-        "whcd", "hwcd", "wchd", "cwhd", "hcwd", "chwd",
-        "wdch", "dwch", "wcdh", "cwdh", "dcwh", "cdwh",
-        "hdcw", "dhcw", "hcdw", "chdw", "dchw", "cdhw",
-    ),
-}  # fmt: skip
-_AXES: Final = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
 
 
 def _axis(axis: int, ndim: int) -> int:
@@ -129,7 +117,7 @@ class Reshape(Layer):
             sides = evaluate_sizes(self.expression, shapes)
         if not 1 <= len(sides) <= 4:
             raise LayerError(f"{len(sides)} sides are no shape")
-        own = dict(zip(_AXES[x.ndim], x.shape, strict=True))
+        own = dict(zip(AXES[x.ndim], x.shape, strict=True))
         names = ("w", "h", *(("c",) if len(sides) == 3 else ("d", "c")))[: len(sides)]
         wanted = [own.get(n, 1) if s == 0 else s for n, s in zip(names, sides, strict=True)]
         shape = tuple(reversed(wanted))
@@ -152,10 +140,10 @@ def permute(input: Array, order_type: int = 0) -> Array:
     order_type : int
         Which of the orders, from ``whc`` (as it is) to ``chw`` for three axes.
     """
-    orders = _ORDERS.get(input.ndim, ("w",))
+    orders = PERMUTE_ORDERS.get(input.ndim, ("w",))
     if not 0 <= order_type < len(orders):
         raise LayerError(f"order_type={order_type} is no order of {input.ndim} axes")
-    own = _AXES[input.ndim]
+    own = AXES[input.ndim]
     order = [own.index(name) for name in reversed(orders[order_type])]
     return np.ascontiguousarray(input.transpose(order))
 
@@ -287,9 +275,9 @@ class Crop(Layer):
         self, shape: tuple[int, ...], reference: tuple[int, ...] | None
     ) -> list[tuple[int, int]]:
         regions = []
-        names = _AXES[len(shape)]
+        names = AXES[len(shape)]
         others = {} if reference is None else dict(
-            zip(_AXES[len(reference)], reference, strict=True)
+            zip(AXES[len(reference)], reference, strict=True)
         )  # fmt: skip
         for name, size in zip(names, shape, strict=True):
             start = self.offsets[name]
@@ -325,7 +313,7 @@ class Squeeze(Layer):
         if self.axes:
             places = {_axis(axis, input.ndim) for axis in self.axes}
         else:
-            places = {p for p, name in enumerate(_AXES[input.ndim]) if name in self.named}
+            places = {p for p, name in enumerate(AXES[input.ndim]) if name in self.named}
         kept = [s for p, s in enumerate(input.shape) if s != 1 or p not in places]
         return input.reshape(kept or (1,))
 

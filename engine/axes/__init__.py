@@ -1,0 +1,36 @@
+"""Meanings of axes, inferred along the graph instead of guessed from a shape.
+
+Every dimension of every operand consists of factors (`factors`). One rule per family of
+operators (`rules`) relates the factors of inputs and outputs: a transpose orders them, a
+reshape splits and merges them exactly, an addition makes two of them the same. A rule also
+notes what its operator says about them: a convolution has channels, rows and columns,
+attention has heads and tokens. The strongest evidence names a factor and all that are related
+to it, upstream and downstream. Then each operand is named by its factors (`naming`), and `plan`
+says how to show it: tokens folded to their grid, windows put back to the image they were cut
+from.
+
+>>> from engine.axes import Axis, Kind, Layout
+>>> grid = Axis(Kind.TOKEN, 49, (Axis(Kind.ROW, 7), Axis(Kind.COLUMN, 7)))
+>>> tokens = Axis(Kind.TOKEN, 50, segments=(Axis(Kind.CLASS_TOKEN, 1), grid))
+>>> Layout((Axis(Kind.BATCH, 1), tokens, Axis(Kind.FEATURE, 768))).text()
+'class + 7×7 tokens × features'
+"""
+
+from __future__ import annotations
+
+from engine.axes import rules  # registers them
+from engine.axes.inference import infer_layouts
+from engine.axes.layout import Axis, Kind, Layout, Size
+from engine.axes.plan import Role, ViewPlan, plan_view
+
+__all__ = [
+    "Axis",
+    "Kind",
+    "Layout",
+    "Role",
+    "Size",
+    "ViewPlan",
+    "infer_layouts",
+    "plan_view",
+    "rules",
+]

@@ -1,0 +1,439 @@
+"""Factors: the axes of all operands before they have a meaning, and what relates them.
+
+A dimension is a tuple of factors, outermost first. Two relations hold between factors.
+
+same
+    The positions are the same ones: the two sides of an addition, a dimension before and
+    after a transpose. Whatever splits or names one of them does so to the other.
+kin
+    The meaning is the same, the positions are not: rows before and after a pooling.
+
+Both are union-find structures, so knowledge flows forwards and backwards alike, and the order
+of the operators does not matter.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from engine.axes.layout import SPATIAL, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engine.axes.layout import Size
+
+__all__ = ["Dim", "Dims", "Factors", "Rank"]
+
+T = TypeVar("T")
+Dim: TypeAlias = tuple[int, ...]
+"""Factors of one dimension, outermost first."""
+Dims: TypeAlias = tuple[Dim, ...]
+
+# A part of several wholes, such as of windows before and after a shift; more say nothing new.
+_MOST_WHOLES: Final = 4
+
+
+class Rank(IntEnum):
+    """Strength of evidence for a meaning; the stronger one is kept."""
+
+    GUESSED = 1
+    DERIVED = 2
+    EXPECTED = 3
+    STATED = 4
+    DECLARED = 5
+    USER = 6
+
+
+class Factors:
+    """All factors of a graph.
+
+    Attributes
+    ----------
+    sizes : list of (int, str or None)
+        By factor.
+    segments : dict of int to tuple of Dim
+        What a factor is concatenated of, by representative.
+    shifts : dict of int to (int, int)
+        The factor that one is a rolled copy of, and by how many positions.
+    hints : dict of int to str
+        Name of the weight that a factor comes from.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[Size] = []
+        self.segments: dict[int, tuple[Dim, ...]] = {}
+        self.shifts: dict[int, tuple[int, int]] = {}
+        self.hints: dict[int, str] = {}
+        self._same: list[int] = []
+        self._kin: list[int] = []
+        self._claims: dict[int, tuple[Rank, Kind]] = {}
+        self._parts: dict[int, Dim] = {}
+        self._wholes: dict[int, tuple[int, ...]] = {}
+        self._rolled: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    # Making
+
+    def make(self, size: Size) -> int:
+        """Make a factor that nothing is known of."""
+        number = len(self.sizes)
+        self.sizes.append(size)
+        self._same.append(number)
+        self._kin.append(number)
+        return number
+
+    def make_dims(self, shape: Iterable[Size]) -> Dims:
+        """Make a factor for each dimension of a shape."""
+        return tuple([(self.make(size),) for size in shape])
+
+    def derive(self, dim: Dim, size: Size) -> Dim:
+        """Make a dimension of the same meaning with other positions.
+
+        The factors of a flattened dimension have no counterpart in the new one.
+        """
+        made = self.make(size)
+        if len(dim) == 1:
+            self.relate(made, dim[0])
+        return (made,)
+
+    def roll(self, dim: Dim, shift: int) -> Dim:
+        """Return a dimension with its positions rolled; rolling back gives the first one."""
+        whole = self.whole(dim)
+        size = self.sizes[whole]
+        base, before = self.shifts.get(whole, (whole, 0))
+        base = self.find(base)
+        total = (before + shift) % size if isinstance(size, int) and size else before + shift
+        if not total:
+            return (base,)
+        made = self._rolled.get((base, total))
+        if made is None:
+            made = self.make(size)
+            self.relate(made, base)
+            self._rolled[base, total] = made
+            self.shifts[made] = base, total
+        return (made,)
+
+    # Looking
+
+    def find(self, factor: int) -> int:
+        """Return the representative of the same factors."""
+        return _find(self._same, factor)
+
+    def extent(self, dim: Dim) -> Size:
+        """Return the number of positions of a dimension; None if a factor's is unknown."""
+        return self.sizes[dim[0]] if len(dim) == 1 else self.size(dim)
+
+    def size(self, dim: Dim) -> int | None:
+        """Return the number of positions of a dimension; None unless it is a number."""
+        total = 1
+        for factor in dim:
+            size = self.sizes[factor]
+            if not isinstance(size, int):
+                return None
+            total *= size
+        return total
+
+    def leaves(self, dim: Iterable[int]) -> list[int]:
+        """Return the representatives of the factors that are not split any further."""
+        found = []
+        waiting = list(dim)[::-1]
+        while waiting:
+            factor = self.find(waiting.pop())
+            parts = self._parts.get(factor)
+            if parts is None:
+                found.append(factor)
+            else:
+                waiting += parts[::-1]
+        return found
+
+    def merge(self, members: list[int]) -> list[int]:
+        """Replace all parts of a factor, in their order, by the factor."""
+        start = 0
+        while start < len(members):
+            whole = self._whole_at(members, start)
+            if whole is None:
+                start += 1
+            else:
+                members[start : start + len(self.parts(whole))] = [whole]
+                start = 0  # it may complete another one
+        return members
+
+    def _whole_at(self, members: list[int], start: int) -> int | None:
+        for whole in self.wholes(members[start]):
+            parts = [self.find(part) for part in self.parts(whole)]
+            if parts and parts == members[start : start + len(parts)]:
+                return whole
+        return None
+
+    def origin(self, factor: int) -> int:
+        """Return the factor that one was split off, at the first of several splits."""
+        factor = self.find(factor)
+        while wholes := self.wholes(factor):
+            factor = wholes[0]
+        return factor
+
+    def parts(self, factor: int) -> Dim:
+        """Return the parts of a factor; empty if it is not split."""
+        return self._parts.get(self.find(factor), ())
+
+    def wholes(self, factor: int) -> tuple[int, ...]:
+        """Return the factors that this one was split off."""
+        return tuple([self.find(whole) for whole in self._wholes.get(self.find(factor), ())])
+
+    def whole(self, dim: Dim) -> int:
+        """Return one factor for a dimension, made of its factors if there are several."""
+        if len(dim) == 1:
+            return self.find(dim[0])
+        leaves = tuple([leaf for leaf in self.leaves(dim) if self.sizes[leaf] != 1])
+        if len(leaves) == 1:
+            return leaves[0]
+        made = self.make(self.extent(dim))
+        if self._can_split(made, leaves):
+            self._parts[made] = leaves
+        origins = {self.origin(leaf) for leaf in leaves}
+        if len(origins) == 1:
+            self.relate(made, origins.pop())
+        return made
+
+    def kind(self, factor: int) -> Kind:
+        """Return the meaning that was claimed."""
+        return self._claims.get(_find(self._kin, factor), (0, Kind.UNKNOWN))[1]
+
+    def rank(self, factor: int) -> int:
+        """Return the strength of the evidence for `kind`; 0 without any."""
+        return self._claims.get(_find(self._kin, factor), (0,))[0]
+
+    # Relations
+
+    def relate(self, one: int, other: int) -> None:
+        """Note that two factors have the same meaning."""
+        first, second = _find(self._kin, one), _find(self._kin, other)
+        if first == second or self._contradict(first, second):
+            return
+        self._kin[second] = first
+        lost = self._claims.pop(second, None)
+        if lost is not None and lost[0] > self._claims.get(first, (0,))[0]:
+            self._claims[first] = lost
+
+    def _contradict(self, first: int, second: int) -> bool:
+        """Whether operators say for certain that two roots have different meanings."""
+        one, other = self._claims.get(first), self._claims.get(second)
+        if one is None or other is None or one[1] is other[1]:
+            return False
+        return min(one[0], other[0]) >= Rank.STATED
+
+    def claim(self, dim: Dim, kind: Kind, rank: Rank) -> None:
+        """Note evidence for the meaning of a dimension, unless it is flattened."""
+        if len(dim) != 1:
+            return
+        root = _find(self._kin, dim[0])
+        if rank > self._claims.get(root, (0,))[0]:
+            self._claims[root] = rank, kind
+
+    def unify(self, one: Dim, other: Dim) -> None:
+        """Note that two dimensions have the same positions, and split what has to be split."""
+        waiting = [(one, other)]
+        while waiting:
+            first, second = waiting.pop()
+            if len(first) == len(second) == 1:
+                both = self._join(first[0], second[0])
+                if both is not None:
+                    waiting.append(both)
+            elif len(first) == 1 and self._is_leaf(first[0]):
+                self._compose(first[0], second)
+            elif len(second) == 1 and self._is_leaf(second[0]):
+                self._compose(second[0], first)
+            else:
+                self._align(first, second)
+
+    def regroup(self, dims: Sequence[Dim], shape: Sequence[Size]) -> Dims:
+        """Distribute the factors of dimensions over those of another shape, as a reshape does.
+
+        Factors are split where the new shape cuts them. What does not divide gets new factors,
+        except for equal first and last dimensions.
+        """
+        waiting = self.leaves([factor for dim in dims for factor in dim])[::-1]
+        found: list[Dim] = []
+        for size in shape:
+            dim = self._take(waiting, size)
+            if dim is None:
+                return self._regroup_ends(dims, shape)
+            found.append(dim)
+        return tuple(found)
+
+    def _regroup_ends(self, dims: Sequence[Dim], shape: Sequence[Size]) -> Dims:
+        found = list(self.make_dims(shape))
+        for order in (range(min(len(dims), len(shape))), range(-1, -len(found) - 1, -1)):
+            for place in order:
+                is_there = abs(place) <= len(dims)
+                is_open = shape[place] is None and place != 0  # only a batch is likely to stay
+                if not is_there or is_open or self.extent(dims[place]) != shape[place]:
+                    break
+                found[place] = dims[place]
+        return tuple(found)
+
+    def _take(self, waiting: list[int], size: Size) -> Dim | None:
+        """Take the factors of one dimension off a stack; None if they do not fit."""
+        if not isinstance(size, int) or size < 1:
+            fits = waiting and self.sizes[waiting[-1]] == size and size is not None
+            return (waiting.pop(),) if fits else None
+        if size == 1:
+            is_one = waiting and self.sizes[waiting[-1]] == 1
+            return (waiting.pop(),) if is_one else (self.make(1),)
+        taken: list[int] = []
+        rest = size
+        while rest != 1:
+            if not waiting:
+                return None
+            have = self.sizes[waiting[-1]]
+            if not isinstance(have, int) or have < 1:
+                return None
+            if rest % have == 0:
+                taken.append(waiting.pop())
+                rest //= have
+            elif have % rest == 0:
+                outer, inner = self._split(waiting.pop(), (rest, have // rest))
+                taken.append(outer)
+                waiting.append(inner)
+                rest = 1
+            else:
+                return None
+        ahead = [factor for factor in taken if self.sizes[factor] == 1]
+        long = [factor for factor in taken if self.sizes[factor] != 1]
+        long = self.merge(long)
+        if len(long) > 1 and len({self.origin(factor) for factor in long}) == 1:
+            long = [self.whole(tuple(long))]  # neighbouring parts of one axis
+        return (*ahead, *long)
+
+    def _is_leaf(self, factor: int) -> bool:
+        return self.find(factor) not in self._parts
+
+    def _split(self, factor: int, sizes: Iterable[int]) -> Dim:
+        factor = self.find(factor)
+        parts = tuple([self.make(size) for size in sizes])
+        self._parts[factor] = parts
+        for part in parts:
+            self._wholes[part] = (factor,)
+        return parts
+
+    def _compose(self, factor: int, dim: Dim) -> None:
+        """Say what a factor that is not split consists of."""
+        factor = self.find(factor)
+        leaves = tuple([leaf for leaf in self.leaves(dim) if self.sizes[leaf] != 1])
+        if len(leaves) == 1:
+            self._join(factor, leaves[0])
+        elif self._can_split(factor, leaves):
+            self._parts[factor] = leaves
+
+    def _can_split(self, factor: int, parts: Dim) -> bool:
+        """Whether parts multiply to a factor, so that each of them is smaller."""
+        size = self.size(parts)
+        return len(parts) > 1 and size is not None and size > 1 and size == self.sizes[factor]
+
+    def _join(self, one: int, other: int) -> tuple[Dim, Dim] | None:
+        """Make two factors the same; return their parts, if both have some."""
+        first, second = self.find(one), self.find(other)
+        if first == second or self.sizes[first] != self.sizes[second]:
+            return None
+        if self._contradict(_find(self._kin, first), _find(self._kin, second)):
+            return None
+        parts = self._parts.get(first), self._parts.get(second)
+        self._same[second] = first
+        self.relate(first, second)
+        _move(self._parts, second, first)
+        _move(self.segments, second, first)
+        _move(self.shifts, second, first)
+        _move(self.hints, second, first)
+        wholes = (*self._wholes.get(first, ()), *self._wholes.pop(second, ()))
+        if wholes:
+            self._wholes[first] = tuple(dict.fromkeys(wholes))[:_MOST_WHOLES]
+        return None if parts[0] is None or parts[1] is None else (parts[0], parts[1])
+
+    def _align(self, one: Dim, other: Dim) -> None:
+        """Make the factors of two flattened dimensions the same, outermost first."""
+        first = [leaf for leaf in self.leaves(one) if self.sizes[leaf] != 1][::-1]
+        second = [leaf for leaf in self.leaves(other) if self.sizes[leaf] != 1][::-1]
+        while first and second:
+            left, right = self.find(first.pop()), self.find(second.pop())
+            have, wanted = self.sizes[left], self.sizes[right]
+            if have == wanted:
+                self._join(left, right)
+                continue
+            if not isinstance(have, int) or not isinstance(wanted, int) or have * wanted == 0:
+                return
+            if have % wanted == 0 and self._is_leaf(left):
+                outer, inner = self._split(left, (wanted, have // wanted))
+                self._join(outer, right)
+                first.append(inner)
+            elif wanted % have == 0 and self._is_leaf(right):
+                outer, inner = self._split(right, (have, wanted // have))
+                self._join(outer, left)
+                second.append(inner)
+            else:
+                return
+
+    # Meanings that follow from others
+
+    def settle(self) -> None:
+        """Give factors without evidence the meaning of their segments, whole or parts."""
+        for _ in range(3):  # each direction may wait for the other
+            changed = self._spread_kinds()
+            for factor in range(len(self.sizes)):
+                if self._same[factor] == factor and self.rank(factor) < Rank.DERIVED:
+                    kind = self._kind_of_segments(factor) or self._kind_of_wholes(factor)
+                    if kind is not None:
+                        self.claim((factor,), kind, Rank.DERIVED)
+                        changed = True
+            if not changed:
+                return
+
+    def _spread_kinds(self) -> bool:
+        """Name what features or tokens are concatenated of; return whether anything was new."""
+        changed = False
+        for factor, segments in self.segments.items():
+            kind = self.kind(factor)
+            if kind not in {Kind.FEATURE, Kind.TOKEN}:
+                continue
+            for leaf in self.leaves([each for segment in segments for each in segment]):
+                if self.kind(leaf) is Kind.UNKNOWN:
+                    self.claim((leaf,), kind, Rank.DERIVED)
+                    changed = True
+        return changed
+
+    def _kind_of_segments(self, factor: int) -> Kind | None:
+        pieces = self.segments.get(factor, ())
+        kinds = [self._kind_of_piece(piece) for piece in pieces]
+        if Kind.TOKEN in kinds:
+            return Kind.TOKEN
+        return next((kind for kind in kinds if kind is not Kind.UNKNOWN), None)
+
+    def _kind_of_piece(self, piece: Dim) -> Kind:
+        leaves = [leaf for leaf in self.leaves(piece) if self.sizes[leaf] != 1]
+        kinds = {self.kind(leaf) for leaf in leaves}
+        if len(leaves) > 1 and kinds and kinds <= SPATIAL:
+            return Kind.TOKEN
+        return self.kind(piece[0]) if len(piece) == 1 else Kind.UNKNOWN
+
+    def _kind_of_wholes(self, factor: int) -> Kind | None:
+        for whole in self.wholes(factor):
+            kind = self.kind(whole)
+            if kind is not Kind.UNKNOWN:
+                return kind
+        return None
+
+
+def _move(table: dict[int, T], source: int, target: int) -> None:
+    """Move an entry, unless there is one."""
+    if source in table:
+        table.setdefault(target, table.pop(source))
+
+
+def _find(parents: list[int], item: int) -> int:
+    while parents[item] != item:
+        parents[item] = parents[parents[item]]
+        item = parents[item]
+    return item

@@ -1,0 +1,258 @@
+"""Infers the layouts of all operands of a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.axes.call import Call
+from engine.axes.factors import Factors, Rank
+from engine.axes.layout import SPATIAL, Kind, Layout
+from engine.axes.naming import name_dims
+from engine.axes.registry import find_rule
+from engine.axes.rules.attention import claim_heads
+from engine.axes.rules.elementwise import keep
+from engine.collector import collector_paused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.axes.call import Results
+    from engine.axes.factors import Dim, Dims
+    from engine.axes.layout import Axis, Size
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+
+__all__ = ["infer_layouts"]
+
+# More dimensions than any operator has.
+_MOST_DIMENSIONS: Final = 16
+_PRODUCTS: Final = frozenset({"torch.matmul", "torch.bmm", "torch.einsum", "torch.baddbmm"})
+_SOFTMAX: Final = frozenset({"F.softmax", "nn.Softmax", "torch.softmax", "Tensor.softmax"})
+_LOG_SOFTMAX: Final = frozenset({"F.log_softmax", "nn.LogSoftmax"})
+# Between a product and its softmax stand scale, mask and bias.
+_MOST_STEPS: Final = 8
+_BETWEEN: Final = frozenset(
+    {"pnnx.Expression", "Tensor.reshape", "Tensor.view", "Tensor.masked_fill", "torch.where",
+     "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand"}
+)  # fmt: skip
+_LINEAR: Final = frozenset({"nn.Linear", "F.linear", "InnerProduct", "Gemm"})
+_HEADS: Final = ("fc", "head", "classifier", "logits", "cls")
+
+
+def infer_layouts(
+    graph: RuntimeGraph,
+    shapes: Mapping[str, tuple[Size, ...] | None] | None = None,
+    overrides: Mapping[str, Layout] | None = None,
+) -> Mapping[str, Layout]:
+    """Infer the meaning of every dimension of every operand.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    shapes : mapping of str to tuple of Size, optional
+        By operand name, such as those of a run; the file's where it has none.
+    overrides : mapping of str to Layout, optional
+        What the user says, by operand name. It is stronger than all evidence, and spreads
+        to the operands with the same dimensions.
+
+    Returns
+    -------
+    mapping of str to Layout
+        By operand name. An operand of unknown rank has none.
+
+    Notes
+    -----
+    The time is proportional to the operators. Nothing is computed, and no weight is read.
+    """
+    with collector_paused():
+        return _Inference(graph, shapes or {}, overrides or {}).run()
+
+
+class _Inference:
+    def __init__(
+        self,
+        graph: RuntimeGraph,
+        shapes: Mapping[str, tuple[Size, ...] | None],
+        overrides: Mapping[str, Layout],
+    ) -> None:
+        self.graph, self.shapes, self.overrides = graph, shapes, overrides
+        self.factors = Factors()
+        self.dims: dict[str, Dims] = {}
+        self.vocabularies: set[int] = set()
+        self.has_batch = graph.file.format != "ncnn"
+
+    def run(self) -> Mapping[str, Layout]:
+        for operator in self.graph.operators:
+            self._relate(operator)
+        for operator in self.graph.operators:
+            if operator.type in _SOFTMAX and _follows_product(operator):
+                self._claim_attention(operator)
+        self._claim_outputs()
+        for name, layout in self.overrides.items():
+            self._override(name, layout)
+        self.factors.settle()
+        named: dict[tuple[tuple[int, ...], ...], Layout] = {}
+        found: dict[str, Layout] = {}
+        for name, dims in self.dims.items():
+            key = tuple([tuple([self.factors.find(f) for f in dim]) for dim in dims])
+            if key not in named:
+                named[key] = name_dims(self.factors, dims)
+            found[name] = named[key]
+        return found
+
+    # One operator
+
+    def _relate(self, operator: RuntimeOperator) -> None:
+        shapes = [self._shape(operand) for operand in operator.outputs]
+        if not operator.inputs and shapes == [None] and len(operator.attributes) == 1:
+            shapes = [attribute.shape for attribute in operator.attributes.values()]
+        inputs = [self._input(operand) for operand in operator.inputs]
+        call = Call(operator, self.factors, inputs, shapes, has_batch=self.has_batch)
+        results: Results = []
+        if operator.inputs and operator.outputs:
+            results = (find_rule(operator.type) or keep)(call)
+        for place, operand in enumerate(operator.outputs):
+            shape = shapes[place]
+            if shape is None:
+                continue
+            dims = results[place] if place < len(results) else None
+            if dims is None or len(dims) != len(shape):
+                dims = self.factors.make_dims(shape)
+            self.dims[operand.name] = dims
+        if not operator.inputs and operator.outputs:
+            self._hint(operator)
+        if operator.type.endswith(("Embedding", "embedding")):
+            self._note_vocabulary(operator)
+        if operator.tied_inputs and inputs and operator.outputs:
+            self._relate_weight(operator, inputs[0])
+
+    def _shape(self, operand: RuntimeOperand) -> tuple[Size, ...] | None:
+        shape = self.shapes.get(operand.name)
+        shape = operand.shape if shape is None else shape
+        return shape if shape is not None and len(shape) <= _MOST_DIMENSIONS else None
+
+    def _input(self, operand: RuntimeOperand) -> Dims | None:
+        found = self.dims.get(operand.name)
+        if found is None:
+            shape = self._shape(operand)
+            if shape is not None:
+                found = self.dims[operand.name] = self.factors.make_dims(shape)
+        return found
+
+    def _hint(self, operator: RuntimeOperator) -> None:
+        """Remember the name of a weight for the tokens that it may hold."""
+        for dim in self.dims.get(operator.outputs[0].name, ()):
+            self.factors.hints[dim[0]] = operator.name
+
+    def _relate_weight(self, operator: RuntimeOperator, source: Dims | None) -> None:
+        """Name a matrix that is a weight and an operand by the features that it maps."""
+        matrix = self.dims.get(operator.tied_inputs[0].name)
+        result = self.dims.get(operator.outputs[0].name)
+        if matrix is None or len(matrix) != 2 or not source or not result:
+            return
+        if operator.type in _LINEAR:
+            self.factors.unify(matrix[0], result[-1])
+            self.factors.unify(matrix[1], source[-1])
+        elif operator.type.endswith("mbedding"):
+            self.factors.claim(matrix[0], Kind.VOCABULARY, Rank.STATED)
+            self.factors.unify(matrix[1], result[-1])
+
+    def _note_vocabulary(self, operator: RuntimeOperator) -> None:
+        weight = operator.attributes.get("weight")
+        if weight is not None and len(weight.shape) == 2:
+            self.vocabularies.add(weight.shape[0])
+
+    # Evidence from several operators
+
+    def _claim_attention(self, operator: RuntimeOperator) -> None:
+        """Name heads, queries and keys of weights that are products under a softmax."""
+        dims = self.dims.get(operator.inputs[0].name)
+        if dims is None or len(dims) < 3:
+            return
+        for dim in dims[-2:]:
+            self.factors.claim(dim, Kind.TOKEN, Rank.EXPECTED)
+        claim_heads(self.factors, dims)
+
+    def _claim_outputs(self) -> None:
+        """Name classes, vocabulary and boxes of the results."""
+        outputs = {operand.name: operand for operand in self._outputs()}
+        shown = {name: self.dims[name] for name in outputs if name in self.dims}
+        for name, dims in shown.items():
+            if len(dims) < 2:
+                continue
+            self._claim_classes(outputs[name], dims)
+            boxes = self.factors.find(dims[-2][0])
+            others = [d for other, d in shown.items() if other != name and len(d) == len(dims)]
+            if self.factors.size(dims[-1]) == 4 and any(
+                self.factors.find(other[-2][0]) == boxes for other in others
+            ):
+                self.factors.claim(dims[-1], Kind.COORDINATE, Rank.STATED)
+                self.factors.claim(dims[-2], Kind.BOX, Rank.STATED)
+
+    def _outputs(self) -> list[RuntimeOperand]:
+        """Return the results of the model, those of a tuple one by one."""
+        found: list[RuntimeOperand] = []
+        for operand in self.graph.output_operands:
+            producer = operand.producer
+            is_tuple = producer is not None and producer.type == "prim::TupleConstruct"
+            found += producer.inputs if producer is not None and is_tuple else (operand,)
+        return found
+
+    def _claim_classes(self, operand: RuntimeOperand, dims: Dims) -> None:
+        producer = operand.producer
+        is_softmax = producer is not None and producer.type in _SOFTMAX | _LOG_SOFTMAX
+        if is_softmax and producer is not None and producer.inputs:
+            producer = producer.inputs[0].producer
+        if producer is not None and producer.type == "pnnx.Expression" and producer.inputs:
+            producer = producer.inputs[0].producer  # such as the mean of two heads
+        if producer is None or producer.type not in _LINEAR:
+            return
+        if self.factors.size(dims[-1]) in self.vocabularies:
+            self.factors.claim(dims[-1], Kind.VOCABULARY, Rank.STATED)
+        elif is_softmax or any(word in producer.name.lower() for word in _HEADS):
+            self.factors.claim(dims[-1], Kind.CLASS, Rank.STATED)
+
+    # The user's layouts
+
+    def _override(self, name: str, layout: Layout) -> None:
+        dims = self.dims.get(name)
+        if dims is None or len(dims) != len(layout.axes):
+            return
+        for dim, axis in zip(dims, layout.axes, strict=True):
+            if len(dim) == 1:
+                self._assign(dim[0], axis)
+
+    def _assign(self, factor: int, axis: Axis) -> None:
+        """Give a factor the meaning, and where it has none the structure, of an axis."""
+        factors = self.factors
+        kind = Kind.FEATURE if axis.kind is Kind.CHANNEL else axis.kind
+        factors.claim((factor,), kind, Rank.USER)
+        if axis.segments:
+            segments = tuple([self._make(segment) for segment in axis.segments])
+            if sum([factors.size(dim) or 0 for dim in segments]) == factors.sizes[factor]:
+                factors.segments[factors.find(factor)] = segments
+        elif axis.factors:
+            made = self._make(axis)
+            if factors.size(made) == factors.sizes[factor]:
+                factors.unify((factor,), made)
+
+    def _make(self, axis: Axis) -> Dim:
+        made: list[int] = []
+        for part in axis.factors or (axis,):
+            made.append(self.factors.make(part.size))
+            if part.kind in SPATIAL:
+                self.factors.claim((made[-1],), part.kind, Rank.USER)
+        return tuple(made)
+
+
+def _follows_product(operator: RuntimeOperator) -> bool:
+    """Whether a softmax weighs a product of matrices: attention."""
+    for _ in range(_MOST_STEPS):
+        producer = operator.inputs[0].producer if operator.inputs else None
+        if producer is None:
+            return False
+        if producer.type in _PRODUCTS:
+            return True
+        if producer.type not in _BETWEEN:
+            return False
+        operator = producer
+    return False

@@ -1,0 +1,155 @@
+"""Meanings of the dimensions of an operand, and their words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+__all__ = ["Axis", "Kind", "Layout", "Size"]
+
+Size: TypeAlias = int | str | None
+"""Number of positions; a str is a symbol of the file, None is unknown."""
+
+
+class Kind(Enum):
+    """Meaning of an axis; values are its words."""
+
+    BATCH = "batch"
+    CHANNEL = "channels"
+    FEATURE = "features"
+    ROW = "rows"
+    COLUMN = "columns"
+    DEPTH = "planes"
+    TIME = "time"
+    TOKEN = "tokens"  # noqa: S105 - no password
+    CLASS_TOKEN = "class"  # noqa: S105 - no password
+    DISTILLATION_TOKEN = "distillation"  # noqa: S105 - no password
+    REGISTER_TOKEN = "registers"  # noqa: S105 - no password
+    WINDOW = "windows"
+    HEAD = "heads"
+    QUERY = "queries"
+    KEY = "keys"
+    BOX = "boxes"
+    COORDINATE = "coordinates"
+    CLASS = "classes"
+    VOCABULARY = "vocabulary"
+    LAYER = "layers"
+    PART = "parts"
+    UNKNOWN = "?"
+
+
+SPATIAL: Final = frozenset({Kind.DEPTH, Kind.TIME, Kind.ROW, Kind.COLUMN})
+"""Kinds of axes that have neighbours: positions of an image, a volume or a signal."""
+SEQUENCE: Final = frozenset({Kind.TOKEN, Kind.QUERY, Kind.KEY, Kind.BOX})
+"""Kinds of axes whose positions may fold to a grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Meaning of one dimension, or of a part of one.
+
+    Attributes
+    ----------
+    kind : Kind
+    size : int, str or None
+    factors : tuple of Axis
+        The axes that the dimension is flattened of, outermost first; empty if it is not.
+    segments : tuple of Axis
+        The axes that follow each other along the dimension; empty if it is not concatenated.
+    shift : int
+        Positions by which the axis was rolled.
+    """
+
+    kind: Kind
+    size: Size
+    factors: tuple[Axis, ...] = ()
+    segments: tuple[Axis, ...] = ()
+    shift: int = 0
+
+    @property
+    def grid(self) -> tuple[Axis, ...]:
+        """The spatial factors that the positions fold to; empty without them."""
+        found = tuple([axis for axis in self.factors if axis.kind in SPATIAL])
+        return found if len(found) > 1 else ()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the meaning is known; one position needs none."""
+        if self.kind is Kind.UNKNOWN and self.factors:
+            return all(factor.is_named for factor in self.factors)
+        return self.kind is not Kind.UNKNOWN or self.size == 1
+
+    def text(self) -> str:
+        """Return the axis in words: ``class + 7×7 tokens``."""
+        if self.segments and self.kind in SEQUENCE:
+            return _segments_text(self)
+        grid = self.grid
+        if grid and self.kind in SEQUENCE | {Kind.WINDOW}:
+            return f"{_sizes(grid)} {self.kind.value}"
+        if self.kind is Kind.UNKNOWN and self.factors:
+            return "·".join([factor.text() for factor in self.factors])
+        if self.kind is Kind.WINDOW and len(self.factors) == 1:
+            return f"{self.factors[0].kind.value} of windows"
+        return self.kind.value
+
+
+def _sizes(axes: tuple[Axis, ...]) -> str:
+    return "×".join(["?" if axis.size is None else str(axis.size) for axis in axes])
+
+
+def _segments_text(axis: Axis) -> str:
+    words = []
+    following = (*axis.segments[1:], None)
+    for segment, after in zip(axis.segments, following, strict=True):
+        if segment.grid and after is not None and after.grid:
+            words.append(_sizes(segment.grid))  # the last scale has the word
+        elif segment.grid:
+            words.append(f"{_sizes(segment.grid)} {axis.kind.value}")
+        elif segment.size == 1:
+            words.append(segment.kind.value)
+        else:
+            words.append(f"{segment.size} {segment.kind.value}")
+    return " + ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Meanings of all dimensions of an operand.
+
+    Attributes
+    ----------
+    axes : tuple of Axis
+        One per dimension.
+    """
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Meaning of each dimension."""
+        return tuple([axis.kind for axis in self.axes])
+
+    @property
+    def is_named(self) -> bool:
+        """Whether every dimension has a meaning."""
+        return all(axis.is_named for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of elements; dimensions of unknown size count as 1."""
+        return math.prod([axis.size for axis in self.axes if isinstance(axis.size, int)])
+
+    def text(self) -> str:
+        """Return the layout in words: ``class + 7×7 tokens × features``.
+
+        Returns
+        -------
+        str
+            Dimensions of size 1 are left out; ``""`` if nothing is known.
+        """
+        shown = [axis for axis in self.axes if axis.size != 1]
+        if not any(axis.kind is not Kind.UNKNOWN or axis.is_named for axis in shown):
+            return ""
+        return " × ".join([axis.text() for axis in shown])

@@ -1,0 +1,248 @@
+"""Names the dimensions of an operand by their factors."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from engine.axes.factors import Rank
+from engine.axes.layout import SPATIAL, Axis, Kind, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.axes.factors import Dim, Dims, Factors
+    from engine.axes.layout import Size
+
+__all__ = ["name_dims"]
+
+_HINTS: Final = {
+    "dist": Kind.DISTILLATION_TOKEN,
+    "reg": Kind.REGISTER_TOKEN,
+    "det": Kind.BOX,
+    "cls": Kind.CLASS_TOKEN,
+    "class": Kind.CLASS_TOKEN,
+}
+
+
+def name_dims(factors: Factors, dims: Dims) -> Layout:
+    """Return the meanings of dimensions.
+
+    Parameters
+    ----------
+    factors : Factors
+        Settled.
+    dims : Dims
+
+    Returns
+    -------
+    Layout
+    """
+    return _Namer(factors, dims).name()
+
+
+class _Namer:
+    """The factors of one operand, seen together: a meaning may depend on the others."""
+
+    def __init__(self, factors: Factors, dims: Dims) -> None:
+        self.factors = factors
+        self.dims = dims
+        self.members = [self._members(dim) for dim in dims]
+        # The factors that a window or a patch is split of, and where its parts are.
+        self.places: dict[int, list[int]] = {}
+        for place, members in enumerate(self.members):
+            for member in members:
+                for whole in factors.wholes(member):
+                    self.places.setdefault(whole, []).append(place)
+
+    def name(self) -> Layout:
+        axes = [self._axis(place) for place in range(len(self.dims))]
+        self._name_scores(axes)
+        self._name_channels(axes)
+        return Layout(tuple(axes))
+
+    def _members(self, dim: Dim) -> list[int]:
+        """Return the factors of a dimension, whole ones as far as all their parts are there."""
+        found = [leaf for leaf in self.factors.leaves(dim) if self.factors.sizes[leaf] != 1]
+        return self.factors.merge(found) or [self.factors.find(dim[0])]
+
+    def _axis(self, place: int) -> Axis:
+        members, size = self.members[place], self.factors.extent(self.dims[place])
+        if len(members) == 1:
+            return self._single(members[0], place)
+        half = len(members) // 2
+        if members[:half] == members[half:]:
+            sides = self._runs(members[:half], place)
+            pair = [
+                Axis(kind, _total(sides), sides[0].factors if len(sides) == 1 else ())
+                for kind in (Kind.QUERY, Kind.KEY)
+            ]
+            return Axis(Kind.UNKNOWN, size, tuple(pair))
+        runs = self._runs(members, place)
+        kinds = {axis.kind for axis in runs}
+        if len(runs) == 1:
+            return Axis(runs[0].kind, size, runs[0].factors, (), runs[0].shift)
+        if kinds <= {Kind.BATCH, Kind.WINDOW}:
+            return Axis(Kind.WINDOW, size, runs[-1].factors)
+        if len(kinds) == 1:
+            return Axis(runs[0].kind, size)
+        if self._is_unfolded(members):
+            return Axis(self.factors.kind(members[0]), size)
+        if Kind.FEATURE in kinds and Kind.BATCH not in kinds:
+            return Axis(Kind.FEATURE, size, runs)
+        return Axis(Kind.UNKNOWN, size, runs)
+
+    def _is_unfolded(self, members: list[int]) -> bool:
+        """Whether features were split to positions inside those of a coarser grid."""
+        outer, *inner = members
+        return self.factors.kind(outer) in SPATIAL and all(
+            self.factors.kind(each) is Kind.FEATURE and self.factors.wholes(each)
+            for each in inner
+        )
+
+    def _runs(self, members: list[int], place: int) -> tuple[Axis, ...]:
+        """Return the axes of a flattened dimension; neighbouring positions are one grid."""
+        axes: list[Axis] = []
+        grid: list[Axis] = []
+        is_outer = True
+        for _, group in groupby(members, self.factors.origin):
+            parts = list(group)
+            axis = self._plain(parts[0])
+            if len(parts) > 1:
+                axis = Axis(axis.kind, self.factors.extent(tuple(parts)), shift=axis.shift)
+            if axis.kind in SPATIAL:
+                grid.append(axis)
+                is_outer &= any(self._is_outer(part, place) for part in parts)
+                continue
+            axes += _fold_grid(grid, is_outer=is_outer)
+            grid, is_outer = [], True
+            axes.append(axis)
+        return (*axes, *_fold_grid(grid, is_outer=is_outer))
+
+    def _plain(self, member: int) -> Axis:
+        shift = self._shift(member)
+        return Axis(self.factors.kind(member), self.factors.sizes[member], shift=shift)
+
+    def _shift(self, member: int) -> int:
+        for factor in (member, *self.factors.wholes(member)):
+            if factor in self.factors.shifts:
+                return self.factors.shifts[factor][1]
+        return 0
+
+    def _single(self, member: int, place: int) -> Axis:
+        axis = self._plain(member)
+        if axis.kind in SPATIAL and self._is_outer(member, place):
+            return Axis(Kind.WINDOW, axis.size, (axis,))
+        segments = self.factors.segments.get(member)
+        if segments is None or axis.kind not in {Kind.TOKEN, Kind.BOX}:
+            return axis
+        named = self._segments(segments)
+        grids = [segment for segment in named if segment.grid]
+        if not grids:
+            return axis
+        # Positions of several scales, over which nothing attends, are a detector's boxes.
+        scales = len(grids) > 1 and self.factors.rank(member) <= Rank.DERIVED
+        return Axis(Kind.BOX if scales else axis.kind, axis.size, (), named)
+
+    def _is_outer(self, member: int, place: int) -> bool:
+        """Whether a factor counts windows, the inside of which is another dimension."""
+        for whole in self.factors.wholes(member):
+            inner = self.factors.find(self.factors.parts(whole)[-1])
+            if inner == member:
+                continue
+            for other in self.places.get(whole, ()):
+                if other != place and inner in self.members[other]:
+                    kinds = {self.factors.kind(each) for each in self.members[other]}
+                    return Kind.FEATURE not in kinds
+        return False
+
+    # Segments
+
+    def _segments(self, segments: Sequence[Dim]) -> tuple[Axis, ...]:
+        axes = [self._segment(segment) for segment in segments]
+        if not any(axis.grid for axis in axes):
+            return tuple(axes)
+        found: list[Axis] = []
+        for axis, segment in zip(axes, segments, strict=True):
+            kind = axis.kind if axis.grid else self._special(segment, axis, found)
+            found.append(Axis(kind, axis.size, axis.factors))
+        return tuple(found)
+
+    def _segment(self, segment: Dim) -> Axis:
+        runs = self._runs(self._members(segment), -1)
+        if len(runs) == 1:
+            return runs[0]
+        return Axis(Kind.TOKEN, self.factors.extent(segment), runs)
+
+    def _special(self, segment: Dim, axis: Axis, before: list[Axis]) -> Kind:
+        """Return the meaning of tokens beside a grid, by the weight's name if it has one."""
+        hint = self.factors.hints.get(self.factors.find(segment[0]), "").lower()
+        for word, kind in _HINTS.items():
+            if word in hint:
+                return kind
+        if axis.size != 1:
+            return Kind.REGISTER_TOKEN
+        return Kind.DISTILLATION_TOKEN if before else Kind.CLASS_TOKEN
+
+    # Meanings that depend on the other dimensions
+
+    def _name_scores(self, axes: list[Axis]) -> None:
+        """Name positions by positions queries and keys."""
+        if len(axes) < 2:
+            return
+        places = [p for p, axis in enumerate(axes) if axis.size != 1 and _is_sequence(axis)]
+        pair = self._repeated() or tuple(places[-2:])
+        if len(pair) < 2:
+            return
+        repeats = self.members[pair[0]] == self.members[pair[1]]
+        if not repeats and any(axis.kind is Kind.FEATURE for axis in axes):
+            return
+        for place, kind in zip(pair, (Kind.QUERY, Kind.KEY), strict=True):
+            axis = axes[place]
+            axes[place] = Axis(kind, axis.size, axis.factors, axis.segments, axis.shift)
+
+    def _repeated(self) -> tuple[int, ...]:
+        """Return the two dimensions that are the same positions; none if there are more."""
+        seen: dict[tuple[int, ...], int] = {}
+        pairs: list[tuple[int, int]] = []
+        for place, members in enumerate(self.members):
+            if self.factors.extent(self.dims[place]) == 1:
+                continue
+            kinds = {self.factors.kind(member) for member in members}
+            key = tuple(members)
+            if key in seen and not kinds & {Kind.FEATURE, Kind.BATCH, Kind.HEAD}:
+                pairs.append((seen[key], place))
+            seen[key] = place
+        return pairs[0] if len(pairs) == 1 else ()
+
+    def _name_channels(self, axes: list[Axis]) -> None:
+        """Name the features of the positions of an image or a signal channels."""
+        positions = [p for p, axis in enumerate(axes) if _is_position(axis)]
+        if any(axis.kind is Kind.HEAD for axis in axes):
+            return
+        for place, axis in enumerate(axes):
+            if axis.kind is not Kind.FEATURE or axis.factors:
+                continue
+            if len(positions) > 1 or any(place < position for position in positions):
+                axes[place] = Axis(Kind.CHANNEL, axis.size)
+
+
+def _fold_grid(axes: list[Axis], *, is_outer: bool) -> list[Axis]:
+    """Return neighbouring positions as tokens, or as windows if their insides are elsewhere."""
+    if not axes or (len(axes) == 1 and not is_outer):
+        return axes
+    return [Axis(Kind.WINDOW if is_outer else Kind.TOKEN, _total(axes), tuple(axes))]
+
+
+def _total(axes: Sequence[Axis]) -> Size:
+    sizes = [axis.size for axis in axes if isinstance(axis.size, int)]
+    return math.prod(sizes) if len(sizes) == len(axes) else None
+
+
+def _is_sequence(axis: Axis) -> bool:
+    return axis.kind in {Kind.TOKEN, Kind.TIME, Kind.BOX}
+
+
+def _is_position(axis: Axis) -> bool:
+    return axis.kind in SPATIAL or (axis.kind is Kind.WINDOW and len(axis.factors) == 1)

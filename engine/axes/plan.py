@@ -1,0 +1,262 @@
+"""How to show an array by its layout: positions folded to pictures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.axes.layout import SPATIAL, Axis, Kind, Layout
+
+if TYPE_CHECKING:
+    from engine.values import Array
+
+__all__ = ["Role", "ViewPlan", "plan_view"]
+
+_CHANNELS: Final = frozenset({Kind.CHANNEL, Kind.FEATURE, Kind.CLASS, Kind.VOCABULARY})
+_SCORES: Final = frozenset({Kind.QUERY, Kind.KEY})
+_FOLDED: Final = frozenset({Kind.TOKEN, Kind.WINDOW, Kind.BOX, Kind.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """An axis of a folded array.
+
+    Attributes
+    ----------
+    name : str
+        In words, such as ``rows``.
+    cells : tuple of int
+        The parts of the array's dimensions that it consists of, outermost first.
+    shift : int
+        Positions by which the array is rolled along it; folding undoes that.
+    """
+
+    name: str
+    cells: tuple[int, ...]
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPlan:
+    """How an array becomes pictures.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the array.
+    starts, stops : tuple of int
+        The range of each dimension that is folded; a class token is outside.
+    cells : tuple of tuple of int
+        Sizes of the parts of each dimension, outermost first.
+    roles : tuple of Role
+        Axes of the folded array: any number of others, channels if there are any, rows,
+        columns.
+    has_channels : bool
+    """
+
+    shape: tuple[int, ...]
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    cells: tuple[tuple[int, ...], ...]
+    roles: tuple[Role, ...]
+    has_channels: bool
+
+    @property
+    def folded_shape(self) -> tuple[int, ...]:
+        """Shape of the folded array."""
+        sizes = self.sizes
+        return tuple([math.prod([sizes[cell] for cell in role.cells]) for role in self.roles])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every element of the array is shown."""
+        whole = zip(self.starts, self.stops, self.shape, strict=True)
+        return all(start == 0 and stop == size for start, stop, size in whole)
+
+    def fold(self, array: Array) -> Array:
+        """Fold an array.
+
+        Parameters
+        ----------
+        array : ndarray of shape `shape`
+
+        Returns
+        -------
+        ndarray of shape `folded_shape`
+            A view; a copy only where windows are put together.
+        """
+        ranges = zip(self.starts, self.stops, strict=True)
+        part = array[tuple(slice(start, stop) for start, stop in ranges)]
+        order = [cell for role in self.roles for cell in role.cells]
+        folded = part.reshape(self.sizes).transpose(order).reshape(self.folded_shape)
+        for place, role in enumerate(self.roles):
+            if role.shift:
+                folded = np.roll(folded, -role.shift, place)
+        return folded
+
+    def index(self, place: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the index into the array of an element of the folded one.
+
+        Parameters
+        ----------
+        place : tuple of int
+            Within `folded_shape`.
+        """
+        sizes = self.sizes
+        at = [0] * len(sizes)
+        for role, position in zip(self.roles, place, strict=True):
+            total = math.prod([sizes[cell] for cell in role.cells])
+            rest = (position + role.shift) % total
+            for cell in reversed(role.cells):
+                rest, at[cell] = divmod(rest, sizes[cell])
+        found = []
+        first = 0
+        for start, parts in zip(self.starts, self.cells, strict=True):
+            flat = 0
+            for size, position in zip(parts, at[first:], strict=False):
+                flat = flat * size + position
+            first += len(parts)
+            found.append(start + flat)
+        return tuple(found)
+
+    def place(self, index: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return where an element of the array is in the folded one; None if it is not."""
+        at: list[int] = []
+        for start, stop, parts, position in zip(
+            self.starts, self.stops, self.cells, index, strict=True
+        ):
+            if not start <= position < stop:
+                return None
+            rest = position - start
+            found = []
+            for size in reversed(parts):
+                rest, inner = divmod(rest, size)
+                found.append(inner)
+            at += found[::-1]
+        sizes = self.sizes
+        places = []
+        for role in self.roles:
+            flat = 0
+            for cell in role.cells:
+                flat = flat * sizes[cell] + at[cell]
+            total = math.prod([sizes[cell] for cell in role.cells])
+            places.append((flat - role.shift) % total)
+        return tuple(places)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of all parts, in the order of the dimensions."""
+        return tuple([size for parts in self.cells for size in parts])
+
+
+def plan_view(layout: Layout, shape: tuple[int, ...]) -> ViewPlan | None:
+    """Plan how to show an array whose positions are not its last two dimensions.
+
+    Parameters
+    ----------
+    layout : Layout
+    shape : tuple of int
+        Of the array.
+
+    Returns
+    -------
+    ViewPlan or None
+        None if the array is best shown as it is, or does not fit the layout.
+    """
+    if len(shape) != len(layout.axes) or 0 in shape:
+        return None
+    parts: list[tuple[Axis, ...]] = []
+    starts, stops = [], []
+    for axis, size in zip(layout.axes, shape, strict=True):
+        if axis.size != size:
+            return None
+        start, folded = _grid_of(axis)
+        found = _leaves(folded)
+        count = math.prod([part.size for part in found if isinstance(part.size, int)])
+        if start + count > size or (folded is axis and count != size):
+            return None
+        parts.append(found)
+        starts.append(start)
+        stops.append(start + count)
+    roles = _roles([part for found in parts for part in found])
+    if roles is None:
+        return None
+    cells = tuple([tuple([_size(part) for part in found]) for found in parts])
+    plan = ViewPlan(shape, tuple(starts), tuple(stops), cells, *roles)
+    return plan if _moves(plan) else None
+
+
+def _size(axis: Axis) -> int:
+    return axis.size if isinstance(axis.size, int) else 1
+
+
+def _grid_of(axis: Axis) -> tuple[int, Axis]:
+    """Return where the first grid of a concatenated axis begins, and the grid."""
+    position = 0
+    for segment in axis.segments:
+        if segment.grid:
+            return position, segment
+        position += _size(segment)
+    return 0, axis
+
+
+def _leaves(axis: Axis) -> tuple[Axis, ...]:
+    """Return the parts that a dimension is split to; those of windows say so."""
+    found: list[Axis] = []
+    for part in axis.factors if axis.kind in _FOLDED and axis.factors else (axis,):
+        inner = part.factors if part.kind in {Kind.WINDOW, Kind.TOKEN} else ()
+        kind = Kind.WINDOW if Kind.WINDOW in {part.kind, axis.kind} else None
+        for leaf in inner or (part,):
+            is_outer = kind is not None and leaf.kind in SPATIAL
+            found.append(Axis(kind, leaf.size, (leaf,)) if is_outer and kind else leaf)
+    return tuple(found)
+
+
+def _roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
+    """Give each part a role; None unless there are rows and columns once."""
+    spatial: dict[Kind, list[int]] = {Kind.ROW: [], Kind.COLUMN: []}
+    planes: dict[Kind, list[int]] = {}
+    others: list[int] = []
+    channel: int | None = None
+    for number, axis in enumerate(axes):
+        leaf = axis.factors[0] if axis.kind is Kind.WINDOW and axis.factors else axis
+        if leaf.kind in spatial:
+            spatial[leaf.kind].append(number)
+        elif leaf.kind in SPATIAL:
+            planes.setdefault(leaf.kind, []).append(number)
+        elif leaf.kind in _CHANNELS:
+            others += [channel] if channel is not None else []
+            channel = number
+        else:
+            others.append(number)
+    depths = {len(cells) for cells in spatial.values()}
+    windows = {sum(axes[cell].kind is Kind.WINDOW for cell in c) for c in spatial.values()}
+    is_image = depths in ({1}, {2}) and windows == {max(depths) - 1}
+    if not is_image or any(axis.kind in _SCORES for axis in axes):
+        return None
+    found = [Role(axes[number].kind.value, (number,)) for number in sorted(others)]
+    found += [_spatial_role(axes, kind, cells) for kind, cells in planes.items()]
+    if channel is not None:
+        found.append(Role(Kind.CHANNEL.value, (channel,)))
+    found += [_spatial_role(axes, kind, cells) for kind, cells in spatial.items()]
+    return tuple(found), channel is not None
+
+
+def _spatial_role(axes: list[Axis], kind: Kind, cells: list[int]) -> Role:
+    """Return the role of windows and of the positions inside them."""
+    outer = [cell for cell in cells if axes[cell].kind is Kind.WINDOW]
+    inner = [cell for cell in cells if axes[cell].kind is not Kind.WINDOW]
+    shift = axes[outer[0]].factors[0].shift if outer else 0
+    return Role(kind.value, (*outer, *inner), shift)
+
+
+def _moves(plan: ViewPlan) -> bool:
+    """Whether folding changes anything but the number of leading dimensions of size 1."""
+    if not plan.is_whole or plan.folded_shape[-2:] != plan.shape[-2:]:
+        return True
+    order = [cell for role in plan.roles for cell in role.cells if plan.sizes[cell] != 1]
+    return any(one > other for one, other in pairwise(order))

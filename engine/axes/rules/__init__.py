@@ -1,0 +1,29 @@
+"""Rules of the operators, one family per file."""
+
+from __future__ import annotations
+
+from engine.axes.rules import (
+    attention,
+    convolution,
+    elementwise,
+    joining,
+    matmul,
+    moving,
+    ncnn,
+    recurrent,
+    reduction,
+    shaping,
+)
+
+__all__ = [
+    "attention",
+    "convolution",
+    "elementwise",
+    "joining",
+    "matmul",
+    "moving",
+    "ncnn",
+    "recurrent",
+    "reduction",
+    "shaping",
+]

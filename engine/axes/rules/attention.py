@@ -1,0 +1,124 @@
+"""Attention that pnnx keeps as one operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
+from engine.axes.registry import rule
+
+if TYPE_CHECKING:
+    from engine.axes.call import Call, Results
+    from engine.axes.factors import Dims, Factors
+
+__all__ = ["claim_heads"]
+
+
+def claim_heads(factors: Factors, dims: Dims) -> None:
+    """Note which dimension counts heads: the third last, or what is split off features."""
+    if len(dims) > 3:
+        factors.claim(dims[-3], Kind.HEAD, Rank.STATED)
+        return
+    for leaf in factors.leaves(dims[0]):
+        if factors.wholes(leaf) and factors.kind(factors.origin(leaf)) is Kind.FEATURE:
+            factors.claim((leaf,), Kind.HEAD, Rank.STATED)
+
+
+@rule("scaleddotproductattention")
+def attend(call: Call) -> Results:
+    """Weigh values by the match of queries and keys."""
+    query, key = call.input("query", 0), call.input("key", 1)
+    value, mask = call.input("value", 2), call.input("attn_mask", 3)
+    if query is None or key is None or value is None:
+        return []
+    if not len(query) == len(key) == len(value) or len(query) < 3:
+        return []
+    factors = call.factors
+    for place in range(len(query) - 2):
+        factors.unify(query[place], key[place])
+        factors.unify(key[place], value[place])
+    factors.unify(query[-1], key[-1])
+    factors.unify(key[-2], value[-2])
+    claim_heads(factors, query)
+    for dims in (query, key):
+        call.claim(dims[-2:], (Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+    factors.claim(value[-1], Kind.FEATURE, Rank.EXPECTED)
+    if mask is not None and len(mask) >= 2:
+        scores = (*query[:-2], query[-2], key[-2])
+        for dim, other in zip(mask[::-1], scores[::-1], strict=False):
+            factors.unify(dim, other)
+    return [call.fit((*query[:-1], value[-1]))]
+
+
+@rule("multiheadattention", "multiheadattentionforward")
+def attend_by_heads(call: Call) -> Results:
+    """Attend with projections of queries, keys and values."""
+    query = call.first
+    shape = call.shape
+    if query is None or shape is None or len(query) != len(shape) or not shape:
+        return []
+    batch_first = call.param("batch_first") is True and len(query) == 3
+    given = [dims for dims in call.inputs[:3] if dims is not None and len(dims) == len(query)]
+    for dims in given:
+        _claim_tokens(call, dims, batch_first=batch_first)
+    if len(given) == 3:
+        token = 1 if batch_first else 0
+        call.factors.unify(given[1][token], given[2][token])
+    made = (call.factors.make(shape[-1]),)
+    call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
+    key = given[1] if len(given) > 1 else query
+    mask = call.input("attn_mask", len(call.inputs))
+    if mask is not None and len(mask) >= 2:
+        token = len(query) - 2 if batch_first else 0
+        call.factors.unify(mask[-2], query[token])
+        call.factors.unify(mask[-1], key[token])
+        if len(mask) == 3:
+            _claim_mask(call, mask, query, batch_first=batch_first)
+    return [call.fit((*query[:-1], made)), _weights(call, query, key, batch_first=batch_first)]
+
+
+def _claim_tokens(call: Call, dims: Dims, *, batch_first: bool) -> None:
+    if len(dims) == 2:
+        call.claim(dims, (Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+    elif batch_first:
+        call.claim(dims, (Kind.BATCH, Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+    elif len(dims) == 3:
+        call.claim(dims, (Kind.TOKEN, Kind.BATCH, Kind.FEATURE), Rank.EXPECTED)
+
+
+def _claim_mask(call: Call, mask: Dims, query: Dims, *, batch_first: bool) -> None:
+    """Split the first dimension of a mask into samples and heads."""
+    samples = query[0 if batch_first else 1]
+    heads = call.integer("num_heads", 0)
+    if heads > 1 and call.factors.size(mask[0]) == heads * (call.factors.size(samples) or 0):
+        head = call.factors.make(heads)
+        call.factors.claim((head,), Kind.HEAD, Rank.STATED)
+        call.factors.unify(mask[0], (*samples, head))
+
+
+def _weights(call: Call, query: Dims, key: Dims, *, batch_first: bool) -> Dims | None:
+    """Return the dimensions of the second output: queries by keys, perhaps by heads."""
+    shape = call.shapes[1] if len(call.shapes) > 1 else None
+    if shape is None or len(query) != 3 or len(key) != 3:
+        return None
+    batch, token = (0, 1) if batch_first else (1, 0)
+    scores = [query[batch], query[token], key[token]]
+    if len(shape) == 4:
+        head = (call.factors.make(shape[1]),)
+        call.factors.claim(head, Kind.HEAD, Rank.STATED)
+        scores.insert(1, head)
+    return call.fit(scores, 1)
+
+
+@rule("transformerencoderlayerfwd")
+def encode(call: Call) -> Results:
+    """Keep tokens and features; the other inputs are weights."""
+    dims = call.first
+    if dims is None or len(dims) != 3:
+        return []
+    call.claim(dims, (Kind.BATCH, Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+    for weight in call.inputs[1:]:
+        if weight is not None and len(weight) < 3:
+            call.claim(weight, (Kind.FEATURE,) * len(weight), Rank.EXPECTED)
+    return [call.fit(dims)]

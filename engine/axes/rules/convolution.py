@@ -1,0 +1,109 @@
+"""Convolutions, poolings and other operators on images, signals and volumes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
+from engine.axes.registry import rule
+from engine.axes.rules.elementwise import keep
+
+if TYPE_CHECKING:
+    from engine.axes.call import Call, Results
+    from engine.axes.factors import Dim, Dims
+    from engine.axes.layout import Size
+
+__all__ = ["convolve", "resample"]
+
+_SPATIAL: Final = re.compile(r"([123])d(?![a-z])", re.IGNORECASE)
+
+
+def _spatial(call: Call) -> int:
+    """Return the number of spatial dimensions that the type says."""
+    found = _SPATIAL.search(call.operator.type)
+    return int(found[1]) if found else 0
+
+
+@rule("conv1d", "conv2d", "conv3d", "convtranspose1d", "convtranspose2d", "convtranspose3d",
+      "deformconv2d")  # fmt: skip
+def convolution(call: Call) -> Results:
+    """Replace channels, and resample positions."""
+    dims, spatial = call.first, _spatial(call)
+    if not call.claim_image(dims, spatial) or dims is None:
+        return []
+    if spatial == 3 and call.factors.sizes[dims[-4][0]] == 3 and len(dims[-4]) == 1:
+        # Three channels are colours, which a film has and a volume does not.
+        call.factors.claim(dims[-3], Kind.TIME, Rank.DECLARED)
+    return [convolve(call, dims, spatial)]
+
+
+def convolve(call: Call, dims: Dims, spatial: int) -> Dims | None:
+    """Return the dimensions of a convolution's result."""
+    shape = call.shape
+    if shape is None or len(shape) != len(dims):
+        return None
+    made = (call.factors.make(shape[-spatial - 1]),)
+    call.factors.claim(made, Kind.FEATURE, Rank.DECLARED if spatial > 1 else Rank.EXPECTED)
+    return resample(call, (*dims[: -spatial - 1], made, *dims[-spatial:]), shape)
+
+
+def resample(call: Call, dims: Dims, shape: tuple[Size, ...]) -> Dims | None:
+    """Return dimensions with the sizes of a shape; equal sizes are the same positions."""
+    if len(dims) != len(shape):
+        return None
+    return tuple([_resize(call, dim, size) for dim, size in zip(dims, shape, strict=True)])
+
+
+def _resize(call: Call, dim: Dim, size: Size) -> Dim:
+    return dim if call.factors.extent(dim) == size else call.factors.derive(dim, size)
+
+
+@rule(*[f"{kind}{n}d" for n in (1, 2, 3) for kind in (
+    "maxpool", "avgpool", "adaptiveavgpool", "adaptivemaxpool", "lppool", "maxunpool",
+    "fractionalmaxpool", "zeropad", "reflectionpad", "replicationpad", "constantpad",
+)])  # fmt: skip
+def pool(call: Call) -> Results:
+    """Resample positions."""
+    dims = call.first
+    if not call.claim_image(dims, _spatial(call)) or dims is None:
+        return []
+    found = [resample(call, dims, shape) if shape else None for shape in call.shapes]
+    return list(found)
+
+
+@rule("upsample", "interpolate", "upsamplenearest", "upsamplebilinear", "pixelshuffle",
+      "pixelunshuffle", "gridsample", "localresponsenorm", "upsamplingbilinear2d",
+      "upsamplingnearest2d")  # fmt: skip
+def resize(call: Call) -> Results:
+    """Resample images; channels may become positions."""
+    dims, shape = call.first, call.shape
+    if dims is None or shape is None or not 3 <= len(dims) <= 5:
+        return []
+    if not call.claim_image(dims, len(dims) - 2):
+        return []
+    return [resample(call, dims, shape)]
+
+
+@rule("batchnorm1d", "batchnorm2d", "batchnorm3d", "instancenorm1d", "instancenorm2d",
+      "instancenorm3d", "groupnorm", "batchnorm", "instancenorm")  # fmt: skip
+def normalize(call: Call) -> Results:
+    """Normalise each channel, or groups of them."""
+    dims = call.first
+    if dims is not None:
+        if 3 < len(dims) <= 5:
+            call.claim_image(dims, len(dims) - 2)
+        elif len(dims) > 1:
+            call.claim(dims[:2], (Kind.BATCH, Kind.FEATURE), Rank.EXPECTED)
+    return keep(call)
+
+
+@rule("channelshuffle")
+def shuffle(call: Call) -> Results:
+    """Reorder channels."""
+    dims = call.first
+    if dims is None or not call.claim_image(dims, len(dims) - 2):
+        return []
+    channels = call.factors.derive(dims[1], call.factors.extent(dims[1]))
+    return [call.fit((dims[0], channels, *dims[2:]))]

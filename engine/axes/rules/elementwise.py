@@ -1,0 +1,98 @@
+"""Operators that compute each element of the result from elements at the same position."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
+from engine.axes.registry import rule
+
+if TYPE_CHECKING:
+    from engine.axes.call import Call, Results
+    from engine.axes.factors import Dim, Dims
+
+__all__ = ["broadcast", "keep"]
+
+
+def keep(call: Call) -> Results:
+    """Keep the dimensions of the first input that has as many as the result."""
+    shape = call.shape
+    if shape is None:
+        return []
+    sizes = call.factors.extent
+    for dims in call.inputs:
+        if dims is not None and tuple([sizes(dim) for dim in dims]) == shape:
+            return [dims]
+    return [None]
+
+
+def broadcast(call: Call) -> Results:
+    """Unify the dimensions of all inputs, which are aligned at the last one."""
+    shape = call.shape
+    given = [dims for dims in call.inputs if dims is not None]
+    if shape is None or not given:
+        return []
+    found: list[Dim] = []
+    for place in range(-len(shape), 0):
+        dims = [each[place] for each in given if len(each) >= -place]
+        found.append(_broadcast_dim(call, dims, place))
+    return [tuple(found)]
+
+
+def _broadcast_dim(call: Call, dims: list[Dim], place: int) -> Dim:
+    factors, size = call.factors, (call.shape or ())[place]
+    same = [dim for dim in dims if factors.extent(dim) == size]
+    # Known structure first: it decides what the others are split to.
+    same.sort(key=len, reverse=True)
+    found = same[0] if same else (factors.make(size),)
+    for dim in same[1:]:
+        factors.unify(found, dim)
+    if size != 1 and len(found) == 1:
+        for dim in dims:
+            if factors.extent(dim) == 1 and len(dim) == 1:
+                factors.relate(found[0], dim[0])
+    return found
+
+
+rule("expression", "add", "sub", "mul", "div", "pow", "where", "maximum", "minimum",
+     "maskedfill", "atan2", "remainder", "floordivide", "eq", "ne", "lt", "le", "gt", "ge",
+     "logicaland", "logicalor", "fmod", "addcmul", "addcdiv", "lerp", "bitwiseand",
+     "prelu", "rsub", "hypot", "complex", "polar")(broadcast)  # fmt: skip
+
+
+@rule("layernorm", "rmsnorm")
+def normalize_last(call: Call) -> Results:
+    """Normalise the features of each position."""
+    dims = call.first
+    shape = call.integers("normalized_shape")
+    if dims is not None and (shape is None or len(shape) == 1):
+        _claim_features(call, dims)
+    return keep(call)
+
+
+@rule("linear")
+def linear(call: Call) -> Results:
+    """Replace the features of each position."""
+    dims, shape = call.first, call.shape
+    if dims is None or not dims or shape is None:
+        return []
+    _claim_features(call, dims)
+    made = (call.factors.make(shape[-1]),) if shape else ()
+    if made:
+        call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
+    return [call.fit((*dims[:-1], made))]
+
+
+def _claim_features(call: Call, dims: Dims) -> None:
+    call.factors.claim(dims[-1], Kind.FEATURE, Rank.EXPECTED)
+    if len(dims) == 3:
+        call.claim(dims[:2], (Kind.BATCH, Kind.TOKEN), Rank.GUESSED)
+    elif len(dims) == 2:
+        call.claim(dims[:1], (Kind.BATCH,), Rank.GUESSED)
+
+
+@rule("softmax", "logsoftmax", "softmin")
+def softmax(call: Call) -> Results:
+    """Weigh positions or classes."""
+    return keep(call)

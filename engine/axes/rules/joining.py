@@ -1,0 +1,128 @@
+"""Operators that concatenate and split: the segments of a dimension."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
+from engine.axes.registry import rule
+from engine.axes.rules.moving import claim_parts, cut
+
+if TYPE_CHECKING:
+    from engine.axes.call import Call, Results
+    from engine.axes.factors import Dim, Dims, Factors
+
+__all__ = ["concatenate", "join_dims"]
+
+_MOST_SEGMENTS = 16  # beyond that nobody reads them
+
+
+@rule("cat", "concat", "concatenate")
+def concatenate(call: Call) -> Results:
+    """Concatenate along a dimension."""
+    shape = call.shape
+    if shape is None:
+        return []
+    place = call.place("dim", len(shape))
+    return [] if place is None else [join_dims(call, place)]
+
+
+def join_dims(call: Call, place: int) -> Dims | None:
+    """Return the dimensions of inputs that are concatenated along one of them."""
+    shape = call.shape
+    given = [dims for dims in call.inputs if dims is not None]
+    if shape is None or not given or any(len(dims) != len(shape) for dims in given):
+        return None
+    found: list[Dim] = []
+    for at, size in enumerate(shape):
+        dims = [each[at] for each in given]
+        if at == place:
+            pieces = dims if len(given) == len(call.inputs) else []
+            found.append(
+                (_join(call, pieces),) if pieces else call.factors.derive(dims[0], size)
+            )
+        else:
+            dims.sort(key=len, reverse=True)
+            for dim in dims[1:]:
+                call.factors.unify(dims[0], dim)
+            found.append(dims[0])
+    return call.fit(found)
+
+
+def _join(call: Call, pieces: list[Dim]) -> int:
+    factors = call.factors
+    sizes = [factors.size(piece) for piece in pieces]
+    total = None if None in sizes else sum([size for size in sizes if size is not None])
+    made = factors.make(total)
+    flat = [part for piece in pieces for part in _segments(factors, piece)]
+    if 1 < len(flat) <= _MOST_SEGMENTS:
+        factors.segments[made] = tuple(flat)
+    if all(len(piece) == 1 and not factors.parts(piece[0]) for piece in pieces):
+        for piece in pieces:
+            factors.relate(made, piece[0])
+    return made
+
+
+def _segments(factors: Factors, dim: Dim) -> tuple[Dim, ...]:
+    """Return what a dimension is concatenated of, or itself."""
+    own = factors.segments.get(factors.find(dim[0])) if len(dim) == 1 else None
+    return own or (dim,)
+
+
+@rule("stack")
+def stack(call: Call) -> Results:
+    """Put values beside each other along a new dimension."""
+    shape = call.shape
+    given = [dims for dims in call.inputs if dims is not None]
+    if shape is None or not given or any(len(dims) + 1 != len(shape) for dims in given):
+        return []
+    place = call.place("dim", len(shape))
+    if place is None:
+        return []
+    for dims in given[1:]:
+        for one, other in zip(given[0], dims, strict=True):
+            call.factors.unify(one, other)
+    made = (call.factors.make(shape[place]),)
+    call.factors.claim(made, Kind.PART, Rank.GUESSED)
+    return [call.fit((*given[0][:place], made, *given[0][place:]))]
+
+
+@rule("split", "chunk", "tensorsplit", "splitwithsizes")
+def split(call: Call) -> Results:
+    """Cut a dimension into ranges."""
+    dims = call.first
+    place = call.place("dim", len(dims)) if dims else None
+    if dims is None or place is None:
+        return []
+    results: Results = []
+    start: int | None = 0
+    for shape in call.shapes:
+        if shape is None or len(shape) != len(dims):
+            results.append(None)
+            start = None
+            continue
+        size = shape[place]
+        found = list(dims)
+        found[place] = cut(call, dims[place], start, size)
+        results.append(call.fit(found, len(results)))
+        start = start + size if start is not None and isinstance(size, int) else None
+    return results
+
+
+@rule("unbind")
+def unbind(call: Call) -> Results:
+    """Give each position of a dimension as a value."""
+    dims = call.first
+    place = call.place("dim", len(dims)) if dims else None
+    if dims is None or place is None:
+        return []
+    claim_parts(call, dims[place])
+    kept = (*dims[:place], *dims[place + 1 :])
+    return [call.fit(kept, at) for at in range(len(call.shapes))]
+
+
+@rule("glu")
+def gate(call: Call) -> Results:
+    """Gate one half of a dimension with the other."""
+    return [call.fit(call.first)] if call.first is not None else []

@@ -1,0 +1,138 @@
+"""Operators that take some of the positions: select, slice, index, embedding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
+from engine.axes.registry import rule
+
+if TYPE_CHECKING:
+    from engine.axes.call import Call, Results
+    from engine.axes.factors import Dim, Dims
+    from engine.axes.layout import Size
+
+__all__ = ["claim_parts", "cut"]
+
+_WHOLE: Final = (1 << 31) - 1  # pnnx's word for "to the end" and "not selected"
+
+
+@rule("select")
+def select(call: Call) -> Results:
+    """Take one position of a dimension, which goes."""
+    dims = call.first
+    place = call.place("dim", len(dims)) if dims else None
+    if dims is None or place is None:
+        return []
+    claim_parts(call, dims[place])
+    return [call.fit((*dims[:place], *dims[place + 1 :]))]
+
+
+def claim_parts(call: Call, dim: Dim) -> None:
+    """Note that positions are taken one by one: of split features, such as query and key."""
+    if len(dim) == 1 and call.factors.wholes(dim[0]):
+        call.factors.claim(dim, Kind.PART, Rank.DERIVED)
+
+
+@rule("slice", "narrow")
+def slice_(call: Call) -> Results:
+    """Take a range of positions of some dimensions; a selected dimension goes."""
+    dims, shape = call.first, call.shape
+    if dims is None or shape is None:
+        return []
+    places = call.places("dims", len(dims)) or call.places("dim", len(dims)) or ()
+    starts = _one_each(call, "start", places)
+    steps = _one_each(call, "step", places, default=1)
+    selects = call.integers("selects") or ()
+    gone = {p for p, index in zip(places, selects, strict=False) if index != _WHOLE}
+    kept = [place for place in range(len(dims)) if place not in gone]
+    if len(kept) != len(shape):
+        return []
+    found = [dims[place] for place in kept]
+    for place, start, step in zip(places, starts, steps, strict=True):
+        if place not in gone:
+            at = kept.index(place)
+            found[at] = cut(call, dims[place], start, shape[at], step)
+    return [call.fit(found)]
+
+
+def _one_each(
+    call: Call, name: str, places: tuple[int, ...], default: int = 0
+) -> tuple[int | None, ...]:
+    """Return a parameter of each sliced dimension; None where an operand gives it."""
+    if name in call.operator.input_names or f"{name}s" in call.operator.input_names:
+        return (None,) * len(places)
+    given = call.integers(f"{name}s") or call.integers(name) or ()
+    return given if len(given) == len(places) else (default,) * len(places)
+
+
+def cut(call: Call, dim: Dim, start: int | None, size: Size, step: int | None = 1) -> Dim:
+    """Return a range of a dimension: one of its segments, if it begins and ends with one."""
+    factors = call.factors
+    whole = factors.extent(dim)
+    if whole == size:
+        return dim
+    if len(dim) == 1 and step == 1 and start is not None and isinstance(size, int):
+        if start < 0 and isinstance(whole, int):
+            start += whole
+        position = 0
+        for segment in factors.segments.get(factors.find(dim[0]), ()):
+            length = factors.size(segment)
+            if length is None:
+                break
+            if (position, length) == (start, size):
+                return segment
+            position += length
+    return factors.derive(dim, size)
+
+
+@rule("embedding")
+def embedding(call: Call) -> Results:
+    """Look up the features of each number."""
+    dims, shape = call.first, call.shape
+    if dims is None or shape is None or len(shape) != len(dims) + 1:
+        return []
+    if dims:
+        call.factors.claim(dims[-1], Kind.TOKEN, Rank.STATED)
+    if len(dims) == 2:
+        call.factors.claim(dims[0], Kind.BATCH, Rank.GUESSED)
+    made = (call.factors.make(shape[-1]),)
+    call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
+    return [call.fit((*dims, made))]
+
+
+@rule("index", "indexselect")
+def index(call: Call) -> Results:
+    """Pick positions by number."""
+    dims, shape = call.first, call.shape
+    if dims is None or shape is None or not dims:
+        return []
+    if call.operator.type.endswith("index_select"):
+        return [call.fit(dims)]
+    picked = _index_dims(call, dims)
+    return [None if picked is None else call.fit(picked)]
+
+
+def _index_dims(call: Call, dims: Dims) -> Dims | None:
+    """Return the dimensions of ``x[i]``, where one tensor indexes the first dimension."""
+    if len(call.inputs) != 2 or call.inputs[1] is None:
+        return None
+    if str(call.param("expr")).replace(" ", "").strip("[](),'") != "@1":
+        return None
+    return (*call.inputs[1], *dims[1:])
+
+
+@rule("gather", "takealongdim")
+def gather(call: Call) -> Results:
+    """Pick positions of one dimension by number."""
+    return [call.fit(call.first)] if call.first is not None else []
+
+
+@rule("unfold")
+def unfold(call: Call) -> Results:
+    """Take windows out of an image."""
+    dims = call.first
+    if dims is not None and len(dims) == 4:
+        call.claim_image(dims, 2)
+    return []

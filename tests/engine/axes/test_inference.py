@@ -1,0 +1,203 @@
+"""Layouts of small graphs, of hostile ones, and by what the user says."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import engine
+from engine.axes import Axis, Kind, Layout, infer_layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from engine.runtime import RuntimeGraph
+
+GRID = (Axis(Kind.ROW, 4), Axis(Kind.COLUMN, 4))
+TOKENS = Axis(Kind.TOKEN, 17, segments=(Axis(Kind.CLASS_TOKEN, 1), Axis(Kind.TOKEN, 16, GRID)))
+
+
+@pytest.fixture
+def structure(make_pair: Callable[..., Path]) -> Callable[..., RuntimeGraph]:
+    """Opens a graph from operator lines."""
+    return lambda *lines: engine.load(make_pair(*lines))
+
+
+def texts(graph: RuntimeGraph, **options: object) -> dict[str, str]:
+    return {name: layout.text() for name, layout in infer_layouts(graph, **options).items()}
+
+
+def test_a_convolution_names_what_led_to_it(structure: Callable[..., RuntimeGraph]) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(1,8,8,3)f32",
+        "Tensor.permute p 1 1 a b dims=(0,3,1,2) $input=a #b=(1,3,8,8)f32",
+        "nn.Conv2d c 1 1 b c kernel_size=(3,3) #c=(1,4,6,6)f32",
+        "pnnx.Output out 1 0 c",
+    )
+    found = texts(graph)
+    assert found["a"] == "rows × columns × channels"
+    assert found["c"] == "channels × rows × columns"
+
+
+def test_unknown_stays_unknown(structure: Callable[..., RuntimeGraph]) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(3,5)f32",
+        "F.relu r 1 1 a b #b=(3,5)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    layouts = infer_layouts(graph)
+    assert layouts["b"].kinds == (Kind.UNKNOWN, Kind.UNKNOWN)
+    assert layouts["b"].text() == ""
+    assert not layouts["b"].is_named
+
+
+def test_open_sizes_and_symbols_are_named(structure: Callable[..., RuntimeGraph]) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(?,3,%h,%w)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) #b=(?,8,%h,%w)f32",
+        "nn.AdaptiveAvgPool2d p 1 1 b c output_size=(1,1) #c=(?,8,1,1)f32",
+        "torch.flatten f 1 1 c d start_dim=1 end_dim=-1 $input=c #d=(?,8)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    found = texts(graph)
+    assert found["a"] == found["b"] == "batch × channels × rows × columns"
+    assert found["d"].endswith("× features")
+
+
+def test_shapes_of_a_run_replace_those_of_the_file(
+    structure: Callable[..., RuntimeGraph],
+) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3)",
+        "pnnx.Output out 1 0 b",
+    )
+    assert infer_layouts(graph) == {}
+    found = texts(graph, shapes={"a": (2, 3, 9, 9), "b": (2, 4, 7, 7)})
+    assert found["a"] == found["b"] == "batch × channels × rows × columns"
+
+
+def test_what_the_user_says_spreads(structure: Callable[..., RuntimeGraph]) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(1,17,48)f32",
+        "nn.LayerNorm n 1 1 a b normalized_shape=(48) #b=(1,17,48)f32",
+        "Tensor.slice s 1 1 b c dim=1 start=1 end=17 step=1 $input=b #c=(1,16,48)f32",
+        "nn.Linear l 1 1 c d #d=(1,16,10)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert texts(graph)["d"] == "tokens × features"
+    layout = Layout((Axis(Kind.BATCH, 1), TOKENS, Axis(Kind.FEATURE, 48)))
+    found = texts(graph, overrides={"b": layout})
+    assert found["a"] == found["b"] == "class + 4×4 tokens × features"
+    assert found["d"] == "tokens × features"  # the file sliced before it was said
+
+
+def test_what_the_user_says_is_stronger_than_an_operator(
+    structure: Callable[..., RuntimeGraph],
+) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(1,1,40,100)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) #b=(1,8,38,98)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    kinds = (Kind.BATCH, Kind.CHANNEL, Kind.ROW, Kind.TIME)
+    axes = tuple(Axis(kind, size) for kind, size in zip(kinds, (1, 1, 40, 100), strict=True))
+    found = texts(graph, overrides={"a": Layout(axes)})
+    assert found["b"] == "channels × rows × time"
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        (),
+        (Axis(Kind.TOKEN, 99),),
+        (Axis(Kind.BATCH, 1), Axis(Kind.TOKEN, 17, GRID), Axis(Kind.FEATURE, 48)),
+    ],
+)
+def test_a_layout_that_does_not_fit_changes_no_structure(
+    structure: Callable[..., RuntimeGraph], axes: tuple[Axis, ...]
+) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(1,17,48)f32",
+        "nn.LayerNorm n 1 1 a b normalized_shape=(48) #b=(1,17,48)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    assert texts(graph, overrides={"b": Layout(axes)})["a"] == "tokens × features"
+
+
+HOSTILE = [
+    "Tensor.permute x 1 1 a b dims=(0,0,9) #b=(3,4)f32",
+    "Tensor.permute x 1 1 a b #b=(3,4)f32",
+    "torch.transpose x 1 1 a b dim0=7 dim1=-9 #b=(3,4)f32",
+    "Tensor.reshape x 1 1 a b #b=(7,11)f32",
+    "Tensor.slice x 1 1 a b dims=(5,6) starts=(0) ends=(1) #b=(3,4)f32",
+    "Tensor.slice x 1 1 a b dim=0 start=-99 #b=(0,4)f32",
+    "Tensor.select x 1 1 a b dim=9 #b=(3)f32",
+    "torch.cat x 1 1 a b dim=99 #b=(3,4)f32",
+    "torch.cat x 2 1 a a b dim=0 #b=(7)f32",
+    "torch.roll x 1 1 a b shifts=(1,2,3) dims=(0) #b=(3,4)f32",
+    "torch.roll x 1 1 a b shifts=word dims=None #b=(3,4)f32",
+    "torch.einsum x 1 1 a b equation=...->zz #b=(3,4)f32",
+    "torch.einsum x 1 1 a b equation=iii->i #b=(3)f32",
+    "torch.matmul x 1 1 a b #b=(3,3)f32",
+    "torch.matmul x 2 1 a a b #b=(3,4,5,6)f32",
+    "torch.bmm x 2 1 a a b #b=()f32",
+    "torch.baddbmm x 1 1 a b #b=(3)f32",
+    "F.scaled_dot_product_attention x 3 1 a a a b #b=(3,4)f32",
+    "nn.MultiheadAttention x 1 1 a b num_heads=0 #b=(3,4,5)f32",
+    "nn.Conv2d x 1 1 a b kernel_size=(3,3) #b=(1)f32",
+    "nn.Conv3d x 1 1 a b #b=(3,4)f32",
+    "nn.Linear x 1 1 a b #b=()f32",
+    "nn.LSTM x 1 1 a b #b=(3)f32",
+    "torch.mean x 1 1 a b dim=(9) #b=(3)f32",
+    "torch.stack x 1 1 a b dim=9 #b=(3,4,1)f32",
+    "torch.split x 1 1 a b dim=-9 #b=(3,4)f32",
+    "torch.unbind x 1 1 a b dim=1 #b=(3)f32",
+    "torch.squeeze x 1 1 a b dim=9 #b=(3,4)f32",
+    "torch.unsqueeze x 1 1 a b dim=9 #b=(3,4,1)f32",
+    "Tensor.expand x 1 1 a b #b=(9,9,9)f32",
+    "nn.Embedding x 1 1 a b #b=(3)f32",
+    "Tensor.index x 1 1 a b expr=[[[ #b=(3)f32",
+    "nn.PixelShuffle x 1 1 a b #b=(3)f32",
+    "no.such.Type x 1 1 a b #b=(2147483647)f32",
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE, ids=lambda line: line.split(" #")[0])
+@pytest.mark.parametrize("shape", ["(3,4)", "(3,4,5,6,7)", "()", "(0)", "(?,%n)"])
+def test_operators_with_anything_wrong_are_harmless(
+    structure: Callable[..., RuntimeGraph], line: str, shape: str
+) -> None:
+    graph = structure(f"pnnx.Input in 0 1 a #a={shape}f32", line, "pnnx.Output out 1 0 b")
+    for name, layout in infer_layouts(graph).items():
+        shape_of = graph.operand(name).shape
+        assert shape_of is not None
+        assert tuple(axis.size for axis in layout.axes) == shape_of
+        layout.text()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "F.relu r{0} 1 1 v{0} v{1} #v{1}=(1,17,48)f32",
+        "pnnx.Expression e{0} 2 1 v{0} v{0} v{1} expr=add(@0,@1) #v{1}=(1,17,48)f32",
+        "torch.roll t{0} 1 1 v{0} v{1} dims=(1) shifts=(1) $input=v{0} #v{1}=(1,17,48)f32",
+        "torch.cat c{0} 2 1 v{0} v{0} v{1} dim=1 #v{1}=(1,17,48)f32",
+    ],
+)
+@pytest.mark.slow
+def test_time_grows_with_the_operators(
+    structure: Callable[..., RuntimeGraph], line: str
+) -> None:
+    seconds = []
+    for count in (5_000, 20_000):
+        lines = [line.format(number, number + 1) for number in range(count)]
+        graph = structure("pnnx.Input in 0 1 v0 #v0=(1,17,48)f32", *lines)
+        assert len(graph.operators) == count + 1  # made before the clock runs
+        start = time.perf_counter()
+        assert len(infer_layouts(graph)) == count + 1
+        seconds.append(time.perf_counter() - start)
+    assert seconds[1] < 12 * seconds[0]  # 16 times would be the square

@@ -1,0 +1,266 @@
+"""Layouts of real networks against what each operand means, written by hand.
+
+The networks are exports of torchvision, timm, transformers, diffusers and mambapy, most of them
+with few layers. Only what layouts depend on is left of their files. The table was written from
+the papers and the source of the networks: which operator an operand comes from says what its
+axes are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import engine
+from engine.axes import infer_layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.axes import Layout
+
+NETWORKS = Path(__file__).parent / "networks"
+
+IMAGE = "channels × rows × columns"
+LAST = "rows × columns × channels"
+TOKENS = "tokens × features"
+SCORES = "heads × queries × keys"
+CUT = "rows of windows × rows × columns of windows × columns × channels"
+ORDERED = "rows of windows × columns of windows × rows × columns × channels"
+FILM = "channels × time × rows × columns"
+
+# Network to words to operands.
+EXPECTED: dict[str, dict[str, str]] = {
+    "resnet18": {IMAGE: "0 1 3 20 46", "channels": "47", "features": "48", "classes": "49"},
+    "squeezenet1_1": {IMAGE: "0 1 4 63", "channels": "64", "features": "65"},
+    "unet": {IMAGE: "0 1 5 20 30 38"},
+    "mobilenet_v3_small": {IMAGE: "0 1 3 10", "channels": "5 6 7 8 9 27"},
+    "shufflenet_v2": {IMAGE: "0 1 3", "features": "153", "classes": "154"},
+    "convnext_tiny": {IMAGE: "0 1", LAST: "2 3 7 8 9 10 11", "channels": "5 34"},
+    "vit_b_32": {
+        IMAGE: "0 1",
+        "features × 7×7 tokens": "2",
+        "7×7 tokens × features": "3",
+        "features": "4",
+        "class + 7×7 tokens × features": "5 6 7 8 9 10 11 12 13 14 15",
+        "classes": "106",
+    },
+    "vit_s": {
+        IMAGE: "0 2",
+        "features × 14×14 tokens": "3",
+        "14×14 tokens × features": "4",
+        "class + 14×14 tokens × features": "1 6 7 8 9 17 18 19 22",
+        "class + 14×14 tokens × parts × heads × features": "10",
+        "parts × heads × class + 14×14 tokens × features": "11",
+        "heads × class + 14×14 tokens × features": "12 13 14 15",
+        "class + 14×14 tokens × heads × features": "16",
+    },
+    "dino": {"class + 14×14 tokens × features": "1 6 7 8", "14×14 tokens × features": "4"},
+    "deit_distilled": {
+        "class + distillation + 14×14 tokens × features": "1 7 8 9 10 20",
+        "heads × class + distillation + 14×14 tokens × features": "13 16",
+        "features": "44 45",
+        "classes": "46 48",
+    },
+    "dinov2_reg": {
+        "16×16 tokens × features": "1 4 7",
+        "class + 4 registers + 16×16 tokens × features": "8 9 19 22 43",
+        "heads × class + 4 registers + 16×16 tokens × features": "13 16",
+        "features": "20 45",
+    },
+    "dinov2_hf": {
+        "class + 4×4 tokens × features": "5 6 7",
+        "4×4 tokens × features": "3 9",
+        "class + 4 registers + 4×4 tokens × features": "11 12 16 28",
+    },
+    "clip": {"class + 4×4 tokens × features": "5 6 7 13 28", "features": "29 30 31"},
+    "mixer": {
+        "features × 7×7 tokens": "2 5 8",
+        "7×7 tokens × features": "3 4 9 10 11 12",
+        "features × features": "6 7",
+    },
+    "sam_encoder": {
+        LAST: "1 3 4 5 6 33 34 35",
+        CUT: "7 32",
+        ORDERED: "8 31",
+        "2×2 windows × 14×14 tokens × features": "9 10 29 30",
+        "2×2 windows × 14×14 tokens × parts × heads × features": "11",
+        "parts × 2×2 windows × heads × 14×14 tokens × features": "12",
+        "2×2 windows·heads × 14×14 tokens × features": "14 15 16 26",
+        "2×2 windows·heads × rows × columns × rows × columns": "24",
+        "2×2 windows·heads × 14×14 queries × 14×14 keys": "25",
+        "16×16 tokens × features": "36 37 38 39",
+    },
+    "sam_hf": {
+        CUT: "6 36",
+        ORDERED: "7 35",
+        "2×2 windows × rows × columns × channels": "8 33 34",
+        "2×2 windows·heads × 4×4 queries × 4×4 keys": "18 27 28 29",
+        "2×2 windows·heads × 4×4 tokens × features": "13 30",
+        "heads × 8×8 queries × 8×8 keys": "54 63",
+        LAST: "1 3 37 38 40 69",
+    },
+    "swin_t": {
+        IMAGE: "0 1 216",
+        LAST: "2 3 4 12 13 15 20 28 29 30 36 40 42",
+        CUT: "5 11 21 27",
+        ORDERED: "6 10 22 26",
+        "8×8 windows × 7×7 tokens × features": "7 9 23 25",
+        "8×8 windows·heads × 7×7 queries × 7×7 keys": "8 24",
+        "4×4 windows × 7×7 tokens × features": "46 48 62 64",
+        "7×7 tokens × features": "188 190",
+        "classes": "219",
+    },
+    "swinv2": {
+        LAST: "2 3 27 29 36 37 65",
+        CUT: "4 26 38",
+        ORDERED: "5 25 39",
+        "8×8 windows × 8×8 tokens × features": "6 7 23 24 40",
+        "8×8 windows × 8×8 tokens × parts × heads × features": "8",
+        "8×8 windows × heads × 8×8 tokens × features": "10 13 21 44",
+        "8×8 windows × heads × 8×8 queries × 8×8 keys": "16 19 20 50 57",
+        "heads × 8×8 queries × 8×8 keys": "18",
+        "64×64 tokens × features": "30 31 35",
+    },
+    "video_swin": {
+        FILM: "0 1",
+        "time × rows × columns × channels": "2 3 12 13 20 28 40 42",
+        "2×2 windows × 4×7×7 tokens × features": "7 9 23",
+        "2×2 windows·heads × 4×7×7 queries × 4×7×7 keys": "8",
+    },
+    "video_r3d": {
+        FILM: "0 1 12 13 24",
+        IMAGE: "45",
+        "channels": "46",
+        "features": "47",
+        "classes": "48",
+    },
+    "videomae": {FILM: "1 2", "4×4×4 tokens × features": "4 5 6 8 11 22"},
+    "volume_unet": {"channels × planes × rows × columns": "1 4 5 7 8 10"},
+    "bert": {"tokens": "0", TOKENS: "1 2 3 4 6 10 21"},
+    "encoder": {"tokens": "0", TOKENS: "1 16 17", "tokens × vocabulary": "18 19"},
+    "gpt2": {
+        TOKENS: "2 4 6 9 10 11 28 31 79",
+        "tokens × heads × features": "15 25",
+        "heads × tokens × features": "17 24",
+        "heads × features × tokens": "20",
+        SCORES: "21 22 23",
+        "queries × keys": "5",
+        "vocabulary × features": "1",
+        "tokens × vocabulary": "84",
+    },
+    "t5": {
+        TOKENS: "3 4 5 20 21 24 52 136",
+        "heads × tokens × features": "7 12 18",
+        SCORES: "13 15 16 17",
+        "queries × keys": "53",
+        "vocabulary × features": "2",
+        "tokens × vocabulary": "137",
+    },
+    "whisper": {
+        "channels × time": "0 2 4 5",
+        "time × features": "6 7 8 9 10 24 27 55 84",
+        "time × heads × features": "12",
+        "heads × time × features": "13",
+        "heads × features × time": "19",
+        SCORES: "20 21 71 90 91",
+        "tokens": "1",
+        TOKENS: "56 58 76 104 144",
+        "heads × tokens × features": "69 74 92",
+    },
+    "wav2vec2": {
+        "time": "0",
+        "channels × time": "2 5 7 12 13 14",
+        "time × features": "9 11 16 22 34",
+    },
+    "mamba": {
+        "time × features": "0 1 4 5 10 20 52 54",
+        "channels × time": "7 8 9 19",
+    },
+    "segformer": {
+        IMAGE: "0 1 103 109 122 125",
+        "features × 32×32 tokens": "2 6 16",
+        "32×32 tokens × features": "3 4 12 15 21",
+        "4×4 tokens × features": "10 11",
+        LAST: "25",
+        "16×16 tokens × features": "29 105",
+    },
+    "detr": {
+        IMAGE: "20 41 69",
+        "4×4 tokens × features": "43 71 79 81 84 97",
+        "features × 4×4 tokens": "42",
+        "rows × columns": "45 46 48",
+        LAST: "53 63 68",
+        "heads × queries × 4×4 keys": "103 104 105",
+        "heads × 4×4 tokens × features": "101",
+        "heads × boxes × features": "96 106",
+        "boxes × features": "94 108 112 119",
+        "boxes × classes": "118",
+        "boxes × coordinates": "123 124",
+    },
+    "yolos": {
+        "4×6 tokens × features": "3",
+        "class + 4×6 tokens + 10 boxes × features": "6 7 8 10 13 25",
+        "boxes × features": "5 26 27",
+        "boxes × classes": "31",
+        "boxes × coordinates": "36 37",
+    },
+    "yolo_head": {
+        "features × 16×16 tokens": "12",
+        "features × 8×8 tokens": "16",
+        "features × 16×16 + 8×8 + 4×4 boxes": "21 22 23 28 30 31",
+    },
+    "crnn": {IMAGE: "1 2", "columns × channels × rows": "3", "columns × features": "4 5"},
+    "diffusion_unet": {
+        TOKENS: "2",
+        "features": "7 14 22",
+        "channels": "23",
+        LAST: "31 47",
+        "16×16 tokens × features": "32 33 34 37 40 45",
+        "8×8 tokens × features": "76 84",
+    },
+    "dit": {
+        "8×8 tokens × features": "3 6 7 31 82 98 101 102",
+        "features × 8×8 tokens": "5",
+        "features": "14 18 24 25",
+        IMAGE: "0 4 105",
+    },
+    "vae_decoder": {
+        "features × 8×8 tokens": "10 11 14",
+        "8×8 tokens × features": "12 13",
+        IMAGE: "0 1",
+    },
+}  # fmt: skip
+# Operands without names: a mask, whose way to the attention has no shape in the file.
+OPEN = {"detr": {"73", "74", "75", "76", "78"}}
+
+
+@cache
+def layouts_of(network: str) -> Mapping[str, Layout]:
+    return infer_layouts(engine.load(NETWORKS / f"{network}.pnnx.param"))
+
+
+@pytest.mark.parametrize("network", EXPECTED)
+def test_operands_are_named_as_by_hand(network: str) -> None:
+    layouts = layouts_of(network)
+    expected = {
+        name: words for words, names in EXPECTED[network].items() for name in names.split()
+    }
+    assert {name: layouts[name].text() for name in expected} == expected
+
+
+def test_table_is_large_enough() -> None:
+    operands = [len(names.split()) for words in EXPECTED.values() for names in words.values()]
+    assert len(EXPECTED) >= 25
+    assert sum(operands) >= 200
+
+
+@pytest.mark.parametrize("path", sorted(NETWORKS.glob("*.param")), ids=lambda p: p.name)
+def test_every_axis_has_a_name(path: Path) -> None:
+    network = path.name.removesuffix(".pnnx.param")
+    layouts = layouts_of(network)
+    unnamed = {name for name, layout in layouts.items() if not layout.is_named}
+    assert unnamed == OPEN.get(network, set())

@@ -1,0 +1,100 @@
+"""Folded views against indexing written as loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.axes import Axis, Kind, Layout, plan_view
+
+FEATURES = Axis(Kind.FEATURE, 5)
+BATCH = Axis(Kind.BATCH, 1)
+
+
+def grid(rows: int, columns: int) -> Axis:
+    factors = (Axis(Kind.ROW, rows), Axis(Kind.COLUMN, columns))
+    return Axis(Kind.TOKEN, rows * columns, factors)
+
+
+def windows(rows: int, columns: int, shift: int = 0) -> Axis:
+    factors = (Axis(Kind.ROW, rows, shift=shift), Axis(Kind.COLUMN, columns, shift=shift))
+    return Axis(Kind.WINDOW, rows * columns, factors)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape)).reshape(shape)
+
+
+def test_tokens_fold_to_their_grid_without_the_class_token() -> None:
+    tokens = Axis(Kind.TOKEN, 7, segments=(Axis(Kind.CLASS_TOKEN, 1), grid(2, 3)))
+    plan = plan_view(Layout((BATCH, tokens, FEATURES)), (1, 7, 5))
+    assert plan is not None
+    array = numbers(1, 7, 5)
+    folded = plan.fold(array)
+    assert folded.shape == plan.folded_shape == (1, 5, 2, 3)
+    for channel in range(5):
+        for row in range(2):
+            for column in range(3):
+                assert (
+                    folded[0, channel, row, column] == array[0, 1 + 3 * row + column, channel]
+                )
+    assert np.shares_memory(folded, array)
+    assert not plan.is_whole
+    assert plan.place((0, 0, 2)) is None
+    assert plan.place((0, 4, 2)) == (0, 2, 1, 0)
+
+
+def test_windows_are_put_together_and_rolled_back() -> None:
+    layout = Layout((windows(2, 2, shift=3), grid(2, 2), FEATURES))  # rolled by -1 of 4
+    image = numbers(4, 4, 5)
+    rolled = np.roll(image, (-1, -1), (0, 1))
+    cut = np.stack(
+        [rolled[2 * r : 2 * r + 2, 2 * c : 2 * c + 2].reshape(4, 5)
+         for r in range(2) for c in range(2)]
+    )  # fmt: skip
+    plan = plan_view(layout, (4, 4, 5))
+    assert plan is not None
+    np.testing.assert_array_equal(plan.fold(cut), image.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_channels_last_become_pictures(heads: int) -> None:
+    axes = (Axis(Kind.HEAD, heads), Axis(Kind.ROW, 2), Axis(Kind.COLUMN, 3), FEATURES)
+    plan = plan_view(Layout(axes), (heads, 2, 3, 5))
+    assert plan is not None
+    array = numbers(heads, 2, 3, 5)
+    np.testing.assert_array_equal(plan.fold(array), np.moveaxis(array, -1, 1))
+    assert [role.name for role in plan.roles] == ["heads", "channels", "rows", "columns"]
+
+
+def test_every_element_is_found_in_both_directions() -> None:
+    layout = Layout((windows(2, 3, shift=2), Axis(Kind.HEAD, 2), grid(2, 2), FEATURES))
+    shape = (6, 2, 4, 5)
+    plan = plan_view(layout, shape)
+    assert plan is not None
+    array = numbers(*shape)
+    folded = plan.fold(array)
+    for index in np.ndindex(shape):
+        place = plan.place(index)
+        assert place is not None
+        assert folded[place] == array[index]
+        assert plan.index(place) == index
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape"),
+    [
+        ((BATCH, FEATURES, Axis(Kind.ROW, 2), Axis(Kind.COLUMN, 3)), (1, 5, 2, 3)),  # as it is
+        ((BATCH, Axis(Kind.TOKEN, 6), FEATURES), (1, 6, 5)),  # no grid
+        ((Axis(Kind.HEAD, 2), Axis(Kind.QUERY, 4), Axis(Kind.KEY, 4)), (2, 4, 4)),
+        ((BATCH, grid(2, 3), FEATURES), (1, 7, 5)),  # another shape
+        ((BATCH, grid(2, 3), FEATURES), (1, 6)),
+        ((BATCH, Axis(Kind.TOKEN, 7, grid(2, 3).factors), FEATURES), (1, 7, 5)),
+        ((Axis(Kind.ROW, 0), Axis(Kind.COLUMN, 3), FEATURES), (0, 3, 5)),
+        ((), ()),
+    ],
+)
+def test_other_arrays_are_shown_as_they_are(
+    axes: tuple[Axis, ...], shape: tuple[int, ...]
+) -> None:
+    assert plan_view(Layout(axes), shape) is None
