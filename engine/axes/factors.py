@@ -70,6 +70,7 @@ class Factors:
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
         self._parts: dict[int, Dim] = {}
+        self._other_parts: dict[int, tuple[Dim, ...]] = {}
         self._wholes: dict[int, tuple[int, ...]] = {}
         self._rolled: dict[tuple[int, int], int] = {}
 
@@ -154,19 +155,21 @@ class Factors:
         """Replace all parts of a factor, in their order, by the factor."""
         start = 0
         while start < len(members):
-            whole = self._whole_at(members, start)
-            if whole is None:
+            found = self._whole_at(members, start)
+            if found is None:
                 start += 1
             else:
-                members[start : start + len(self.parts(whole))] = [whole]
+                whole, count = found
+                members[start : start + count] = [whole]
                 start = 0  # it may complete another one
         return members
 
-    def _whole_at(self, members: list[int], start: int) -> int | None:
+    def _whole_at(self, members: list[int], start: int) -> tuple[int, int] | None:
+        """Return the factor whose parts begin at a place, and their number."""
         for whole in self.wholes(members[start]):
-            parts = [self.find(part) for part in self.parts(whole)]
-            if parts and parts == members[start : start + len(parts)]:
-                return whole
+            for parts in self.splits(whole):
+                if [self.find(part) for part in parts] == members[start : start + len(parts)]:
+                    return whole, len(parts)
         return None
 
     def origin(self, factor: int) -> int:
@@ -179,6 +182,13 @@ class Factors:
     def parts(self, factor: int) -> Dim:
         """Return the parts of a factor; empty if it is not split."""
         return self._parts.get(self.find(factor), ())
+
+    def splits(self, factor: int) -> tuple[Dim, ...]:
+        """Return the parts of a factor, in every way in which it is split."""
+        factor = self.find(factor)
+        parts = self._parts.get(factor)
+        others = self._other_parts.get(factor, ())
+        return others if parts is None else (parts, *others)
 
     def wholes(self, factor: int) -> tuple[int, ...]:
         """Return the factors that this one was split off."""
@@ -253,15 +263,23 @@ class Factors:
     def regroup(self, dims: Sequence[Dim], shape: Sequence[Size]) -> Dims:
         """Distribute the factors of dimensions over those of another shape, as a reshape does.
 
-        Factors are split where the new shape cuts them. What does not divide gets new factors,
-        except for equal first and last dimensions.
+        Factors are split where the new shape cuts them, those that are split already perhaps
+        in another way. What does not divide gets new factors, except for equal first and last
+        dimensions.
         """
-        waiting = self.leaves([factor for dim in dims for factor in dim])[::-1]
+        leaves = self.leaves([factor for dim in dims for factor in dim])
+        for factors in (leaves, self.merge(leaves.copy())):
+            found = self._distribute(factors[::-1], shape)
+            if found is not None:
+                return found
+        return self._regroup_ends(dims, shape)
+
+    def _distribute(self, waiting: list[int], shape: Sequence[Size]) -> Dims | None:
         found: list[Dim] = []
         for size in shape:
             dim = self._take(waiting, size)
             if dim is None:
-                return self._regroup_ends(dims, shape)
+                return None
             found.append(dim)
         return tuple(found)
 
@@ -312,10 +330,16 @@ class Factors:
     def _is_leaf(self, factor: int) -> bool:
         return self.find(factor) not in self._parts
 
-    def _split(self, factor: int, sizes: Iterable[int]) -> Dim:
+    def _split(self, factor: int, sizes: tuple[int, int]) -> Dim:
         factor = self.find(factor)
+        for known in self.splits(factor):
+            if tuple([self.sizes[part] for part in known]) == sizes:
+                return known
         parts = tuple([self.make(size) for size in sizes])
-        self._parts[factor] = parts
+        if factor in self._parts:
+            self._other_parts[factor] = (*self._other_parts.get(factor, ()), parts)
+        else:
+            self._parts[factor] = parts
         for part in parts:
             self._wholes[part] = (factor,)
         return parts
@@ -345,6 +369,7 @@ class Factors:
         self._same[second] = first
         self.relate(first, second)
         _move(self._parts, second, first)
+        _move(self._other_parts, second, first)
         _move(self.segments, second, first)
         _move(self.shifts, second, first)
         _move(self.hints, second, first)
@@ -414,7 +439,7 @@ class Factors:
     def _kind_of_piece(self, piece: Dim) -> Kind:
         leaves = [leaf for leaf in self.leaves(piece) if self.sizes[leaf] != 1]
         kinds = {self.kind(leaf) for leaf in leaves}
-        if len(leaves) > 1 and kinds and kinds <= SPATIAL:
+        if len(leaves) > 1 and kinds and kinds <= {*SPATIAL, Kind.TOKEN}:
             return Kind.TOKEN
         return self.kind(piece[0]) if len(piece) == 1 else Kind.UNKNOWN
 

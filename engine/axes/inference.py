@@ -35,6 +35,10 @@ _BETWEEN: Final = frozenset(
      "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand"}
 )  # fmt: skip
 _LINEAR: Final = frozenset({"nn.Linear", "F.linear", "InnerProduct", "Gemm"})
+# Meanings that depend on the other dimensions of an operand, and what they are elsewhere.
+_OWN_KINDS: Final = {
+    Kind.CHANNEL: Kind.FEATURE, Kind.QUERY: Kind.TOKEN, Kind.KEY: Kind.TOKEN,
+}  # fmt: skip
 _HEADS: Final = ("fc", "head", "classifier", "logits", "cls")
 
 
@@ -57,14 +61,22 @@ def infer_layouts(
     Returns
     -------
     mapping of str to Layout
-        By operand name. An operand of unknown rank has none.
+        By operand name. An operand of unknown rank has none, and an override of another
+        shape is ignored.
 
     Notes
     -----
     The time is proportional to the operators. Nothing is computed, and no weight is read.
     """
+    shapes = shapes or {}
     with collector_paused():
-        return _Inference(graph, shapes or {}, overrides or {}).run()
+        found = _Inference(graph, shapes).run()
+        changed = {
+            name: (layout, found[name])
+            for name, layout in (overrides or {}).items()
+            if name in found and found[name].shape == layout.shape
+        }
+        return _Inference(graph, shapes, changed).run() if changed else found
 
 
 class _Inference:
@@ -72,9 +84,9 @@ class _Inference:
         self,
         graph: RuntimeGraph,
         shapes: Mapping[str, tuple[Size, ...] | None],
-        overrides: Mapping[str, Layout],
+        overrides: Mapping[str, tuple[Layout, Layout]] | None = None,
     ) -> None:
-        self.graph, self.shapes, self.overrides = graph, shapes, overrides
+        self.graph, self.shapes, self.overrides = graph, shapes, overrides or {}
         self.factors = Factors()
         self.dims: dict[str, Dims] = {}
         self.vocabularies: set[int] = set()
@@ -87,8 +99,8 @@ class _Inference:
             if operator.type in _SOFTMAX and _follows_product(operator):
                 self._claim_attention(operator)
         self._claim_outputs()
-        for name, layout in self.overrides.items():
-            self._override(name, layout)
+        for name, (layout, inferred) in self.overrides.items():
+            self._override(name, layout, inferred)
         self.factors.settle()
         named: dict[tuple[tuple[int, ...], ...], Layout] = {}
         found: dict[str, Layout] = {}
@@ -97,7 +109,7 @@ class _Inference:
             if key not in named:
                 named[key] = name_dims(self.factors, dims)
             found[name] = named[key]
-        return found
+        return {**found, **{name: layout for name, (layout, _) in self.overrides.items()}}
 
     # One operator
 
@@ -213,19 +225,16 @@ class _Inference:
 
     # The user's layouts
 
-    def _override(self, name: str, layout: Layout) -> None:
-        dims = self.dims.get(name)
-        if dims is None or len(dims) != len(layout.axes):
-            return
-        for dim, axis in zip(dims, layout.axes, strict=True):
-            if len(dim) == 1:
+    def _override(self, name: str, layout: Layout, inferred: Layout) -> None:
+        """Take the axes that the user says something else of than what is inferred."""
+        for dim, axis, before in zip(self.dims[name], layout.axes, inferred.axes, strict=True):
+            if len(dim) == 1 and axis != before and axis.kind is not Kind.UNKNOWN:
                 self._assign(dim[0], axis)
 
     def _assign(self, factor: int, axis: Axis) -> None:
         """Give a factor the meaning, and where it has none the structure, of an axis."""
         factors = self.factors
-        kind = Kind.FEATURE if axis.kind is Kind.CHANNEL else axis.kind
-        factors.claim((factor,), kind, Rank.USER)
+        factors.claim((factor,), _OWN_KINDS.get(axis.kind, axis.kind), Rank.USER)
         if axis.segments:
             segments = tuple([self._make(segment) for segment in axis.segments])
             if sum([factors.size(dim) or 0 for dim in segments]) == factors.sizes[factor]:

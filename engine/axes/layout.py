@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 __all__ = ["Axis", "Kind", "Layout", "Size"]
 
@@ -46,6 +45,9 @@ SEQUENCE: Final = frozenset({Kind.TOKEN, Kind.QUERY, Kind.KEY, Kind.BOX})
 """Kinds of axes whose positions may fold to a grid."""
 
 
+_DEEPEST: Final = 3  # segments of windows of rows
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """Meaning of one dimension, or of a part of one.
@@ -80,6 +82,36 @@ class Axis:
         if self.kind is Kind.UNKNOWN and self.factors:
             return all(factor.is_named for factor in self.factors)
         return self.kind is not Kind.UNKNOWN or self.size == 1
+
+    def to_plain(self) -> dict[str, object]:
+        """Return the axis as JSON can hold it."""
+        return {
+            "kind": self.kind.name,
+            "size": self.size,
+            "factors": [axis.to_plain() for axis in self.factors],
+            "segments": [axis.to_plain() for axis in self.segments],
+            "shift": self.shift,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Any, depth: int = 0) -> Axis:  # noqa: ANN401 - from JSON
+        """Read what `to_plain` returned.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError, AttributeError
+            If it is not that.
+        """
+        if depth > _DEEPEST:
+            raise ValueError("an axis has axes inside axes inside axes")
+        size, shift = plain["size"], plain["shift"]
+        if not isinstance(size, int | str | None) or not isinstance(shift, int):
+            raise TypeError("a size is a number")
+        factors, segments = (
+            tuple([cls.from_plain(each, depth + 1) for each in plain[key]])
+            for key in ("factors", "segments")
+        )
+        return cls(Kind[plain["kind"]], size, factors, segments, shift)
 
     def text(self) -> str:
         """Return the axis in words: ``class + 7×7 tokens``."""
@@ -137,9 +169,9 @@ class Layout:
         return all(axis.is_named for axis in self.axes)
 
     @property
-    def size(self) -> int:
-        """Number of elements; dimensions of unknown size count as 1."""
-        return math.prod([axis.size for axis in self.axes if isinstance(axis.size, int)])
+    def shape(self) -> tuple[Size, ...]:
+        """Size of each dimension."""
+        return tuple([axis.size for axis in self.axes])
 
     def text(self) -> str:
         """Return the layout in words: ``class + 7×7 tokens × features``.

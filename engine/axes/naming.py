@@ -148,11 +148,11 @@ class _Namer:
     def _is_outer(self, member: int, place: int) -> bool:
         """Whether a factor counts windows, the inside of which is another dimension."""
         for whole in self.factors.wholes(member):
-            inner = self.factors.find(self.factors.parts(whole)[-1])
-            if inner == member:
+            inner = {self.factors.find(parts[-1]) for parts in self.factors.splits(whole)}
+            if member in inner:
                 continue
             for other in self.places.get(whole, ()):
-                if other != place and inner in self.members[other]:
+                if other != place and not inner.isdisjoint(self.members[other]):
                     kinds = {self.factors.kind(each) for each in self.members[other]}
                     return Kind.FEATURE not in kinds
         return False

@@ -167,13 +167,11 @@ def plan_view(layout: Layout, shape: tuple[int, ...]) -> ViewPlan | None:
     ViewPlan or None
         None if the array is best shown as it is, or does not fit the layout.
     """
-    if len(shape) != len(layout.axes) or 0 in shape:
+    if layout.shape != shape or 0 in shape:
         return None
     parts: list[tuple[Axis, ...]] = []
     starts, stops = [], []
     for axis, size in zip(layout.axes, shape, strict=True):
-        if axis.size != size:
-            return None
         start, folded = _grid_of(axis)
         found = _leaves(folded)
         count = math.prod([part.size for part in found if isinstance(part.size, int)])
@@ -255,7 +253,9 @@ def _spatial_role(axes: list[Axis], kind: Kind, cells: list[int]) -> Role:
 
 
 def _moves(plan: ViewPlan) -> bool:
-    """Whether folding changes anything but the number of leading dimensions of size 1."""
+    """Whether folding gives pictures, of which the array itself has not all."""
+    if plan.folded_shape[-2:] == (1, 1):
+        return False
     if not plan.is_whole or plan.folded_shape[-2:] != plan.shape[-2:]:
         return True
     order = [cell for role in plan.roles for cell in role.cells if plan.sizes[cell] != 1]

@@ -19,6 +19,9 @@ def claim_heads(factors: Factors, dims: Dims) -> None:
     """Note which dimension counts heads: the third last, or what is split off features."""
     if len(dims) > 3:
         factors.claim(dims[-3], Kind.HEAD, Rank.STATED)
+        for leaf in factors.leaves(dims[-3]):  # several where heads share keys
+            if factors.kind(leaf) is Kind.UNKNOWN and not factors.wholes(leaf):
+                factors.claim((leaf,), Kind.HEAD, Rank.STATED)
         return
     for leaf in factors.leaves(dims[0]):
         if factors.wholes(leaf) and factors.kind(factors.origin(leaf)) is Kind.FEATURE:

@@ -54,6 +54,16 @@ def test_different_splits_are_refined_where_they_nest(factors: Factors) -> None:
     assert [factors.sizes[leaf] for leaf in factors.leaves((one,))] == [4, 2, 7]
 
 
+def test_a_reshape_may_split_in_another_way(factors: Factors) -> None:
+    image = factors.make_dims((56, 96))
+    windows = factors.regroup(image, (8, 7, 96))
+    grid = factors.regroup(windows, (7, 8, 96))  # 8 and 7 are 56 again, and 7 times 8
+    assert sizes(factors, grid) == [[7], [8], [96]]
+    assert factors.wholes(grid[0][0]) == factors.wholes(windows[0][0]) == image[0]
+    assert factors.regroup(grid, (56, 96)) == image
+    assert factors.regroup(image, (7, 8, 96))[2] == image[1]
+
+
 def test_splits_that_do_not_nest_stay_as_they_are(factors: Factors) -> None:
     one, other = factors.make(768), factors.make(768)
     factors.regroup(((one,),), (12, 64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,52 @@ def test_a_layout_that_does_not_fit_changes_no_structure(
         "pnnx.Output out 1 0 b",
     )
     assert texts(graph, overrides={"b": Layout(axes)})["a"] == "tokens × features"
+
+
+def test_a_flattened_dimension_takes_what_the_user_says(
+    structure: Callable[..., RuntimeGraph],
+) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(1,3,4,4)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) #b=(1,8,2,2)f32",
+        "torch.flatten f 1 1 b c start_dim=2 end_dim=-1 $input=b #c=(1,8,4)f32",
+        "pnnx.Output out 1 0 c",
+    )
+    assert texts(graph)["c"] == "features × 2×2 tokens"
+    axes = (Axis(Kind.BATCH, 1), Axis(Kind.CHANNEL, 8), Axis(Kind.TIME, 4))
+    found = texts(graph, overrides={"c": Layout(axes), "no operand": Layout(())})
+    assert found["c"] == "channels × time"
+    assert found["b"] == "channels × rows × columns"  # which the convolution declares
+
+
+def test_queries_that_the_user_names_are_tokens_elsewhere(
+    structure: Callable[..., RuntimeGraph],
+) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(2,6,6)f32",
+        "Tensor.slice s 1 1 a b dim=2 start=0 end=3 step=1 $input=a #b=(2,6,3)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    axes = (Axis(Kind.HEAD, 2), Axis(Kind.QUERY, 6), Axis(Kind.KEY, 6))
+    found = texts(graph, overrides={"a": Layout(axes)})
+    assert found["a"] == "heads × queries × keys"
+    assert found["b"] == "heads × queries × keys"
+
+
+@pytest.mark.parametrize(
+    "axis", [TOKENS, Axis(Kind.WINDOW, None, (Axis(Kind.ROW, "%h"),), shift=2)]
+)
+def test_an_axis_survives_json(axis: Axis) -> None:
+    assert Axis.from_plain(json.loads(json.dumps(axis.to_plain()))) == axis
+
+
+def test_an_axis_of_a_foreign_file_is_refused() -> None:
+    deep: dict[str, object] = Axis(Kind.ROW, 2).to_plain()
+    for _ in range(9):
+        deep = {**deep, "factors": [deep]}
+    for plain in (deep, {}, [], None, {**deep, "factors": [], "size": 1.5}, {"kind": "NO"}):
+        with pytest.raises((ValueError, TypeError, KeyError, AttributeError)):
+            Axis.from_plain(plain)
 
 
 HOSTILE = [

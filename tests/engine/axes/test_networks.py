@@ -141,6 +141,28 @@ EXPECTED: dict[str, dict[str, str]] = {
     "videomae": {FILM: "1 2", "4×4×4 tokens × features": "4 5 6 8 11 22"},
     "volume_unet": {"channels × planes × rows × columns": "1 4 5 7 8 10"},
     "bert": {"tokens": "0", TOKENS: "1 2 3 4 6 10 21"},
+    "clip_text": {"tokens": "0", TOKENS: "1 5 10 27"},
+    "llama": {
+        "tokens": "0",
+        TOKENS: "1 3 4 7 10 33 37",
+        "tokens × heads × features": "5 8 32",
+        "heads × tokens × features": "6 9 18 23 27 30",  # 2 heads of keys, repeated to 4
+        "queries × keys": "2",
+    },
+    "beit": {
+        "14×14 tokens × features": "3 43",
+        "class + 14×14 tokens × features": "5 7 8 17 41",
+        "heads × class + 14×14 queries × class + 14×14 keys": "14 32",
+        "features": "6 44",
+        "classes": "46",
+    },
+    "efficientformer": {
+        "7×7 tokens × features": "97 99 112 116",
+        "heads × 7×7 queries × 7×7 keys": "106 107 108",
+        "heads × features × 7×7 tokens": "105",
+        "channels": "6",
+        "classes": "123",
+    },
     "encoder": {"tokens": "0", TOKENS: "1 16 17", "tokens × vocabulary": "18 19"},
     "gpt2": {
         TOKENS: "2 4 6 9 10 11 28 31 79",
@@ -235,7 +257,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     },
 }  # fmt: skip
 # Operands without names: a mask, whose way to the attention has no shape in the file.
-OPEN = {"detr": {"73", "74", "75", "76", "78"}}
+OPEN = {"detr": {"73", "74", "75", "76", "78"}, "clip_text": {"4"}}
 
 
 @cache
