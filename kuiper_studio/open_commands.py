@@ -91,7 +91,12 @@ class OpenCommands(QObject):
         self._remembered = RememberedModels(settings)
         session.inputs_changed.connect(self._remember_sizes)
         session.sizes_needed.connect(self._ask_for_sizes)
-        for changed in (session.inputs_changed, session.breakpoints_changed):
+        session.graph_changed.connect(self._restore_layouts)
+        for changed in (
+            session.inputs_changed,
+            session.breakpoints_changed,
+            session.layouts.chosen_changed,
+        ):
             changed.connect(self._remember_choices)
 
     # Models
@@ -268,8 +273,18 @@ class OpenCommands(QObject):
         names = [operand.name for operand in graph.input_operands]
         chosen = all(name in session.inputs for name in names)
         sources = tuple(session.inputs[name] for name in names) if chosen else ()
-        choices = ModelChoices(sources, session.image_options, session.breakpoints)
+        choices = ModelChoices(
+            sources, session.image_options, session.breakpoints, session.layouts.chosen
+        )
         self._remembered.store(graph.source_path, choices)
+
+    @Slot()
+    def _restore_layouts(self) -> None:
+        """Say of the dimensions what the user said the last time."""
+        graph = self._session.graph
+        choices = self._remembered.find(graph.source_path) if graph is not None else None
+        if choices is not None and choices.layouts:
+            self._session.layouts.restore(choices.layouts)
 
     def _prepare_choices(self, path: Path) -> None:
         """Give the model that is opened next the inputs and breakpoints that it had."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,11 @@ from engine.inputs import ImageOptions, InputSource
 from engine.paths import is_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from PySide6.QtCore import QSettings
+
+    from engine.axes import Layout
 
 __all__ = ["ModelChoices", "RememberedModels", "settings_key"]
 
@@ -35,11 +39,14 @@ class ModelChoices:
         How pictures become tensors.
     breakpoints : frozenset of str
         Names of operators.
+    layouts : mapping of str to Layout
+        What the user says that dimensions mean, by operand.
     """
 
     sources: tuple[InputSource, ...] = ()
     options: ImageOptions = field(default_factory=ImageOptions)
     breakpoints: frozenset[str] = frozenset()
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -76,7 +83,7 @@ class RememberedModels:
         """
         if not choices.sources or any(source.kind == "array" for source in choices.sources):
             before = self.find(param) or ModelChoices()
-            choices = ModelChoices(before.sources, before.options, choices.breakpoints)
+            choices = replace(choices, sources=before.sources, options=before.options)
         self._settings.setValue(settings_key("choices", param), _to_json(choices))
 
     def find_conversion(self, source: Path) -> ConversionOptions:
@@ -116,6 +123,10 @@ def _to_json(choices: ModelChoices) -> str:
             "sources": sources,
             "options": asdict(choices.options),
             "breakpoints": sorted(choices.breakpoints),
+            "layouts": {
+                name: [axis.to_plain() for axis in layout.axes]
+                for name, layout in choices.layouts.items()
+            },
         }
     )
 
@@ -126,7 +137,19 @@ def _from_json(text: str) -> ModelChoices:
         tuple(_source(item) for item in found["sources"]),
         _options(found["options"]),
         frozenset(str(name) for name in found["breakpoints"]),
+        _layouts(found.get("layouts", {})),
     )
+
+
+def _layouts(item: dict[str, Any]) -> dict[str, Layout]:
+    if not item:
+        return {}
+    from engine.axes import Axis, Layout
+
+    return {
+        name: Layout(tuple([Axis.from_plain(axis) for axis in axes]))
+        for name, axes in item.items()
+    }
 
 
 def _source(item: dict[str, Any]) -> InputSource:

@@ -130,8 +130,14 @@ class OperandsModel(RowsModel):
             case OperandColumn.SHAPE:
                 shape, dtype = self._facts(row)
                 seen = f"{format_shape(shape) or '?'} {format_dtype(dtype)}".strip()
+                layout = self._session.layouts.find(row.operand.name)
                 exported = format_shape(row.operand.shape)
-                return f"{seen}\nexported as {exported}" if exported else seen
+                lines = (
+                    seen,
+                    layout.text() if layout is not None else "",
+                    f"exported as {exported}" if exported else "",
+                )
+                return "\n".join(filter(None, lines))
         return ""
 
     @override

@@ -35,9 +35,9 @@ from engine.inputs import (
 )
 from engine.text import format_dtype, format_shape
 from kuiper_studio.background import Background, Done
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import tip_text
-from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.input_fields import (
     PRESETS,
     numbers_text,

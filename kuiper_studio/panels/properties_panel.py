@@ -26,6 +26,7 @@ from engine.cost import Cost, cost
 from engine.errors import EngineError, UnsupportedOperatorError, capitalized
 from engine.text import format_amount, format_bytes, format_count, format_duration
 from kuiper_studio.background import Background, Done
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.families import family_of
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models import (
@@ -36,7 +37,6 @@ from kuiper_studio.item_models import (
 )
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus, operator_status
 from kuiper_studio.item_models.text import tip_text
-from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.note_view import NoteView
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.random_row import RandomRow

@@ -37,6 +37,7 @@ from kuiper_studio.engine_service.protocol import (
 )
 from kuiper_studio.session.comparing import Comparing
 from kuiper_studio.session.events import Failure, RunState
+from kuiper_studio.session.layouts import Layouts
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.tensors import Tensors
@@ -75,6 +76,8 @@ class SessionView(QObject):
     ----------
     tensors : Tensors
         The values of operands.
+    layouts : Layouts
+        What dimensions mean.
     comparing : Comparing
     precision : Precision
         The comparison with a reference.
@@ -170,6 +173,7 @@ class SessionView(QObject):
         self._ncnn_options = "exact"
         self._memory = MemoryRequest(limit=None, bound=None)
         self.tensors = Tensors(client, self._outputs_with, self)
+        self.layouts = Layouts(lambda: self._graph, self.tensors, self)
         self.comparing = Comparing(client, self)
         self.precision = Precision(self)
         self.workspace = Workspace(self)

@@ -46,6 +46,8 @@ class TensorState:
         Whether there are several channels.
     has_channels : bool
         Whether the channel dimension makes a difference.
+    can_fold : bool
+        Whether the layout says how to fold positions to pictures.
     has_previous, has_next, has_previous_page, has_next_page : bool
         Whether there are channels, or pages of them, before and after the shown one.
     can_be_symmetric : bool
@@ -57,6 +59,7 @@ class TensorState:
     shown: bool = False
     many: bool = False
     has_channels: bool = False
+    can_fold: bool = False
     has_previous: bool = False
     has_next: bool = False
     has_previous_page: bool = False
@@ -67,6 +70,7 @@ class TensorState:
 
 _shown: Final = attrgetter("shown")
 _has_channels: Final = attrgetter("has_channels")
+_can_fold: Final = attrgetter("can_fold")
 _has_previous: Final = attrgetter("has_previous")
 _has_next: Final = attrgetter("has_next")
 _has_previous_page: Final = attrgetter("has_previous_page")
@@ -91,6 +95,10 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "Treat the last dimension of this tensor as its channels",
             "set_channels_last", (Place(_S.TENSOR_VIEW, 1),), keys=("L",),
             enabled=_has_channels, checkable=True, label="channels last"),
+    Command("tensor.folded", "&Fold to pictures",
+            "Fold tokens and windows to the picture that they are of, or show them as they are",
+            "set_folded", (Place(_S.TENSOR_VIEW, 1),), keys=("W",), enabled=_can_fold,
+            checkable=True),
     Command("tensor.previousChannel", "&Previous channel", "Show the channel before",
             "show_previous_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("PgUp",),
             icon="chevron-left", enabled=_has_previous, key_elsewhere=True),

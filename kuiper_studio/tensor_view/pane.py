@@ -40,6 +40,7 @@ from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, Tens
 if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent
 
+    from engine.axes import Layout
     from engine.statistics import TensorStatistics
     from engine.values import Value
     from kuiper_studio.tensor_view.canvas import ElementCanvas
@@ -173,6 +174,7 @@ class TensorPane(QWidget):
         expression: str = "",
         shared_range: tuple[float, float] | None = None,
         counterpart: Counterpart | None = None,
+        layout: Layout | None = None,
     ) -> None:
         """Show a value.
 
@@ -193,9 +195,11 @@ class TensorPane(QWidget):
             Least and greatest value of all that is compared, for one range of colours.
         counterpart : Counterpart, optional
             What is shown beside it.
+        layout : Layout, optional
+            What the dimensions mean.
         """
         self._facts, self._is_output = facts, is_output
-        self.model.set_value(name, value, expression, shared_range, counterpart)
+        self.model.set_value(name, value, expression, shared_range, counterpart, layout)
         self._show_value()
 
     def set_counterpart(self, counterpart: Counterpart | None) -> None:
@@ -209,6 +213,13 @@ class TensorPane(QWidget):
             self._show_top()
             self.body.balance()
             self._show_channel()
+
+    def set_layout(self, layout: Layout | None) -> None:
+        """Set what the dimensions of the shown value mean."""
+        if self.model.set_layout(layout):
+            self._show_value()
+        else:
+            self.shown_changed.emit()
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """Set class names, for vectors of the same length."""
@@ -252,6 +263,7 @@ class TensorPane(QWidget):
         self.actions_table.show_checked(
             "tensor.channelsLast", checked=model.choice.channels_last
         )
+        self.actions_table.show_checked("tensor.folded", checked=model.choice.folded)
         self.tools.show_member(model.choice.member, model.members)
         self._show_parts()
         self._measured = ()
@@ -425,6 +437,7 @@ class TensorPane(QWidget):
                 shown=pictures or model.reading.kind is Kind.VECTOR,
                 many=channels > 1,
                 has_channels=model.has_channels,
+                can_fold=model.can_fold,
                 has_previous=channel > 0,
                 has_next=channel < channels - 1,
                 has_previous_page=channel >= PAGE_SIZE,
@@ -611,6 +624,12 @@ class TensorPane(QWidget):
     def set_channels_last(self, checked: bool) -> None:  # noqa: FBT001 - a slot
         """Switch between channels last and channels first."""
         self.model.set_channels_last(checked)
+        self._show_value()
+
+    @Slot(bool)
+    def set_folded(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+        """Fold positions to pictures, or show the array as it is."""
+        self.model.set_folded(checked)
         self._show_value()
 
     @Slot()

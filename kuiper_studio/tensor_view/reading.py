@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from engine.text import format_shape
 
-__all__ = ["FixedAxis", "Kind", "Reading", "read_shape"]
+if TYPE_CHECKING:
+    from engine.axes import ViewPlan
+
+__all__ = ["FixedAxis", "Kind", "Reading", "read_plan", "read_shape"]
 
 
 class Kind(Enum):
@@ -126,6 +130,20 @@ def read_shape(shape: tuple[int, ...], *, channels_last: bool = False) -> Readin
         names[channel] = "channel"
     words = " × ".join(names[axis] for axis in range(len(shape)))
     return replace(reading, note=f"{format_shape(shape)} read as {words}")
+
+
+def read_plan(plan: ViewPlan) -> Reading:
+    """Return the roles of the dimensions of a folded array."""
+    shape = plan.folded_shape
+    rows, columns = len(shape) - 2, len(shape) - 1
+    channel = rows - 1 if plan.has_channels else None
+    others = range(rows - plan.has_channels)
+    fixed = tuple(
+        [FixedAxis(axis, plan.roles[axis].name.capitalize(), shape[axis]) for axis in others]
+    )
+    words = " × ".join([role.name for role in plan.roles])
+    note = f"{format_shape(plan.shape)} folded to {format_shape(shape)}: {words}"
+    return Reading(Kind.PLANES, shape, channel, rows, columns, fixed, note)
 
 
 def _vector(shape: tuple[int, ...], axis: int) -> Reading:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QFontMetrics, QPainter
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QTabBar, QToolButton, QWidget
 from typing_extensions import override
 
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.tensor_view.canvas import KEYBOARD_REASONS
@@ -220,6 +221,8 @@ class TabStrip(QFrame):
         self._text = QLabel()
         self._text.setObjectName("tensorShape")
         self._text.setProperty("role", "mono2")
+        self._axes = ElidedLabel("secondary")
+        self._axes.setObjectName("tensorAxes")
         self._mark = tool_button(channels_last)
         self._mark.setObjectName("channelsLastMark")
         self._more = QToolButton()
@@ -238,6 +241,8 @@ class TabStrip(QFrame):
         row.addStretch(1)
         row.addWidget(self.sides)
         row.addWidget(self._mark)
+        row.addWidget(self._axes)
+        row.addSpacing(6)
         row.addWidget(self._text)
         row.addSpacing(4)
         row.addWidget(self._more)
@@ -260,10 +265,28 @@ class TabStrip(QFrame):
         return index
 
     def show_text(
-        self, text: str, *, words: bool = False, tip: str = "", channels_last: bool = False
+        self,
+        text: str,
+        *,
+        axes: str = "",
+        words: bool = False,
+        tip: str = "",
+        channels_last: bool = False,
     ) -> None:
-        """Show a shape, or a description, at the right, and mark how the shape is read."""
+        """Show a shape, or a description, at the right, and mark how the shape is read.
+
+        Parameters
+        ----------
+        text : str
+        axes : str
+            What the dimensions of the shape mean.
+        words : bool
+            Whether `text` is a description.
+        tip : str
+        channels_last : bool
+        """
         self._mark.setVisible(channels_last)
+        self._axes.setText(axes)
         self._text.setText(text)
         self._text.setToolTip(tip)
         role = "secondary" if words else "mono2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -153,6 +154,7 @@ class TensorView(QWidget):
         session.workspace.labels_changed.connect(self._on_labels_changed)
         session.tensors.recalled.connect(self._on_recalled)
         session.settled.connect(self._refresh)
+        session.layouts.changed.connect(self._on_layouts_changed)
         self.sides.changed.connect(self._refresh)
         self.strip.sides.chosen.connect(self.sides.choose)
 
@@ -241,6 +243,28 @@ class TensorView(QWidget):
         menu.addAction(self._lock)
         menu.addSeparator()
         self.pane.actions_table.fill_menu(menu)
+        menu.addSeparator()
+        layouts = menu.addMenu("What the &dimensions mean")
+        layouts.aboutToShow.connect(lambda: self._fill_layouts(layouts))
+        name = self._shown[0] if self._shown is not None else ""
+        has_layout = self.pane.model.array is not None and name not in self._weights
+        layouts.setEnabled(bool(name) and has_layout)
+
+    def _fill_layouts(self, menu: QMenu) -> None:
+        array = self.pane.model.array
+        if self._shown is None or array is None:
+            return
+        # Imports the rules of all operators, which the start of the window does without.
+        from kuiper_studio.tensor_view.layout_menu import fill_layout_menu
+
+        name, layouts = self._shown[0], self._session.layouts
+        fill_layout_menu(
+            menu,
+            array.shape,
+            layouts.find(name),
+            partial(layouts.choose, name),
+            is_chosen=name in layouts.chosen,
+        )
 
     # Showing
 
@@ -302,6 +326,7 @@ class TensorView(QWidget):
                 is_output=self._is_output(name),
                 shared_range=self.sides.shared_range(name),
                 counterpart=counterpart,
+                layout=self._session.layouts.find(name),
             )
         else:
             self.pane.set_value(
@@ -309,6 +334,7 @@ class TensorView(QWidget):
                 value,
                 expression=f"session.comparing.tensors.fetch({name!r})",
                 shared_range=self.sides.shared_range(name),
+                layout=self._session.layouts.find(name),
             )
         if is_same:
             self.pane.show_channel(channel)
@@ -319,6 +345,7 @@ class TensorView(QWidget):
             model = self.pane.model
             self.strip.show_text(
                 model.describe(),
+                axes=model.describe_axes(),
                 tip=model.reading.note,
                 channels_last=model.is_channels_last,
             )
@@ -451,6 +478,11 @@ class TensorView(QWidget):
         self.pane.forget()
         self._on_labels_changed()
         self._refresh()
+
+    @Slot()
+    def _on_layouts_changed(self) -> None:
+        if self._shown is not None and self._shown[0] not in self._weights:
+            self.pane.set_layout(self._session.layouts.find(self._shown[0]))
 
     @Slot()
     def _on_labels_changed(self) -> None:

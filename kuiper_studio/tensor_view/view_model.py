@@ -32,9 +32,10 @@ from kuiper_studio.tensor_view.facts import (
     percentile_range,
     thinned,
 )
-from kuiper_studio.tensor_view.reading import Kind, Reading, read_shape
+from kuiper_studio.tensor_view.reading import Kind, Reading, read_plan, read_shape
 
 if TYPE_CHECKING:
+    from engine.axes import Layout, ViewPlan
     from engine.comparison import Measures
     from engine.values import Array, Value
 
@@ -91,6 +92,8 @@ class Choice:
         Whether the range is symmetric about zero.
     channels_last : bool
         Whether the last dimension is read as the channel.
+    folded : bool
+        Whether positions are folded to pictures, where the layout says how.
     """
 
     member: int = 0
@@ -103,6 +106,7 @@ class Choice:
     axis: ValueRange | None = None
     symmetric: bool | None = None
     channels_last: bool = False
+    folded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,12 @@ class TensorViewModel:
         The whole value.
     array : ndarray or None
         The value, or the chosen member of a tuple; None if that is not an array.
+    layout : Layout or None
+        What the dimensions of the array mean, if that is known.
+    plan : ViewPlan or None
+        How the array is folded; None if it is shown as it is.
     reading : Reading
+        Of the folded array.
     choice : Choice
     channel : int
         The one that is shown; the most telling one where the user chose none.
@@ -181,6 +190,10 @@ class TensorViewModel:
         self.value: Value = None
         self._expression = ""
         self.array: Array | None = None
+        self.layout: Layout | None = None
+        self.plan: ViewPlan | None = None
+        self._possible: ViewPlan | None = None
+        self._folded: Array | None = None
         self.reading = Reading(Kind.TEXT, ())
         self.choice = Choice()
         self.channel = 0
@@ -204,6 +217,7 @@ class TensorViewModel:
         expression: str = "",
         shared_range: tuple[float, float] | None = None,
         counterpart: Counterpart | None = None,
+        layout: Layout | None = None,
     ) -> None:
         """Show a value, with the earlier choices for its name as far as they fit.
 
@@ -217,8 +231,11 @@ class TensorViewModel:
             Least and greatest value of all that is compared, instead of this value's own.
         counterpart : Counterpart, optional
             What is shown beside it.
+        layout : Layout, optional
+            What the dimensions mean; ignored where it has another shape.
         """
         self.counterpart = counterpart
+        self.layout = layout
         self._shared_range = shared_range
         self._expression = expression or f"session.tensors.value({name!r})"
         self._choices[self.name] = self.choice
@@ -240,6 +257,14 @@ class TensorViewModel:
             return None
         theirs = self.counterpart.array
         return theirs if theirs is not None and theirs.shape == self.array.shape else None
+
+    def set_layout(self, layout: Layout | None) -> bool:
+        """Set what the dimensions mean; return whether that shows the value in another way."""
+        self.layout = layout
+        if self.array is None or self._find_plan(self.array) == self._possible:
+            return False
+        self._adopt_member()
+        return True
 
     def forget_choices(self) -> None:
         """Forget the choices for all operands."""
@@ -284,6 +309,17 @@ class TensorViewModel:
             return prefix + type(self.member_value).__name__
         return f"{prefix}{format_shape(self.array.shape)} {format_dtype(self.array.dtype)}"
 
+    def describe_axes(self) -> str:
+        """Describe what the dimensions mean: ``class + 7×7 tokens × features``."""
+        if self.array is None or self.layout is None or self.layout.shape != self.array.shape:
+            return ""
+        return self.layout.text()
+
+    @property
+    def can_fold(self) -> bool:
+        """Whether the layout says how to fold positions to pictures."""
+        return self._possible is not None
+
     # Choices
 
     def set_member(self, member: int) -> None:
@@ -295,6 +331,13 @@ class TensorViewModel:
         """Set the channel dimension: the last one, or the one before rows and columns."""
         self.choice = replace(
             self.choice, channels_last=channels_last, fixed=(), channel=None, pick=None
+        )
+        self._adopt_member()
+
+    def set_folded(self, folded: bool) -> None:  # noqa: FBT001 - from a menu
+        """Fold positions to pictures, or show the array as it is."""
+        self.choice = replace(
+            self.choice, folded=folded, channels_last=False, fixed=(), channel=None, pick=None
         )
         self._adopt_member()
 
@@ -322,6 +365,11 @@ class TensorViewModel:
         reading = self.reading
         if self.array is None or len(index) != self.array.ndim or not self.has_picture:
             return
+        if self.plan is not None:
+            place = self.plan.place(index)
+            if place is None:  # such as a class token, which is in no picture
+                return
+            index = place
         for position, axis in enumerate(reading.fixed):
             if self.choice.fixed[position] != index[axis.axis]:
                 self.set_fixed(position, index[axis.axis])
@@ -571,6 +619,8 @@ class TensorViewModel:
             return None
         channel = self.channel if channel is None else channel
         index = self.reading.index(self.choice.fixed, channel, row, column)
+        if self.plan is not None:
+            index = self.plan.index(index)
         value, compared = self.array[index], ""
         if self.other is not None:
             theirs = self.other[index]
@@ -596,9 +646,17 @@ class TensorViewModel:
         value = self.member_value
         if isinstance(value, np.ndarray):
             self.array = value
-            self.reading = read_shape(value.shape, channels_last=self.choice.channels_last)
+            self._possible = self._find_plan(value)
+            is_folded = self.choice.folded and not self.choice.channels_last
+            self.plan = self._possible if is_folded else None
+            if self.plan is not None:
+                self._folded, self.reading = self.plan.fold(value), read_plan(self.plan)
+            else:
+                self._folded = None
+                self.reading = read_shape(value.shape, channels_last=self.choice.channels_last)
         else:
-            self.array, self.reading = None, Reading(Kind.TEXT, ())
+            self.array = self._folded = self.plan = self._possible = None
+            self.reading = Reading(Kind.TEXT, ())
         sizes = [axis.size for axis in self.reading.fixed]
         fixed = self.choice.fixed if len(self.choice.fixed) == len(sizes) else (0,) * len(sizes)
         self.choice = replace(self.choice, fixed=tuple(map(_clamped, fixed, sizes)))
@@ -609,6 +667,14 @@ class TensorViewModel:
         self._drop_sample()
         self.channel = self._first_channel()
 
+    def _find_plan(self, array: Array) -> ViewPlan | None:
+        """Return how to fold an array, if its layout says how."""
+        if self.layout is None:
+            return None
+        from engine.axes import plan_view
+
+        return plan_view(self.layout, array.shape)
+
     def _first_channel(self) -> int:
         """The channel that was chosen, as far as it is there, or the most telling one."""
         if self.reading.kind is not Kind.PLANES or self.reading.channels == 1:
@@ -617,7 +683,9 @@ class TensorViewModel:
             worst = self.counterpart.worst if self.counterpart is not None else ()
             axis = self.reading.channel_axis
             if axis is not None and self.array is not None and len(worst) == self.array.ndim:
-                return worst[axis]
+                place = self.plan.place(worst) if self.plan is not None else worst
+                if place is not None:
+                    return place[axis]
             return telling_channel(self.planes)
         return _clamped(self.choice.channel, self.reading.channels)
 
@@ -630,6 +698,9 @@ class TensorViewModel:
         """Return a view of the chosen sample as KuiperInfer's channels, rows and cols."""
         if array is None or not self.has_picture:
             return Tensor(np.zeros(0))
+        if self.plan is not None:
+            own = self._folded if array is self.array else None
+            array = self.plan.fold(array) if own is None else own
         chosen: list[int | slice] = [slice(None)] * array.ndim
         for axis, place in zip(self.reading.fixed, self.choice.fixed, strict=True):
             chosen[axis.axis] = place

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from PySide6.QtGui import QAction
 
+from engine.axes import Axis, Kind, Layout
 from engine.inputs import ImageOptions, InputSource
 from kuiper_studio.remembered_models import ModelChoices, RememberedModels, settings_key
 from kuiper_studio.session import RunState
@@ -123,6 +124,30 @@ def test_every_kind_of_source_is_written_and_read(settings, tmp_path):
     remembered.store(tmp_path / "m.param", choices)
     assert remembered.find(tmp_path / "m.param") == choices
     assert remembered.find(tmp_path / "n.param") is None
+
+
+def test_layouts_are_written_and_read(settings, tmp_path):
+    grid = Axis(Kind.TOKEN, 4, (Axis(Kind.ROW, 2), Axis(Kind.COLUMN, 2)))
+    tokens = Axis(Kind.TOKEN, 5, segments=(Axis(Kind.CLASS_TOKEN, 1), grid))
+    remembered = RememberedModels(settings)
+    choices = ModelChoices(layouts={"7": Layout((tokens, Axis(Kind.FEATURE, 8)))})
+    remembered.store(tmp_path / "m", choices)
+    assert remembered.find(tmp_path / "m") == choices
+
+
+def test_what_the_user_says_of_dimensions_comes_back(qtbot, reopen, used, model):
+    kinds = (Kind.BATCH, Kind.CHANNEL, Kind.ROW, Kind.TIME)
+    layout = Layout(tuple([Axis(k, n) for k, n in zip(kinds, (1, 3, 4, 4), strict=True)]))
+    window = reopen(model)
+    layouts = window.session.layouts
+    with qtbot.waitSignal(layouts.changed):
+        layouts.find("2")
+    layouts.choose("2", layout)
+    window.close()
+    layouts = reopen(model).session.layouts
+    with qtbot.waitSignal(layouts.changed):
+        layouts.find("3")
+    assert layouts.find("3").text() == "channels × rows × time"
 
 
 def test_arrays_are_not_remembered_but_breakpoints_are(settings, tmp_path):

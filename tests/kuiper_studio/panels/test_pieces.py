@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QMenu, QToolButton
 
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.panels.dock_title import DockTitleBar
-from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.section import Section
 

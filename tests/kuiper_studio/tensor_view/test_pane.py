@@ -8,6 +8,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QToolButton
 
+from engine.axes import Axis, Layout
+from engine.axes import Kind as Meaning
 from engine.errors import ExportError
 from kuiper_studio.commands import Surface
 from kuiper_studio.tensor_view import TensorPane, view_model
@@ -147,6 +149,59 @@ def test_channels_last_ends_with_the_model(pane):
     pane.set_value("x", image)
     assert not action(pane, "channelsLast").isChecked()
     assert pane.model.reading.channels == 6
+
+
+def tokens_of(rows: int, columns: int, features: int) -> Layout:
+    """A class token and a grid, before features."""
+    factors = (Axis(Meaning.ROW, rows), Axis(Meaning.COLUMN, columns))
+    grid = Axis(Meaning.TOKEN, rows * columns, factors)
+    segments = (Axis(Meaning.CLASS_TOKEN, 1), grid)
+    tokens = Axis(Meaning.TOKEN, 1 + rows * columns, segments=segments)
+    return Layout((Axis(Meaning.BATCH, 1), tokens, Axis(Meaning.FEATURE, features)))
+
+
+def test_tokens_are_folded_to_their_grid(pane):
+    value = np.random.default_rng(5).normal(size=(1, 7, 4)).astype(np.float32)
+    pane.set_value("x", value, layout=tokens_of(2, 3, 4))
+    assert action(pane, "folded").isEnabled()
+    assert action(pane, "folded").isChecked()
+    assert pane.model.describe() == "1×7×4 f32"
+    assert pane.model.describe_axes() == "class + 2×3 tokens × features"
+    assert (pane.model.reading.channels, pane.model.reading.plane) == (4, (2, 3))
+    pane.show_channel(2)
+    np.testing.assert_array_equal(pane.model.plane, value[0, 1:, 2].reshape(2, 3))
+    element = pane.model.element(1, 2)
+    assert element.index == (0, 6, 2)  # of the array as it is
+    assert element.value == value[0, 6, 2]
+    pane.show_element((0, 4, 3))
+    assert (pane.model.channel, pane.model.choice.pick) == (3, (1, 0))
+    pane.show_element((0, 0, 1))  # the class token is in no picture
+    assert (pane.model.channel, pane.model.choice.pick) == (3, (1, 0))
+
+
+def test_tokens_are_shown_as_they_are_when_the_user_wants(pane):
+    value = np.arange(28, dtype=np.float32).reshape(1, 7, 4)
+    pane.set_value("x", value, layout=tokens_of(2, 3, 4))
+    trigger(pane, "folded")
+    assert pane.model.reading.plane == (7, 4)
+    np.testing.assert_array_equal(pane.model.plane, value[0])
+    pane.set_value("y", value, layout=tokens_of(2, 3, 4))
+    assert action(pane, "folded").isChecked()
+    pane.set_value("x", value, layout=tokens_of(2, 3, 4))
+    assert not action(pane, "folded").isChecked()
+    trigger(pane, "folded")
+    assert pane.model.reading.plane == (2, 3)
+    trigger(pane, "channelsLast")
+    assert pane.model.reading.channels == 4
+    assert pane.model.reading.plane == (1, 7)
+
+
+@pytest.mark.parametrize("layout", [None, tokens_of(2, 2, 4), tokens_of(2, 3, 5)])
+def test_a_layout_of_another_shape_folds_nothing(pane, layout):
+    pane.set_value("x", np.zeros((1, 7, 4), np.float32), layout=layout)
+    assert not action(pane, "folded").isEnabled()
+    assert pane.model.describe_axes() == ""
+    assert pane.model.reading.plane == (7, 4)
 
 
 @pytest.mark.parametrize(
@@ -496,7 +551,7 @@ def test_menu_is_grouped(pane):
         " | "
     )
     assert groups[:3] == [
-        "grid table channelsLast",
+        "grid table channelsLast folded",
         "previousChannel nextChannel firstChannel lastChannel previousPage nextPage",
         "Colour &map &Same range autofit zoomRange reset percentiles symmetric histogram",
     ]

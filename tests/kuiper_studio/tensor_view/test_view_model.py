@@ -7,8 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from engine.axes import Axis, Layout
+from engine.axes import Kind as Meaning
+from engine.comparison.measures import measure
 from kuiper_studio.tensor_view.facts import channel_facts, percentile_range, thinned
-from kuiper_studio.tensor_view.view_model import Scope, TensorViewModel, ValueRange
+from kuiper_studio.tensor_view.view_model import Counterpart, Scope, TensorViewModel, ValueRange
 
 SIGNED = np.linspace(-1, 3, 2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
 # Of three channels the second varies most, and the last not at all.
@@ -344,3 +347,22 @@ def test_thinned():
 def test_percentile_range():
     assert percentile_range(np.arange(101.0), 10) == (10, 90)
     assert percentile_range(np.array([np.nan])) is None
+
+
+def test_a_folded_value_is_compared_at_the_same_elements():
+    grid = Axis(Meaning.TOKEN, 6, (Axis(Meaning.ROW, 2), Axis(Meaning.COLUMN, 3)))
+    layout = Layout((Axis(Meaning.BATCH, 1), grid, Axis(Meaning.FEATURE, 4)))
+    ours = np.arange(24, dtype=np.float32).reshape(1, 6, 4)
+    theirs = ours.copy()
+    theirs[0, 5, 2] += 3
+    measures = measure(ours, theirs)
+    model = TensorViewModel()
+    counterpart = Counterpart(theirs, measures, worst=(0, 5, 2))
+    model.set_value("x", ours, counterpart=counterpart, layout=layout)
+    assert model.reading.plane == (2, 3)
+    assert model.channel == 2  # of the worst element
+    np.testing.assert_array_equal(model.other_plane(), theirs[0, :, 2].reshape(2, 3))
+    np.testing.assert_array_equal(model.difference_plane(), [[0, 0, 0], [0, 0, -3]])
+    element = model.element(1, 2)
+    assert (element.index, element.value) == ((0, 5, 2), ours[0, 5, 2])
+    assert "reference 25.0" in element.compared

@@ -1,0 +1,134 @@
+"""What the dimensions of operands mean, inferred on another thread when a view first asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from engine.values import ArrayMetadata
+from kuiper_studio.background import Background
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from engine.axes import Layout
+    from engine.runtime import RuntimeGraph
+    from kuiper_studio.background import Done
+    from kuiper_studio.session.tensors import Tensors
+
+__all__ = ["Layouts"]
+
+_LATE_MS: Final = 200  # sizes of a run are taken when nothing has been computed for so long
+
+
+class Layouts(QObject):
+    """Layouts of the operands of the shown model.
+
+    Parameters
+    ----------
+    graph : callable
+        Returns the shown graph, or None.
+    tensors : Tensors
+        Source of computed shapes, which replace the file's.
+
+    Signals
+    -------
+    changed
+        Layouts are known, or others than before.
+    chosen_changed
+        The user has chosen another layout.
+    """
+
+    changed = Signal()
+    chosen_changed = Signal()
+
+    def __init__(
+        self,
+        graph: Callable[[], RuntimeGraph | None],
+        tensors: Tensors,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._get_graph, self._tensors = graph, tensors
+        self._graph: RuntimeGraph | None = None
+        self._found: Mapping[str, Layout] | None = None
+        self._chosen: dict[str, Layout] = {}
+        self._background: Background | None = None
+        self._asked: object = None  # key of the last request for the shown model
+        self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
+        self._late.timeout.connect(self._infer)
+
+    def find(self, operand: str) -> Layout | None:
+        """Return the layout of an operand at its current size; None if it is not known yet."""
+        self._adopt()
+        if self._found is None:
+            if not self._asked:
+                self._infer()
+            return None
+        layout, shape = self._found.get(operand), self._shape(operand)
+        if shape is None or (layout is not None and layout.shape == shape):
+            return layout
+        self._late.start()  # the run has other sizes than those that are known
+        return None
+
+    @property
+    def chosen(self) -> Mapping[str, Layout]:
+        """Layouts that the user chose for the shown model, by operand."""
+        return self._chosen if self._get_graph() is self._graph else {}
+
+    def choose(self, operand: str, layout: Layout | None) -> None:
+        """Set what the dimensions of an operand mean; None for what is inferred."""
+        if self._graph is None or self._get_graph() is not self._graph:
+            return
+        self._chosen.pop(operand, None)
+        if layout is not None:
+            self._chosen[operand] = layout
+        self.chosen_changed.emit()
+        self._infer()
+
+    def restore(self, chosen: Mapping[str, Layout]) -> None:
+        """Set what the user chose the last time for the shown model."""
+        self._adopt()
+        self._chosen = dict(chosen)
+
+    def _adopt(self) -> None:
+        """Forget what was known of another model."""
+        graph = self._get_graph()
+        if graph is not self._graph:
+            self._graph, self._found, self._chosen = graph, None, {}
+            self._asked = None
+            self._late.stop()
+
+    def _shape(self, operand: str) -> tuple[int, ...] | None:
+        metadata = self._tensors.metadata(operand)
+        return metadata.shape if isinstance(metadata, ArrayMetadata) else None
+
+    @Slot()
+    def _infer(self) -> None:
+        """Infer all layouts on another thread, which also imports what that takes."""
+        graph = self._graph
+        if graph is None:
+            return
+        if self._background is None:
+            self._background = Background(self)
+            self._background.finished.connect(self._on_finished)
+        shapes = {name: self._shape(name) for name in graph.operands}
+        self._asked = object()
+        self._background.submit(self._asked, _infer_layouts, graph, shapes, dict(self._chosen))
+
+    @Slot(object)
+    def _on_finished(self, done: Done) -> None:
+        if done.key is self._asked and isinstance(done.result, dict):
+            self._found = done.result
+            self.changed.emit()
+
+
+def _infer_layouts(
+    graph: RuntimeGraph,
+    shapes: Mapping[str, tuple[int, ...] | None],
+    chosen: Mapping[str, Layout],
+) -> Mapping[str, Layout]:
+    from engine.axes import infer_layouts
+
+    return infer_layouts(graph, shapes, chosen)
