@@ -1,5 +1,6 @@
-"""Plants faults into networks and counts how often a comparison names where they are.
+"""Plants faults into networks and counts what a comparison says of them.
 
-Run with ``python -m faults FOLDER [NAME ...]``; the folder holds NAME.pt, a traced network,
-NAME.pnnx.param with its .bin, and NAME.inputs.npz with its inputs.
+Run with ``python -m faults FOLDER [NAME ...]``; the folder holds the files that
+``python -m faults.networks`` and ``python -m benchmarks.networks`` write. It counts how often
+the right operator and the right first reason are named, and origins where no fault is.
 """

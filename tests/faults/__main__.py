@@ -8,9 +8,10 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
+import zlib
+from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,35 +19,46 @@ import engine
 from engine.errors import EngineError
 from engine.pnnx import load as load_file
 from engine.pnnx import save
-from faults.plant import KINDS, plant
-from faults.recording import record_network
+from faults.plant import INPUT_KINDS, KINDS, plant, plant_in_input
+from faults.recording import REFERENCES, record_network
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from engine.session import Session
     from faults.plant import Planted
 
 VISIBLE = 3e-4  # of the largest element; a smaller fault is no fault
 SEVERAL = 4  # origins that still count as an answer
+_ANSWERS = ("exact", "several", "missed", "false", "right", "wrong", "none", "seconds")
 
 
 class Network:
-    """A network, its true values by PyTorch, and our values of the true pair."""
+    """A network, our values of the true pair, and the true values by others.
 
-    def __init__(self, folder: Path, name: str, scratch: Path) -> None:
+    Parameters
+    ----------
+    folder, name : path, str
+        Its files are ``NAME.*``.
+    kind : str
+        Of the reference.
+    scratch : path
+    """
+
+    def __init__(self, folder: Path, name: str, kind: str, scratch: Path) -> None:
         self.name, self.param = name, folder / f"{name}.pnnx.param"
         with np.load(folder / f"{name}.inputs.npz") as stored:
             self.inputs = [stored[key] for key in stored.files]
+        self.true = self.session(self.param, self.inputs)
         self.reference = engine.open_reference(
-            record_network(folder / f"{name}.pt", self.inputs, scratch / name)
+            record_network(folder / name, kind, self.inputs, self.true, scratch / name / kind),
+            self.inputs,
         )
-        self.true = self.session(self.param)
 
-    def session(self, param: Path) -> Session:
+    def session(self, param: Path, inputs: Sequence[np.ndarray]) -> Session:
         """Run a pair; one that fails stays where it is."""
         session = engine.Session(engine.load(param), backend="numpy")
-        session.feed(self.inputs)
+        session.feed(inputs)
         with contextlib.suppress(EngineError):
             session.run()
         return session
@@ -54,7 +66,12 @@ class Network:
     def is_visible(self, planted: Planted, faulty: Session) -> bool:
         """Whether the planted operator gives something else on its true inputs."""
         operator = faulty.graph.operator(planted.operator)
-        if planted.kind == "activation_missing" and planted.also:
+        known = self.true.graph.operands
+        if planted.also and operator.type != "pnnx.Attribute":
+            return True
+        if any(operand.name not in known for operand in operator.outputs):
+            return True
+        if operator.is_input:
             return True
         try:
             results = operator.forward([self.true.value(o.name) for o in operator.inputs])
@@ -71,78 +88,169 @@ class Network:
         return False
 
 
-def answer(planted: Planted, comparison: engine.Comparison) -> str:
-    """Return ``exact``, ``among several``, ``wrong`` or ``missed``."""
-    named = [origin.operator.name for origin in comparison.origins]
-    right = {planted.operator, *planted.also}
-    if not named:
-        return "missed"
-    if len(named) == 1 and named[0] in right and not comparison.origins[0].among:
-        return "exact"
-    around = [name for o in comparison.origins for name in (*(a.name for a in o.among),)]
-    if len(named) <= SEVERAL and right & {*named, *around}:
-        return "among several"
-    return "wrong"
+class Answer(NamedTuple):
+    """What a comparison said of the faults.
+
+    Attributes
+    ----------
+    place : str
+        ``exact``, ``several`` or ``missed``.
+    reasons : list of str
+        For each fault whose origin was named ``right``, ``wrong`` or ``none``.
+    false : int
+        Origins where no fault is.
+    """
+
+    place: str
+    reasons: list[str]
+    false: int
+
+
+def answer(faults: Sequence[Planted], comparison: engine.Comparison) -> Answer:
+    """Judge what a comparison said of all faults of a model."""
+    origins = list(comparison.origins)
+    places, reasons = [], []
+    for planted in faults:
+        right = {planted.operator, *planted.also}
+        found = [o for o in origins if o.operator.name in right]
+        around = [o for o in origins if right & {each.name for each in o.among}]
+        if found and not found[0].among:
+            places.append("exact")
+        elif found or around:
+            places.append("several")
+        else:
+            places.append("missed")
+            continue
+        first = (*found, *around)[0]
+        kinds = [reason.kind for reason in first.reasons]
+        wanted = planted.reasons.split(",")
+        reasons.append("none" if not kinds else "right" if kinds[0] in wanted else "wrong")
+        origins = [o for o in origins if o not in (*found, *around)]
+    false = len(origins)
+    if "missed" in places or false > SEVERAL:
+        return Answer("missed", reasons, false)
+    exact = not false and set(places) == {"exact"}
+    return Answer("exact" if exact else "several", reasons, false)
+
+
+class Campaign:
+    """Plants faults into one network, and counts."""
+
+    def __init__(self, network: Network, scratch: Path, seed: int) -> None:
+        self._network, self._scratch, self._seed = network, scratch, seed
+
+    def plant_all(
+        self, kinds: Sequence[str], each: int, together: int
+    ) -> Iterator[tuple[str, Answer, float]]:
+        """Plant faults of each kind, with others if there are several together."""
+        for kind in kinds:
+            for number in range(each):
+                key = zlib.crc32(f"{self._network.name} {kind}".encode())
+                rng = np.random.default_rng([self._seed, number, key])
+                others = [str(rng.choice(list(KINDS))) for _ in range(together - 1)]
+                found = self._once([kind, *others], rng)
+                if found is not None:
+                    yield (kind, *found)
+
+    def _once(
+        self, kinds: Sequence[str], rng: np.random.Generator
+    ) -> tuple[Answer, float] | None:
+        network = self._network
+        graph = load_file(network.param)
+        inputs, faults = network.inputs, []
+        for kind in kinds:
+            if kind.startswith("input "):
+                given = plant_in_input(graph, inputs, kind.removeprefix("input "), rng)
+                if given is None:
+                    return None
+                planted, inputs = given
+            else:
+                taken = frozenset(n for p in faults for n in (p.operator, *p.also))
+                planted = plant(graph, kind, rng, taken)
+                if planted is None:
+                    return None
+            faults.append(planted)
+        param = self._scratch / "faulty.pnnx.param"
+        save(graph, param, self._scratch / "faulty.pnnx.bin")
+        faulty = network.session(param, inputs)
+        if not all(network.is_visible(planted, faulty) for planted in faults):
+            return None
+        started = time.perf_counter()
+        try:
+            comparison = engine.compare(faulty, network.reference)
+        except Exception:
+            traceback.print_exc()
+            return Answer("missed", [], 0), 0.0
+        seconds = time.perf_counter() - started
+        found = answer(faults, comparison)
+        if found.place != "exact" or set(found.reasons) != {"right"}:
+            self._tell(faults, comparison, found)
+        return found, seconds
+
+    def _tell(
+        self, faults: Sequence[Planted], comparison: engine.Comparison, found: Answer
+    ) -> None:
+        print(f"  {found.place} {found.reasons} {self._network.name}", flush=True)
+        for planted in faults:
+            print(f"    planted {planted}")
+        for origin in comparison.origins[:6]:
+            reasons = [f"{r.kind} {r.explains:.4f}" for r in origin.reasons]
+            among = [label.name for label in origin.among]
+            print(f"    {origin.text} among {among}: {reasons}", flush=True)
+
+
+def _print_table(title: str, counts: Mapping[str, Counter[str]]) -> None:
+    print(f"\n{title:<24}{'faults':>8}" + "".join(f"{word:>9}" for word in _ANSWERS))
+    total: Counter[str] = Counter()
+    for name, row in counts.items():
+        total.update(row)
+        _print_row(name, row)
+    _print_row("all", total)
+
+
+def _print_row(name: str, row: Counter[str]) -> None:
+    faults = row["exact"] + row["several"] + row["missed"]
+    cells = "".join(f"{row[word]:>9.0f}" for word in _ANSWERS)
+    print(f"{name:<24}{faults:>8.0f}{cells}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; the exit status is 1 for a false origin."""
+    """Run the campaign; the exit status is 1 for a false origin on a true pair."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    kinds = (*KINDS, *(f"input {kind}" for kind in INPUT_KINDS))
     parser.add_argument("folder", metavar="FOLDER", type=Path)
     parser.add_argument("names", metavar="NAME", nargs="*")
     parser.add_argument("--each", type=int, default=2, help="faults of each kind and network")
+    parser.add_argument("--together", type=int, default=1, help="faults in one model")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kinds", nargs="+", choices=tuple(KINDS), default=tuple(KINDS))
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds)
+    parser.add_argument("--reference", choices=REFERENCES, default="torch")
     options = parser.parse_args(arguments)
     names = options.names or sorted(p.stem for p in options.folder.glob("*.pt"))
-    counts: Counter[str] = Counter()
+    by_network: dict[str, Counter[str]] = defaultdict(Counter)
+    by_kind: dict[str, Counter[str]] = defaultdict(Counter)
     false = 0
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
-            network = Network(options.folder, name, Path(scratch))
+            network = Network(options.folder, name, options.reference, Path(scratch))
             clean = engine.compare(network.true, network.reference)
             false += len(clean.origins)
             print(
                 f"{name}: clean {clean.verdict} {[o.text for o in clean.origins]}", flush=True
             )
-            for kind in options.kinds:
-                for number in range(options.each):
-                    rng = np.random.default_rng([options.seed, number, *kind.encode()])
-                    counts[_once(network, kind, rng, Path(scratch))] += 1
-    total = sum(counts[word] for word in ("exact", "among several", "wrong", "missed"))
-    for word, count in counts.most_common():
-        print(f"{word:<16}{count:>5}" + (f" {count / total:.1%}" if word != "no place" else ""))
-    print(f"false origins on clean pairs: {false}")
+            campaign = Campaign(network, Path(scratch), options.seed)
+            for kind, found, seconds in campaign.plant_all(
+                options.kinds, options.each, options.together
+            ):
+                for row in (by_network[name], by_kind[kind]):
+                    row[found.place] += 1
+                    row["false"] += found.false
+                    row["seconds"] += seconds
+                    row.update(found.reasons)
+    _print_table("by kind", by_kind)
+    _print_table("by network", by_network)
+    print(f"false origins on true pairs: {false}")
     return 1 if false else 0
-
-
-def _once(network: Network, kind: str, rng: np.random.Generator, scratch: Path) -> str:
-    graph = load_file(network.param)
-    planted = plant(graph, kind, rng)
-    if planted is None:
-        return "no place"
-    param = scratch / "faulty.pnnx.param"
-    save(graph, param, scratch / "faulty.pnnx.bin")
-    faulty = network.session(param)
-    if not network.is_visible(planted, faulty):
-        return "invisible"
-    started = time.perf_counter()
-    try:
-        found = engine.compare(faulty, network.reference)
-    except Exception:
-        traceback.print_exc()
-        return "wrong"
-    seconds = time.perf_counter() - started
-    word = answer(planted, found)
-    if word != "exact":
-        named = [
-            (o.operator.name, o.operator.type, o.born, [a.name for a in o.among], o.text)
-            for o in found.origins[:6]
-        ]
-        print(
-            f"  {word}: {network.name} {kind} at {planted}: {named} {seconds:.1f} s", flush=True
-        )
-    return word
 
 
 if __name__ == "__main__":

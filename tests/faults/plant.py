@@ -1,7 +1,8 @@
-"""The faults: each changes one operator of a graph as a converter might."""
+"""The faults: each changes one operator of a graph, or an input, as a converter might."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from engine.pnnx import Graph, Operator
 
-__all__ = ["KINDS", "Planted", "plant"]
+__all__ = ["INPUT_KINDS", "KINDS", "Planted", "plant", "plant_in_input"]
 
 
 @dataclass(frozen=True)
@@ -25,33 +26,48 @@ class Planted:
 
     Attributes
     ----------
-    kind : str
-        As the reasons of a comparison are called.
+    reasons : str
+        Right first reasons, with commas between.
     operator : str
         Where.
     also : tuple of str
         Operators that may as well be named, because nobody can tell them apart.
     """
 
-    kind: str
+    reasons: str
     operator: str
     also: tuple[str, ...] = ()
 
 
-def plant(graph: Graph, kind: str, rng: Generator) -> Planted | None:
-    """Plant a fault of a kind at a random place; None where it has no place."""
-    places = [operator for operator in graph.operators if operator.type != "pnnx.Output"]
+def plant(
+    graph: Graph, kind: str, rng: Generator, taken: frozenset[str] = frozenset()
+) -> Planted | None:
+    """Plant a fault of a kind at a random place; None where it has no place.
+
+    No operator of `taken` is changed.
+    """
+    places = [
+        operator
+        for operator in graph.operators
+        if operator.type not in {"pnnx.Input", "pnnx.Output"} and operator.name not in taken
+    ]
     for index in rng.permutation(len(places)):
-        operator = places[index]
-        found = KINDS[kind](graph, operator, rng)
+        found = KINDS[kind](graph, places[index], rng)
         if found is not None:
             return found
     return None
 
 
 def _changed(kind: str, operator: Operator, key: str, value: Any) -> Planted | None:
+    if value is None or value == operator.params[key].value:
+        return None
     operator.params[key] = Parameter.of(value)
     return Planted(kind, operator.name)
+
+
+def _value(operator: Operator, key: str) -> Any:
+    parameter = operator.params.get(key)
+    return parameter.value if parameter is not None else None
 
 
 def _weights_of(operator: Operator, least: int = 1) -> list[str]:
@@ -77,53 +93,70 @@ def weight_values(graph: Graph, operator: Operator, rng: Generator) -> Planted |
     else:  # one output channel
         array[rng.integers(len(array))] *= -1.5
     _replace(operator, key, array)
-    return Planted("weight_values", operator.name)
+    consumers = operator.outputs[0].consumers if operator.type == "pnnx.Attribute" else ()
+    return Planted("weight_values", operator.name, tuple(c.name for c in consumers))
 
 
 def weight_layout(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     keys = _weights_of(operator, 2)
+    if operator.type in {"nn.LSTM", "nn.GRU"}:  # gates in another order
+        order = [1, 0, 2, 3] if operator.type == "nn.LSTM" else [1, 0, 2]
+        for key in _weights_of(operator):
+            gates = np.split(operator.attrs[key].array, len(order))
+            _replace(operator, key, np.concatenate([gates[index] for index in order]))
+        return Planted("weight_layout", operator.name)
     keys = [k for k in keys if operator.attrs[k].shape[-1] == operator.attrs[k].shape[-2] > 1]
-    if not keys:
+    if not keys or operator.type == "pnnx.Attribute":
         return None
-    array = operator.attrs[keys[0]].array
+    key = keys[rng.integers(len(keys))]
+    array = operator.attrs[key].array
     turned = np.swapaxes(array, -1, -2) if rng.integers(2) else array[..., ::-1]
-    _replace(operator, keys[0], turned)
+    _replace(operator, key, turned)
     return Planted("weight_layout", operator.name)
 
 
 def bias(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if "bias" not in operator.attrs or operator.attrs["bias"].dtype != "f32":
+    keys = [key for key in _weights_of(operator) if "bias" in key]
+    if not keys or "Norm" in operator.type:
         return None
-    array = operator.attrs["bias"].array
-    _replace(operator, "bias", array * 0 if rng.integers(2) else array + 0.1)
+    key = keys[rng.integers(len(keys))]
+    array = operator.attrs[key].array
+    choices = (array * 0, array + 0.1, array[::-1], -array)
+    _replace(operator, key, choices[rng.integers(len(choices))])
     return Planted("bias", operator.name)
 
 
 def scale(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    keys = _weights_of(operator, 2)
-    if "weight" not in keys:
+    if "weight" not in _weights_of(operator, 2):
         return None
-    _replace(operator, "weight", operator.attrs["weight"].array * rng.uniform(1.05, 2))
+    factor = rng.uniform(1.05, 2)
+    _replace(operator, "weight", operator.attrs["weight"].array * factor)
+    if rng.integers(2) and "bias" in operator.attrs:  # the whole result
+        _replace(operator, "bias", operator.attrs["bias"].array * factor)
     return Planted("scale", operator.name)
 
 
 def channel_order(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if operator.type not in {"nn.Conv2d", "F.conv2d"} or "weight" not in operator.attrs:
+    """Reverse the channels of the weights that read them."""
+    if not operator.type.startswith(("nn.Conv", "F.conv")):
         return None
-    array = operator.attrs["weight"].array
-    if array.ndim != 4 or array.shape[1] < 2:
+    if "weight" not in operator.attrs or _value(operator, "groups") != 1:
         return None
-    _replace(operator, "weight", array[:, ::-1])
-    return Planted("channel_order", operator.name)
+    array, axis = operator.attrs["weight"].array, "Transpose" not in operator.type
+    if array.shape[int(axis)] < 2:
+        return None
+    _replace(operator, "weight", np.flip(array, int(axis)))
+    return Planted("channel_order,weight_layout", operator.name)
 
 
-def _spatial(kind: str, key: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]):
+_WINDOWED = ("nn.Conv", "nn.MaxPool", "nn.AvgPool", "F.max_pool", "F.avg_pool")
+
+
+def _spatial(kind: str, key: str, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Any:
     def plant_it(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-        if key not in operator.params or not operator.type.startswith(
-            ("nn.Conv", "nn.MaxPool", "nn.AvgPool")
-        ):
+        if not operator.type.startswith(_WINDOWED):
             return None
-        value = operator.params[key].value
+        value = _value(operator, key)
         if not isinstance(value, tuple) or not all(isinstance(v, int) for v in value):
             return None
         return _changed(kind, operator, key, change(value))
@@ -132,48 +165,83 @@ def _spatial(kind: str, key: str, change: Callable[[tuple[int, ...]], tuple[int,
 
 
 def dilation(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if not operator.type.startswith("nn.Conv") or max(operator.params["kernel_size"].value) < 2:
+    if not operator.type.startswith("nn.Conv") or max(_value(operator, "kernel_size")) < 2:
         return None
-    value = operator.params["dilation"].value
-    return _changed("dilation", operator, "dilation", tuple(v + 1 for v in value))
+    value = _value(operator, "dilation")
+    other = tuple(v + 1 if max(value) == 1 else 1 for v in value)
+    if rng.integers(2) and "Transpose" not in operator.type:  # with the size as before
+        kernel, padding = _value(operator, "kernel_size"), _value(operator, "padding")
+        if not all(isinstance(p, int) for p in padding):
+            return None
+        more = [(d - o) * (k - 1) for d, o, k in zip(other, value, kernel, strict=True)]
+        if not any(m % 2 for m in more):
+            padding = tuple(p + m // 2 for p, m in zip(padding, more, strict=True))
+            operator.params["padding"] = Parameter.of(padding)
+    return _changed("dilation,padding", operator, "dilation", other)
+
+
+def groups(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
+    """Make the groups of a convolution one, or take others for the same weights' sizes."""
+    count = _value(operator, "groups")
+    if not operator.type.startswith("nn.Conv") or not isinstance(count, int) or count < 2:
+        return None
+    array = operator.attrs["weight"].array
+    if rng.integers(2) or "Transpose" in operator.type:
+        return _changed("groups", operator, "groups", 1)  # which its weights do not fit
+    made, of_group = array.shape[:2]
+    dense = np.zeros((made, of_group * count, *array.shape[2:]), np.float32)
+    for index, kernel in enumerate(array):
+        first = index // (made // count) * of_group
+        dense[index, first : first + of_group] = kernel
+    off = rng.standard_normal(dense.shape) * 0.3 * array.std()
+    _replace(operator, "weight", np.where(dense == 0, off, dense))
+    return _changed("groups", operator, "groups", 1)
 
 
 def ceil_mode(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if "ceil_mode" not in operator.params:
-        return None
-    return _changed("ceil_mode", operator, "ceil_mode", not operator.params["ceil_mode"].value)
+    return _switched("ceil_mode", operator)
 
 
 def count_include_pad(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if "count_include_pad" not in operator.params:
-        return None
-    value = operator.params["count_include_pad"].value
-    return _changed("count_include_pad", operator, "count_include_pad", not value)
+    return _switched("count_include_pad", operator)
 
 
 def align_corners(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if not isinstance(getattr(operator.params.get("align_corners"), "value", None), bool):
-        return None
-    value = operator.params["align_corners"].value
-    return _changed("align_corners", operator, "align_corners", not value)
+    return _switched("align_corners", operator)
+
+
+def _switched(key: str, operator: Operator) -> Planted | None:
+    value = _value(operator, key)
+    return _changed(key, operator, key, not value) if isinstance(value, bool) else None
 
 
 def eps(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     if "eps" not in operator.params:
         return None
-    return _changed("eps", operator, "eps", float(operator.params["eps"].value) * 1000)
+    return _changed("eps", operator, "eps", (1e-3, 1e-2, 0.1)[rng.integers(3)])
 
 
 def normalization(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     if "Norm" not in operator.type or "weight" not in operator.attrs:
         return None
-    _replace(operator, "weight", np.ones(operator.attrs["weight"].shape))
-    return Planted("normalization", operator.name)
+    way = rng.integers(3)
+    if way == 0:  # only the weights of the affine transformation are lost
+        _replace(operator, "weight", np.ones(operator.attrs["weight"].shape))
+        return Planted("normalization,weight_values", operator.name)
+    key = "affine" if "affine" in operator.params else "elementwise_affine"
+    if way == 1 and key in operator.params:
+        operator.attrs.clear()
+        return _changed("normalization", operator, key, value=False)
+    count = _value(operator, "num_groups")
+    if isinstance(count, int):
+        return _changed("normalization,parameter", operator, "num_groups", count // 2)
+    return None
 
 
 _ACTIVATIONS = (
     "nn.ReLU", "F.relu", "nn.ReLU6", "F.relu6", "nn.GELU", "F.gelu", "nn.SiLU", "F.silu",
     "nn.Sigmoid", "F.sigmoid", "nn.Hardswish", "F.hardswish", "F.tanh", "nn.Tanh",
+    "F.leaky_relu",
 )  # fmt: skip
 
 
@@ -203,6 +271,27 @@ def activation_gone(graph: Graph, operator: Operator, rng: Generator) -> Planted
     return Planted("activation_missing", producer.name, names)
 
 
+def activation_extra(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
+    """Add an activation behind an operator."""
+    linear = ("nn.Linear", "nn.Conv", "pnnx.Expression", "torch.cat", "torch.matmul")
+    if not operator.type.startswith((*linear, "nn.LayerNorm")) or len(operator.outputs) != 1:
+        return None
+    result = operator.outputs[0]
+    if result.dtype != "f32" or not result.consumers:
+        return None
+    name = ("F.relu", "F.silu", "F.tanh")[rng.integers(3)]
+    added = graph.new_operator_after(name, f"{operator.name}_added", operator)
+    made = graph.new_operand(f"{result.name}_added")
+    made.shape, made.dtype = result.shape, result.dtype
+    for consumer in dict.fromkeys(result.consumers):
+        for index, each in enumerate(consumer.inputs):
+            if each is result:
+                consumer.replace_input(index, made)
+    added.add_input(result, "input")
+    added.add_output(made)
+    return Planted("activation_extra", added.name, (operator.name,))
+
+
 def activation_other(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     if operator.type not in _ACTIVATIONS:
         return None
@@ -214,14 +303,20 @@ def activation_other(graph: Graph, operator: Operator, rng: Generator) -> Plante
     operator.type = others[rng.integers(len(others))]
     operator.params.clear()
     operator.input_names[0] = "input"
-    return Planted("activation_extra", operator.name)
+    return Planted("activation_extra,activation_missing", operator.name)
 
 
 def axis(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    value = getattr(operator.params.get("dim"), "value", None)
-    if operator.type not in {"nn.Softmax", "F.softmax", "torch.mean"}:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool):
+    value = _value(operator, "dim")
+    types = {
+        "nn.Softmax",
+        "F.softmax",
+        "F.log_softmax",
+        "torch.mean",
+        "torch.cat",
+        "torch.chunk",
+    }
+    if operator.type not in types or not isinstance(value, int):
         return None
     shape = operator.inputs[0].shape
     if shape is None or len(shape) < 2:
@@ -233,32 +328,71 @@ def expression(graph: Graph, operator: Operator, rng: Generator) -> Planted | No
     if operator.type != "pnnx.Expression" or len(operator.inputs) < 1:
         return None
     text = str(operator.params["expr"])
-    for old, new in (("add(", "sub("), ("mul(", "add("), ("div(", "mul("), ("sub(", "add(")):
-        if old in text:
-            operator.params["expr"] = Parameter.parse(text.replace(old, new, 1))
-            return Planted("expression", operator.name)
-    return None
+    swaps = (("add(", "sub("), ("mul(", "add("), ("div(", "mul("), ("sub(", "add("))
+    found = [(old, new) for old, new in swaps if old in text]
+    if not found:
+        return None
+    old, new = found[rng.integers(len(found))]
+    operator.params["expr"] = Parameter.parse(text.replace(old, new, 1))
+    return Planted("expression", operator.name)
+
+
+def constant(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
+    """Change a constant of an expression."""
+    if operator.type != "pnnx.Expression" or len(operator.inputs) < 1:
+        return None
+    text = str(operator.params["expr"])
+    numbers = [n for n in re.finditer(r"(?<![@\w.])-?\d+\.\d+(e[-+]\d+)?", text) if float(n[0])]
+    if not numbers:
+        return None
+    number = numbers[rng.integers(len(numbers))]
+    other = f"{float(number[0]) * (1.5, 0.7, -1)[rng.integers(3)]:e}"
+    changed = text[: number.start()] + other + text[number.end() :]
+    operator.params["expr"] = Parameter.parse(changed)
+    return Planted("expression,scale", operator.name)
+
+
+def precision(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
+    """Round weights as bfloat16 or int8 do."""
+    if "weight" not in _weights_of(operator, 2) or operator.type == "nn.Embedding":
+        return None
+    array = operator.attrs["weight"].array
+    if rng.integers(2):
+        bits = array.view(np.uint32)
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+    else:
+        step = np.abs(array).max() / 127
+        rounded = np.round(array / step) * step
+    _replace(operator, "weight", rounded)
+    return Planted("precision,weight_values", operator.name)
 
 
 def parameter(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    """Change one number among the parameters of an operator that only moves elements."""
-    moves = {
-        "torch.roll": "shifts",
-        "Tensor.slice": "starts",
-        "Tensor.permute": "dims",
-        "torch.transpose": "dim0",
-        "nn.MultiheadAttention": "num_heads",
-    }
-    key = moves.get(operator.type)
-    if key is None or key not in operator.params:
-        return None
-    value = operator.params[key].value
-    if operator.type == "Tensor.permute" and isinstance(value, tuple) and len(value) > 2:
-        return _changed("parameter", operator, key, (*value[:-2], value[-1], value[-2]))
-    if operator.type == "torch.roll" and isinstance(value, tuple):
-        return _changed("parameter", operator, key, tuple(v + 1 for v in value))
-    if operator.type == "nn.MultiheadAttention" and isinstance(value, int) and value % 2 == 0:
-        return _changed("parameter", operator, key, value // 2)
+    """Change a parameter that no other kind is about."""
+    kind, params = operator.type, operator.params
+    if kind == "Tensor.permute":
+        dims = _value(operator, "dims")
+        if len(dims) < 3:
+            return None
+        return _changed("parameter,axis", operator, "dims", (*dims[:-2], dims[-1], dims[-2]))
+    if kind == "torch.roll":
+        shifts = tuple(v + 1 for v in _value(operator, "shifts"))
+        return _changed("parameter", operator, "shifts", shifts)
+    if kind == "nn.MultiheadAttention" and _value(operator, "num_heads") % 2 == 0:
+        return _changed("parameter", operator, "num_heads", _value(operator, "num_heads") // 2)
+    if kind == "F.leaky_relu":
+        return _changed("parameter", operator, "negative_slope", 0.01)
+    if kind == "Tensor.select":
+        return _changed("parameter", operator, "index", _value(operator, "index") + 1)
+    if kind == "F.upsample" and "align_corners" in params:
+        return _changed("parameter,align_corners", operator, "mode", "bicubic")
+    if kind == "F.upsample_nearest":
+        operator.type = "F.upsample"
+        params["mode"], params["align_corners"] = Parameter.of("bilinear"), Parameter.of(False)
+        return Planted("parameter", operator.name)
+    if kind.endswith("GELU") or kind == "F.gelu":
+        params["approximate"] = Parameter.of("tanh")
+        return Planted("parameter", operator.name)
     return None
 
 
@@ -272,6 +406,7 @@ KINDS: dict[str, Callable[[Graph, Operator, Generator], Planted | None]] = {
     "padding_less": _spatial("padding", "padding", lambda v: tuple(max(0, p - 1) for p in v)),
     "stride": _spatial("stride", "stride", lambda v: tuple(p % 2 + 1 for p in v)),
     "dilation": dilation,
+    "groups": groups,
     "ceil_mode": ceil_mode,
     "count_include_pad": count_include_pad,
     "align_corners": align_corners,
@@ -279,8 +414,55 @@ KINDS: dict[str, Callable[[Graph, Operator, Generator], Planted | None]] = {
     "normalization": normalization,
     "activation_missing": activation_missing,
     "activation_gone": activation_gone,
+    "activation_extra": activation_extra,
     "activation_other": activation_other,
     "axis": axis,
     "expression": expression,
+    "constant": constant,
+    "precision": precision,
     "parameter": parameter,
 }
+"""Kinds of faults in operators."""
+
+
+def _reversed_channels(x: np.ndarray, rng: Generator) -> np.ndarray:
+    return x[:, ::-1]
+
+
+def _scaled(x: np.ndarray, rng: Generator) -> np.ndarray:
+    return x * (255.0, 1 / 255, 2.0)[rng.integers(3)]
+
+
+def _normalized(x: np.ndarray, rng: Generator) -> np.ndarray:
+    shape = (1, -1, *[1] * (x.ndim - 2))
+    mean, std = rng.uniform(0.3, 0.6, x.shape[1]), rng.uniform(0.1, 0.3, x.shape[1])
+    return (x - mean.reshape(shape)) / std.reshape(shape)
+
+
+def _other_layout(x: np.ndarray, rng: Generator) -> np.ndarray:
+    if rng.integers(2) and x.shape[2] == x.shape[3]:
+        return np.swapaxes(x, 2, 3)
+    return x.transpose(0, 2, 3, 1).reshape(x.shape)  # NHWC taken for NCHW
+
+
+INPUT_KINDS: dict[str, Callable[[np.ndarray, Generator], np.ndarray]] = {
+    "channel_order": _reversed_channels,
+    "scale": _scaled,
+    "mean_std": _normalized,
+    "input_layout": _other_layout,
+}
+"""Kinds of faults in inputs."""
+
+
+def plant_in_input(
+    graph: Graph, inputs: list[np.ndarray], kind: str, rng: Generator
+) -> tuple[Planted, list[np.ndarray]] | None:
+    """Plant a fault of a kind in the first input, an image; None if it is none.
+
+    Returns the fault and the inputs.
+    """
+    image, source = inputs[0], next(o for o in graph.operators if o.type == "pnnx.Input")
+    if image.dtype != np.float32 or image.ndim != 4:
+        return None
+    other = np.ascontiguousarray(INPUT_KINDS[kind](image, rng), np.float32)
+    return Planted(kind, source.name), [other, *inputs[1:]]

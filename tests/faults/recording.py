@@ -1,4 +1,4 @@
-"""Records networks with the shipped recorder, as a user would."""
+"""References of networks: by the shipped recorders, as a user would, and by our own files."""
 
 from __future__ import annotations
 
@@ -8,25 +8,59 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import engine
 from engine.comparison.recorders import recorder_script
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["record_network"]
+    from engine.session import Session
+
+__all__ = ["REFERENCES", "record_network"]
+
+_RECORDERS = {"torch": "pt", "onnxruntime": "onnx", "ncnn": "ncnn.param"}
+REFERENCES = (*_RECORDERS, "dump", "modules", "model")
+"""Kinds of references: of a recorder, a dump, modules by name in an .npz, another pair."""
 
 
-def record_network(model: Path, inputs: Sequence[np.ndarray], folder: Path) -> Path:
-    """Run the recorder of PyTorch on a TorchScript file in a process of its own."""
+def record_network(
+    stem: Path, kind: str, inputs: Sequence[np.ndarray], true: Session, folder: Path
+) -> Path:
+    """Return a reference of a network: its path.
+
+    Parameters
+    ----------
+    stem : path
+        Of the network's files, without suffixes.
+    kind : str
+        Of `REFERENCES`.
+    inputs : sequence of ndarray
+    true : Session
+        Our values of the true pair.
+    folder : path
+        To write to.
+    """
     folder.mkdir(parents=True)
-    script = folder / "torch_recorder.py"
-    script.write_text(recorder_script("torch"), encoding="utf-8")
+    if kind == "model":
+        return stem.with_name(f"{stem.name}.pnnx.param")
+    if kind == "dump":
+        engine.write_dump(true, folder / "dump")
+        return folder / "dump"
+    if kind == "modules":
+        modules = [o for o in true.graph.operators if o.type.startswith("nn.")]
+        values = {o.name: true.value(o.outputs[0].name) for o in modules}
+        np.savez(folder / "modules.npz", **values)
+        return folder / "modules.npz"
+    script = folder / f"{kind}_recorder.py"
+    script.write_text(recorder_script(kind), encoding="utf-8")
     files = []
     for index, array in enumerate(inputs):
         files.append(folder / f"input{index}.npy")
-        np.save(files[-1], array)
+        batched = kind == "ncnn" and array.shape[0] == 1
+        np.save(files[-1], array[0] if batched else array)
     recording = folder / "recording"
+    model = stem.with_name(f"{stem.name}.{_RECORDERS[kind]}")
     subprocess.run(
         [sys.executable, script, model, recording, *files], check=True, capture_output=True
     )
