@@ -191,7 +191,7 @@ def test_failure_keeps_earlier_values(qtbot, session, make_pair):
         session.resume()
     (failure,) = caught.args
     assert failure.operator == "sum"
-    assert "Look at pnnx.Input b: operand 1 was exported as 3 and is 2 here." in failure.hint
+    assert "Look at pnnx.Input b: operand 1 was exported as 3, but is 2 here." in failure.hint
     assert session.state is RunState.FAILED
     assert session.status("sum") is OperatorStatus.FAILED
     assert (session.selected, session.position) == ("sum", 2)

@@ -240,7 +240,7 @@ class TestSizes:
         assert failure.title == "flat failed"
         assert failure.reason.startswith("it fixes the size by shape=(1,4)")
         assert failure.hint == (
-            "The model was exported for 1×1×2×2 and is fed 1×1×3×3. The Input panel goes back "
-            "to the exported size."
+            "The model was exported for 1×1×2×2 and is fed 1×1×3×3. Restore the exported "
+            "size in the Input panel."
         )
         assert not failure.suspect
