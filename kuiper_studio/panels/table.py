@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -53,6 +53,7 @@ class Table(QTableView):
         super().__init__(parent)
         self._theme = theme
         self._hovered_row = -1
+        self._pointer: QPoint | None = None  # while it is over the table
         self._ringed = False
         self._empty_text = ""
         self.setShowGrid(False)
@@ -93,7 +94,10 @@ class Table(QTableView):
         self._empty_text = text
         self.viewport().update()
 
-    def _set_hovered_row(self, row: int) -> None:
+    def _hover(self, pointer: QPoint | None) -> None:
+        """Mark the row under the mouse, which is at this place of the viewport."""
+        self._pointer = pointer
+        row = self.indexAt(pointer).row() if pointer is not None else -1
         if row != self._hovered_row:
             self._hovered_row = row
             self.viewport().update()
@@ -102,13 +106,18 @@ class Table(QTableView):
 
     @override
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._set_hovered_row(self.indexAt(event.position().toPoint()).row())
+        self._hover(event.position().toPoint())
         super().mouseMoveEvent(event)
 
     @override
     def leaveEvent(self, event: QEvent) -> None:
-        self._set_hovered_row(-1)
+        self._hover(None)
         super().leaveEvent(event)
+
+    @override
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        super().scrollContentsBy(dx, dy)
+        self._hover(self._pointer)  # another row is there now
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:

@@ -259,3 +259,31 @@ def test_a_filter_says_how_many_it_leaves(panel) -> None:
     assert panel.suffix == "0 / 8 · 2 of 8 listed"
     panel.set_filter("")
     assert panel.suffix == "0 / 8"
+
+
+def test_after_scrolling_the_row_under_the_mouse_is_hovered(qtbot, panel) -> None:
+    table = panel.table
+    panel.resize(346, 220)  # so that not all rows fit
+    table.scrollToTop()
+    place = table.visualRect(panel.rows.index(1, OperatorColumn.TYPE)).center()
+    qtbot.mouseMove(table.viewport(), place)
+    qtbot.waitUntil(lambda: hovered_rows(panel) == [1])
+    table.scrollToBottom()
+    under = table.indexAt(place).row()
+    assert under > 1
+    assert hovered_rows(panel) == [under]
+
+
+def hovered_rows(panel) -> list[int]:
+    """Rows of which both ends are painted in the colour of hovering."""
+    picture = panel.table.viewport().grab().toImage()
+    seen = []
+    for row in range(panel.rows.rowCount()):
+        rect = panel.table.visualRect(panel.rows.index(row, OperatorColumn.TYPE))
+        y = rect.center().y() + rect.height() // 2 - 2
+        if not 0 <= y < picture.height():
+            continue
+        ends = {picture.pixelColor(x, y).name() for x in (2, picture.width() - 3)}
+        if ends == {panel.table._theme.color("hover").name()}:
+            seen.append(row)
+    return seen
