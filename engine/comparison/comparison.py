@@ -10,12 +10,12 @@ import numpy as np
 
 from engine.array_files import is_numeric
 from engine.comparison.alignment import align
-from engine.comparison.altered import with_rounded_weights
 from engine.comparison.corrections import read_corrections
 from engine.comparison.explaining import Explainer
 from engine.comparison.fingerprints import FingerprintIndex
+from engine.comparison.float16_weights import explain_by_float16
 from engine.comparison.matching import Matcher
-from engine.comparison.measures import Tolerances, measure, relative_distance
+from engine.comparison.measures import Tolerances, measure
 from engine.comparison.references import Reference, open_reference
 from engine.comparison.references.sessions import run_to_end
 from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTensor
@@ -301,8 +301,13 @@ class _Report:
             ties = self._tolerances.float32
             if found is not None and is_tie(operator, arguments, found, theirs, ties):
                 return Status.TIE, "it takes another of several equal elements"
-            if self._explained_by_rounding(operator, operand, arguments, theirs, tolerance):
-                return Status.FLOAT16_WEIGHTS, "the reference's weights are float16"
+
+            def compute(twin: RuntimeOperator) -> Array | None:
+                return self._compute(twin, operand, arguments)
+
+            rounding = explain_by_float16(compute, operator, theirs, tolerance)
+            if rounding:
+                return Status.FLOAT16_WEIGHTS, rounding
         return Status.ORIGIN, born.note
 
     def _reference_inputs(self, operator: RuntimeOperator) -> dict[int, Array]:
@@ -339,26 +344,6 @@ class _Report:
             return None
         result = results[operator.outputs.index(operand) if operand in operator.outputs else 0]
         return result if isinstance(result, np.ndarray) else None
-
-    def _explained_by_rounding(
-        self,
-        operator: RuntimeOperator,
-        operand: RuntimeOperand,
-        inputs: Mapping[int, Array],
-        theirs: Array,
-        tolerance: float,
-    ) -> bool:
-        """Whether the operator agrees once its weights are rounded through float16."""
-        if not operator.has_attributes or operator.error is not None:
-            return False
-        try:
-            found = self._compute(with_rounded_weights(operator), operand, inputs)
-        except EngineError:
-            return False
-        same = found is not None and found.shape == theirs.shape
-        if found is None or not same:
-            return False
-        return relative_distance(found, theirs) <= tolerance
 
     # Verdict
 

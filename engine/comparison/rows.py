@@ -29,7 +29,7 @@ class Status(Enum):
     ROUNDING: it differs a little, and only by the rounding of all operators upstream.
     TIE: it takes another of several equal elements.
     RANDOM: both have drawn random numbers.
-    FLOAT16_WEIGHTS: the reference has the weights rounded to float16, and that explains it.
+    FLOAT16_WEIGHTS: one side has the weights rounded to float16, and that explains it.
     NOT_COMPARED: one side has no value, or the operator cannot run on these inputs.
     """
 

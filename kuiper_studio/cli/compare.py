@@ -80,6 +80,10 @@ def _summary(found: Comparison) -> str:
         f"{format_count(len(found.unmatched.ours))} of the model and "
         f"{format_count(len(found.unmatched.reference))} of the reference not matched"
     )
+    rounded = sum(row.status is Status.FLOAT16_WEIGHTS for row in found.rows)
+    if rounded:
+        differ = format_count(rounded, "operand differs", "operands differ")
+        text += f"; {differ} by the rounding of weights to float16"
     if found.verdict == "same":
         return f"same: {text}"
     count = format_count(len(found.origins), "origin")

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from ncnn_files import F16, tagged, write_pair
 
 
 @pytest.fixture
@@ -39,6 +40,23 @@ def test_the_same(run, digits, dump):
     assert line.endswith(
         " compared with dump, 0 of the model and 0 of the reference not matched"
     )
+
+
+def test_float16_weights_are_counted(run, tmp_path):
+    rng = np.random.default_rng(3)
+    weight, x = (rng.standard_normal(s).astype(np.float32) for s in ((7, 64), (64,)))
+    lines = ("Input in0 0 1 in0 0=64", "InnerProduct fc 1 1 in0 1 0=7 1=0 2=448")
+    path = write_pair(tmp_path, lines, tagged(weight.astype(np.float16), F16))
+    reference = tmp_path / "reference.npz"
+    np.savez(reference, **{"in0": x, "1": weight @ x})
+    source = tmp_path / "x.npy"
+    np.save(source, x)
+    ended = run(
+        "compare", path, "--input", source, "--reference", reference, "--tolerance", "1e-6"
+    )
+    assert ended.status == 0
+    assert ended.lines[-1].startswith("same: 2 operands compared with ")
+    assert ended.lines[-1].endswith("; 1 operand differs by the rounding of weights to float16")
 
 
 def test_the_inputs_of_the_reference(run, digits, dump):
