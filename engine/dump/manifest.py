@@ -128,6 +128,7 @@ def manifest_head(session: Session, options: DumpOptions, hashes: ModelHashes) -
         "version": SCHEMA_VERSION,
         "tool": {"name": "kuiper-studio", "version": _tool_version()},
         "model": {
+            "source": graph.source_path.name,
             "param": graph.param_path.name,
             "bin": graph.bin_path.name if graph.bin_path else None,
             "param_sha256": hashes.param,

@@ -135,6 +135,7 @@ def test_manifest(digits, tmp_path, samples):
     assert manifest["version"] == 4
     assert manifest["layers"] == []
     assert manifest["state"] == "finished"
+    assert manifest["model"]["source"] == "digits.pnnx.param"
     for kind in ("param", "bin"):
         path = samples / "digits" / f"digits.pnnx.{kind}"
         assert manifest["model"][kind] == path.name

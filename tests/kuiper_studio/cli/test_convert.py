@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,14 @@ def test_what_failed_is_printed_before_the_sentence(run, tmp_path):
     assert "exported at [1,3,8,8]f32" in ended.sentence
     assert "input_shapes[0] expect" in ended.out
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dump_names_the_source(run, tmp_path):
+    np.save(tmp_path / "x.npy", np.load(DATA / "expected.npz")["image"])
+    folder = tmp_path / "dump"
+    run("dump", DATA / "traced.pt", "--input", tmp_path / "x.npy", "--output", folder)
+    model = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["model"]
+    assert (model["source"], model["param"]) == ("traced.pt", "model.pnnx.param")
 
 
 def test_render_draws_a_converted_model(run, tmp_path):
