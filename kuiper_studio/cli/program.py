@@ -413,6 +413,10 @@ def _recorder(arguments: argparse.Namespace) -> int:
 def _render(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     form = _form_of_graph(output, arguments.format)
+    if arguments.shape and not is_source(Path(arguments.model)):
+        raise EngineError(
+            "--shape of render applies only to a .pt or .onnx, for its conversion"
+        )
     graph = load_graph(arguments)
     _spare_model(output, graph)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # overrides a setting that needs a display

@@ -29,6 +29,13 @@ def test_png(run, digits, tmp_path, qapp, theme):
     assert (sum(corner) < 3 * 128) == (theme == "dark")
 
 
+def test_sizes_are_for_conversions_only(run, digits, tmp_path):
+    model = digits / "digits.pnnx.param"
+    ended = run("render", model, "--output", tmp_path / "g.svg", "--shape", "1,1,8,8")
+    assert "--shape of render applies only to a .pt or .onnx" in ended.sentence
+    assert not (tmp_path / "g.svg").exists()
+
+
 def test_orientation(run, digits, tmp_path, qapp):
     run("render", digits, "--output", tmp_path / "g.png", "--orientation", "top-down")
     with Image.open(tmp_path / "g.png") as picture:
