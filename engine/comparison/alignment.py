@@ -473,7 +473,8 @@ class _Walk:
             born = self._measure(operand, match, result, shape)
             group = tuple(sorted(waiting - {operand}, key=self._place_of))
             self._result.born[operand] = Born(born.relative, born.note, born.measured, group)
-            if born.relative < _CONFIRMING and not born.note:
+            agrees = born.relative < _CONFIRMING and not born.note
+            if agrees and not any(self._is_shown(name, match.key) for name in waiting):
                 self._confirmed |= waiting
         self._stand_ins.pop(operand, None)
         self._waiting.pop(operand, None)
@@ -503,6 +504,30 @@ class _Walk:
         theirs = match.layout.to_ours(array, shape)
         distance = relative_distance(result, theirs)
         return Born(distance if np.isfinite(distance) else 1.0)
+
+    def _is_shown(self, operand: str, key: str) -> bool:
+        """Whether the reference has another tensor for a stand-in, upstream of a tensor.
+
+        Both lead to the reference's tensors: what follows hides the difference, as a softmax
+        hides an offset and a normalization a scale.
+        """
+        target = self._session.graph.operand(operand)
+        result, producer = self._stand_ins.get(operand), target.producer
+        if producer is None or not isinstance(result, np.ndarray) or operand in self._same_as:
+            return False
+        own = self._inputs_of(producer)
+        if "" in own or not own:
+            return False
+        places = self._reference.index
+        for other in self._near(own):
+            if other in self._taken or other in own or places[other] >= places[key]:
+                continue
+            found = self._matcher.layout(other, self._shapes_of(target, result))
+            if found is None or self._is_fused(target, result, other, found[1], found[0]):
+                continue
+            if self._confirms(target, other, found[1], found[0]):
+                return True
+        return False
 
     # Unconfirmed stand-ins
 
@@ -540,7 +565,7 @@ class _Walk:
     def _decide(self, operator: RuntimeOperator, operand: RuntimeOperand) -> None:
         """Match an operand by its evidence and by trial, or leave it unmatched."""
         name, result = operand.name, self._stand_ins.get(operand.name)
-        if self._shift_inputs(operator, operand):
+        if self._read_inputs_as_theirs(operator) or self._shift_inputs(operator, operand):
             return
         best: tuple[float, Match, tuple[int, ...]] | None = None
         for key, evidence, matched_by, shape, layout in self._possible(
@@ -602,7 +627,11 @@ class _Walk:
             self._visit(operator)
             for name, match in before.items():
                 now = self._result.matches.get(name)
-                if now is None or match is None or now.key != match.key:
+                if (
+                    now is None
+                    or match is None
+                    or (now.key, now.layout) != (match.key, match.layout)
+                ):
                     changed.add(name)
 
     def _forget(self, operand: str) -> Match | None:
@@ -755,17 +784,73 @@ class _Walk:
         return False
 
     def _is_new(self, result: Value, key: str) -> bool:
-        """Whether a result equals a tensor downstream of a given one, and not that one."""
+        """Whether a result equals a tensor downstream of a given one, and is not only that one.
+
+        What only moves elements, as a permutation, does so with any tensor.
+        """
         if not isinstance(result, np.ndarray) or not is_numeric(result) or result.size < 2:
             return False
         if not np.ptp(result.reshape(-1)[: 1 << 16].astype(np.float64, copy=False)):
             return False
         places = self._reference.index
-        return any(
+        found = any(
             not self._index.equal(each.key, key)
             and (not self._reference.ordered or places[each.key] > places[key])
             for each in self._index.similar(result, _ROUNDED, {key})
         )
+        return found and not _has_same_elements(result, self._reference.array(key))
+
+    def _read_inputs_as_theirs(self, operator: RuntimeOperator) -> bool:
+        """Match an input in the reference's own layout, if only then what follows agrees.
+
+        By its elements a tensor is found in any layout; so an operator that permutes or joins
+        along other axes than the reference's seems to agree.
+        """
+        for source in operator.inputs:
+            found = self._in_own_layout(source)
+            if found is None or not self._leads_on({source.name: found[1]}, source, found[0]):
+                continue
+            first, key, value = self._first_in_other_layout(source, *found)
+            self._shift(first, Match(key, ALIGNMENT, 0.8), value.shape)
+            return True
+        return False
+
+    def _in_own_layout(self, operand: RuntimeOperand) -> tuple[str, Array] | None:
+        """Return the matched tensor as the reference has it; None if that is how ours is."""
+        name, producer = operand.name, operand.producer
+        match, stand_in = self._result.matches.get(name), self._stand_ins.get(name)
+        if producer is None or producer.is_input:
+            return None
+        if match is not None and match.matched_by != HAND:
+            key, layout, ours = match.key, match.layout, self._result.shapes[name]
+        elif name in self._same_as and isinstance(stand_in, np.ndarray):
+            (key, layout), ours = self._same_as[name], stand_in.shape
+        else:
+            return None
+        shape = self._index.shapes[key]
+        if not layout.axes and [n for n in shape if n > 1] == [n for n in ours if n > 1]:
+            return None  # only axes of size 1 differ
+        shape = (1,) * (len(ours) - len(shape)) + shape
+        value = self._as_ours(name, key, Layout(), shape)
+        return (key, value) if value is not None else None
+
+    def _first_in_other_layout(
+        self, operand: RuntimeOperand, key: str, value: Array
+    ) -> tuple[RuntimeOperand, str, Array]:
+        """Return the operand upstream from which on a layout differs, and its tensor."""
+        while operand.producer is not None and len(operand.producer.inputs) == 1:
+            producer, (source,) = operand.producer, operand.producer.inputs
+            found = self._in_own_layout(source)
+            if found is None:
+                break
+            results, failure = self._try(producer, [found[1]])
+            result = None if failure else results[producer.outputs.index(operand)]
+            if not isinstance(result, np.ndarray) or result.shape != value.shape:
+                break
+            if relative_distance(result, value) > _ROUNDED:
+                break
+            operand, (key, value) = source, found
+        return operand, key, value
 
     def _shift_inputs(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
         """Match an input with a tensor further downstream, if the operator then agrees.
@@ -835,6 +920,23 @@ class _Walk:
                 self._replace(operand.name, match, result, found[0])
                 return True
         return False
+
+
+def _has_same_elements(one: Array, other: Array) -> bool:
+    """Whether two tensors may have the same elements in whatever order."""
+    if one.size != other.size or one.dtype.kind == "c" or other.dtype.kind == "c":
+        return False
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(
+            np.isclose(measure(one), measure(other), rtol=1e-5)
+            for measure in (
+                np.min,
+                np.max,
+                lambda x: np.abs(x).sum(),
+                lambda x: np.square(x).sum(),
+            )
+        )
 
 
 def _backend_of(session: Session) -> str | dict[str, str]:

@@ -94,7 +94,8 @@ def weight_values(graph: Graph, operator: Operator, rng: Generator) -> Planted |
         array[rng.integers(len(array))] *= -1.5
     _replace(operator, key, array)
     consumers = operator.outputs[0].consumers if operator.type == "pnnx.Attribute" else ()
-    return Planted("weight_values", operator.name, tuple(c.name for c in consumers))
+    reasons = "weight_values" if len(array) > 1 else "weight_values,scale"
+    return Planted(reasons, operator.name, tuple(c.name for c in consumers))
 
 
 def weight_layout(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
@@ -234,7 +235,7 @@ def normalization(graph: Graph, operator: Operator, rng: Generator) -> Planted |
         return _changed("normalization", operator, key, value=False)
     count = _value(operator, "num_groups")
     if isinstance(count, int):
-        return _changed("normalization,parameter", operator, "num_groups", count // 2)
+        return _changed("normalization,parameter,groups", operator, "num_groups", count // 2)
     return None
 
 

@@ -291,3 +291,60 @@ def test_a_fault_in_a_group_that_the_reference_has_fused(make_pair):
     (origin,) = found.origins
     assert {origin.operator.name, *(each.name for each in origin.among)} >= {"one"}
     assert {row.operand: row.reference for row in found.rows}["2"] == "2x"
+
+
+def calls_of(*rows):
+    return [ReferenceOperator(n, k, given, made, dict) for n, k, given, made in rows]
+
+
+def test_a_scale_that_a_normalization_hides(make_pair):
+    """The norm divides by it, so what follows agrees; the reference shows the linear layer."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((6, 8)).astype("f4")
+    weight = rng.standard_normal((8, 8)).astype("f4")
+    size = "(6,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        "nn.Linear fc 1 1 0 1 bias=False in_features=8 out_features=8 @weight=(8,8)f32 "
+        f"#1={size}",
+        "nn.LayerNorm norm 1 1 1 2 elementwise_affine=False eps=0.0 normalized_shape=(8) "
+        f"#2={size}",
+        f"F.tanh act 1 1 2 3 $input=2 #3={size}",
+        "pnnx.Output out 1 0 3",
+        weights={"fc.weight": 1.5 * weight},
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    y = x @ weight.T
+    z = (y - y.mean(1, keepdims=True)) / y.std(1, keepdims=True)
+    theirs = reference(
+        {"a": x, "b": y, "c": z, "d": np.tanh(z)}, ["xa"], ["xd"],
+        calls_of(
+            ("mm", "mm", ("xa",), ("xb",)), ("norm", "norm", ("xb",), ("xc",)),
+            ("tanh", "tanh", ("xc",), ("xd",)),
+        ),
+    )  # fmt: skip
+    found = engine.compare(session, theirs)
+    assert origins(found) == ["fc"]
+    assert found.origins[0].reasons[0].kind == "scale"
+
+
+@pytest.mark.parametrize("rows", [6, 4])
+def test_another_permutation_is_an_origin(make_pair, rows):
+    """Its elements are the reference's in another order; what reads them shows the fault."""
+    x = np.random.default_rng(4).standard_normal((4, 5, rows)).astype("f4")
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0=(4,5,{rows})f32",
+        f"Tensor.permute turn 1 1 0 1 dims=(2,1,0) $input=0 #1=({rows},5,4)f32",
+        f"F.sigmoid act 1 1 1 2 $input=1 #2=({rows},5,4)f32",
+        "Tensor.select one 1 1 2 3 dim=0 index=1 $input=2 #3=(5,4)f32",
+        "pnnx.Output out 1 0 3",
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    turned = x.transpose(1, 0, 2)  # dims=(1,0,2)
+    act = 1 / (1 + np.exp(-turned))
+    theirs = reference({"a": x, "b": turned, "c": act, "d": act[1]}, ["xa"], ["xd"])
+    found = engine.compare(session, theirs)
+    assert origins(found) == ["turn"]
+    assert found.origins[0].reasons[0].kind in {"axis", "parameter"}
