@@ -121,17 +121,19 @@ def compare(
         reference = open_reference(reference, fed, backend=session.backend)
     if corrections is None:
         corrections = read_corrections(run.graph.source_path, reference.title)
-    index = FingerprintIndex(reference)
-    matcher = Matcher(run.graph, reference, index, corrections)
-    alignment = align(run, reference, index, matcher, progress)
     count = len(run.graph.operators)
 
     def check_cancelled() -> None:
         if progress is not None:
             progress(count, count)
 
-    report = _Report(run, reference, index, matcher, alignment, tolerances, check_cancelled)
-    return report.make()
+    # NumPy warns of a signalling NaN, which a file may hold, when it converts it.
+    with np.errstate(invalid="ignore"):
+        index = FingerprintIndex(reference)
+        matcher = Matcher(run.graph, reference, index, corrections)
+        alignment = align(run, reference, index, matcher, progress)
+        report = _Report(run, reference, index, matcher, alignment, tolerances, check_cancelled)
+        return report.make()
 
 
 class _Report:

@@ -150,6 +150,15 @@ def test_weights_are_anchors(make_session, tensors):
     assert (row.reference, row.matched_by) == ("x3", "weights")
 
 
+def test_a_signalling_nan_is_a_nan(make_session, tensors):
+    theirs = {key: np.array(array, np.float32) for key, array in tensors.items()}
+    theirs["7"].reshape(-1).view(np.uint32)[0] = 0x7FA00000
+    found = engine.compare(make_session(), reference(theirs, outputs=["x7"]))
+    (row,) = [row for row in found.rows if row.operand == "7"]
+    assert row.measures.non_finite == 1
+    assert origins(found) == [row.operator.name]
+
+
 def test_nothing_of_the_session_changes(make_session, tensors):
     session = make_session()
     session.step()
