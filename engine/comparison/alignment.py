@@ -179,10 +179,11 @@ class _Walk:
     def _finish(self) -> None:
         result = self._result
         for name, (key, layout) in self._same_as.items():
-            if name in self._confirmed and name not in result.matches:
+            if name in self._stand_ins and name not in result.matches:
                 self._match(name, Match(key, CONTENT, 0.8, layout), self._stand_ins[name])
         for name, born in result.born.items():
-            group = tuple(o for o in born.group if o not in self._confirmed)
+            known = self._confirmed | result.matches.keys()
+            group = tuple(o for o in born.group if o not in known)
             result.born[name] = Born(born.relative, born.note, born.measured, group)
         result.stand_ins = frozenset(self._confirmed - result.matches.keys())
 
