@@ -20,7 +20,7 @@ from engine.comparison.references import Reference, open_reference
 from engine.comparison.references.sessions import run_to_end
 from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTensor
 from engine.comparison.ties import is_tie
-from engine.errors import EngineError
+from engine.errors import EngineError, UnsupportedOperatorError
 from engine.statistics import statistics
 from engine.text import format_brief, format_shape
 
@@ -160,6 +160,7 @@ class _Report:
                 match = self._alignment.matches.get(operand.name)
                 if match is not None:
                     self._rows[operand.name] = self._row(operator, operand, match)
+        self._blame_refused()
         self._excuse_rounding()
         rows = tuple(self._rows.values())
         origins = tuple(self._origin(row) for row in rows if row.status is Status.ORIGIN)
@@ -348,6 +349,20 @@ class _Report:
         return result if isinstance(result, np.ndarray) else None
 
     # Verdict
+
+    def _blame_refused(self) -> None:
+        """Mark operators as origins that their layer refuses, if other values explain them.
+
+        Without such an explanation the layer may only lack what the model needs.
+        """
+        for row in tuple(self._rows.values()):
+            operator = self._session.graph.operators[row.operator.index]
+            if row.status is not Status.NOT_COMPARED or operator.error is None:
+                continue
+            if isinstance(operator.error, UnsupportedOperatorError):
+                continue
+            if self._explainer.explain(operator):
+                self._rows[row.operand] = replace(row, status=Status.ORIGIN)
 
     def _excuse_rounding(self) -> None:
         """Mark rows that differ only by accumulated rounding, if no operator is wrong."""

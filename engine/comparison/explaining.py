@@ -48,7 +48,7 @@ class Explainer:
     ) -> None:
         self._ours, self._theirs = ours, theirs
         self._check_cancelled = check_cancelled
-        self._count = 0
+        self._known: dict[str, tuple[Reason, ...]] = {}
         self._deadline = math.inf
 
     def explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
@@ -59,9 +59,14 @@ class Explainer:
         operator : RuntimeOperator
             An origin.
         """
-        self._count += 1
-        if self._count > _MOST_EXPLAINED or not operator.outputs:
-            return ()
+        known = self._known.get(operator.name)
+        if known is None:
+            full = len(self._known) >= _MOST_EXPLAINED
+            known = () if full or not operator.outputs else self._explain(operator)
+            self._known[operator.name] = known
+        return known
+
+    def _explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
         self._deadline = time.monotonic() + _SECONDS
         try:
             if operator.is_input:

@@ -357,3 +357,28 @@ def test_another_permutation_is_an_origin(make_pair, rows):
     found = engine.compare(session, theirs)
     assert origins(found) == ["turn"]
     assert found.origins[0].reasons[0].kind in {"axis", "parameter"}
+
+
+def test_an_operator_that_is_refused_is_an_origin_if_explained(make_pair):
+    """The weight is one of two groups, the file says one; nothing can run it so."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((1, 4, 5, 5)).astype("f4")
+    weight = rng.standard_normal((6, 2, 1, 1)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,4,5,5)f32",
+        "nn.Conv2d conv 1 1 0 1 bias=False dilation=(1,1) groups=1 in_channels=4 "
+        "kernel_size=(1,1) out_channels=6 padding=(0,0) padding_mode=zeros stride=(1,1) "
+        "@weight=(6,2,1,1)f32 #1=(1,6,5,5)f32",
+        "F.relu act 1 1 1 2 $input=1 #2=(1,6,5,5)f32",
+        "pnnx.Output out 1 0 2",
+        weights={"conv.weight": weight},
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    halves = [np.einsum("oc,nchw->nohw", weight[i : i + 3, :, 0, 0], x[:, j : j + 2])
+              for i, j in ((0, 0), (3, 2))]  # fmt: skip
+    made = np.concatenate(halves, 1)
+    theirs = reference({"0": x, "1": made, "2": np.maximum(made, 0)}, ["x0"], ["x2"])
+    found = engine.compare(session, theirs)
+    assert (found.verdict, origins(found)) == ("differs", ["conv"])
+    assert found.origins[0].reasons[0].kind == "groups"
