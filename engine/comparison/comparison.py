@@ -58,6 +58,9 @@ class Comparison:
     reference : str
         Title of the reference.
     tolerances : Tolerances
+    missing_outputs : tuple of str
+        Output operands of the model that were not compared, because they have no value or no
+        counterpart.
     """
 
     verdict: str
@@ -66,6 +69,7 @@ class Comparison:
     unmatched: Unmatched = field(repr=False)
     reference: str
     tolerances: Tolerances
+    missing_outputs: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as strict JSON can hold it."""
@@ -174,7 +178,13 @@ class _Report:
             self._unmatched(),
             self._reference.title,
             self._tolerances,
+            self._missing_outputs(),
         )
+
+    def _missing_outputs(self) -> tuple[str, ...]:
+        compared = {name for name, row in self._rows.items() if row.measures is not None}
+        names = [operand.name for operand in self._session.graph.output_operands]
+        return tuple([name for name in names if name not in compared])
 
     # Rows
 

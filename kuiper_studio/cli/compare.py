@@ -84,6 +84,8 @@ def _summary(found: Comparison) -> str:
     if rounded:
         differ = format_count(rounded, "operand differs", "operands differ")
         text += f"; {differ} by the rounding of weights to float16"
+    if found.missing_outputs:
+        text += f"; outputs of the model not compared: {_names(found.missing_outputs)}"
     if found.verdict == "same":
         return f"same: {text}"
     count = format_count(len(found.origins), "origin")

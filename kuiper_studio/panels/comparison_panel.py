@@ -240,8 +240,13 @@ class ComparisonPanel(Panel):
         tolerance = format_brief(comparison.tolerances.float32)
         beside = f"beside {comparison.reference}, tolerance {tolerance}"
         if comparison.verdict == "same":
-            self.verdict.setText("= Same")
-            self.detail.setText(f"{format_count(len(comparison.rows), 'operand')} {beside}")
+            missing = comparison.missing_outputs
+            self.verdict.setText("= Same, outputs not compared" if missing else "= Same")
+            compared = format_count(len(comparison.rows), "operand")
+            left_out = (
+                f"; not compared: {', '.join(missing[:_MOST_REASONS])}" if missing else ""
+            )
+            self.detail.setText(f"{compared} {beside}{left_out}")
             self.reasons.hide()
             return
         count = len(comparison.origins)

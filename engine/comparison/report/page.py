@@ -138,11 +138,15 @@ class _Page:
         )
         origins = format_count(len(comparison.origins), "origin")
         differs = comparison.verdict == "differs"
-        title = f"Differs: {origins}" if differs else "Same"
+        missing = ", ".join(map(escape, comparison.missing_outputs))
+        same = "Same, outputs not compared" if missing else "Same"
+        title = f"Differs: {origins}" if differs else same
         glyph, kind = ("≠", " differs") if differs else ("=", "")
         yield f'<div class="verdict{kind}"><h1><span>{glyph}</span> {title}</h1>'
         reference = escape(comparison.reference)
         yield f"<p>{escape(name)} compared with {reference}. Operands: {found}.</p>"
+        if missing:
+            yield f"<p>Outputs of the model that were not compared: {missing}.</p>"
         tolerance = comparison.tolerances
         exact, half = map(format_brief, (tolerance.float32, tolerance.float16))
         yield (

@@ -150,6 +150,13 @@ def test_weights_are_anchors(make_session, tensors):
     assert (row.reference, row.matched_by) == ("x3", "weights")
 
 
+def test_outputs_without_a_counterpart_are_listed(make_session, tensors):
+    theirs = {key: array for key, array in tensors.items() if key != "7"}
+    found = engine.compare(make_session(), reference(theirs))
+    assert (found.verdict, found.missing_outputs) == ("same", ("7",))
+    assert engine.compare(make_session(), reference(tensors)).missing_outputs == ()
+
+
 def test_a_signalling_nan_is_a_nan(make_session, tensors):
     theirs = {key: np.array(array, np.float32) for key, array in tensors.items()}
     theirs["7"].reshape(-1).view(np.uint32)[0] = 0x7FA00000
