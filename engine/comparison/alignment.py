@@ -316,6 +316,7 @@ class _Walk:
         if match is not None:
             shape = self._shape_for(match.key, operand, result)
             if shape is not None:
+                match, shape = self._as_of_inputs(operator, match, shape)
                 self._match(name, match, result, shape, waiting)
                 return
         if failure:
@@ -349,6 +350,26 @@ class _Walk:
             return None
         found = matcher.layout(key, self._shapes_of(operand, result))
         return Match(key, matched_by, 1.0, found[1]) if found is not None else None
+
+    def _as_of_inputs(
+        self, operator: RuntimeOperator, match: Match, shape: tuple[int, ...]
+    ) -> tuple[Match, tuple[int, ...]]:
+        """Read a tensor of the same name in its own layout, if the inputs are read in theirs.
+
+        A reference that has the inputs in our layout has the output in ours, too: another one
+        is a fault of the operator.
+        """
+        theirs = self._index.shapes[match.key]
+        if match.matched_by != NAME or _is_plain(match.layout, theirs, shape):
+            return match, shape
+        for operand in operator.inputs:
+            known = self._result.matches.get(operand.name)
+            if known is None or known.matched_by not in {NAME, INPUT}:
+                return match, shape
+            own = self._result.shapes[operand.name]
+            if not _is_plain(known.layout, self._index.shapes[known.key], own):
+                return match, shape
+        return Match(match.key, NAME, match.confidence), theirs
 
     def _shape_for(
         self, key: str, operand: RuntimeOperand, result: Value
@@ -672,7 +693,7 @@ class _Walk:
         free = [
             key
             for key in evidence
-            if key not in own and (key not in self._taken or key == pinned)
+            if key == pinned or (key not in own and key not in self._taken)
         ]
         for key in sorted(free, key=lambda key: -evidence[key]):
             yield key, evidence[key], matched_by[key]
@@ -829,8 +850,8 @@ class _Walk:
         else:
             return None
         shape = self._index.shapes[key]
-        if not layout.axes and [n for n in shape if n > 1] == [n for n in ours if n > 1]:
-            return None  # only axes of size 1 differ
+        if _is_plain(layout, shape, ours):
+            return None
         shape = (1,) * (len(ours) - len(shape)) + shape
         value = self._as_ours(name, key, Layout(), shape)
         return (key, value) if value is not None else None
@@ -921,6 +942,11 @@ class _Walk:
                 self._replace(operand.name, match, result, found[0])
                 return True
         return False
+
+
+def _is_plain(layout: Layout, theirs: tuple[int, ...], ours: tuple[int, ...]) -> bool:
+    """Whether two shapes are equal up to axes of size 1, and the elements in the same order."""
+    return not layout.axes and [n for n in theirs if n > 1] == [n for n in ours if n > 1]
 
 
 def _has_same_elements(one: Array, other: Array) -> bool:

@@ -67,11 +67,10 @@ class Network:
         """Whether the planted operator gives something else on its true inputs."""
         operator = faulty.graph.operator(planted.operator)
         known = self.true.graph.operands
-        if planted.also and operator.type != "pnnx.Attribute":
-            return True
         if any(operand.name not in known for operand in operator.outputs):
-            return True
-        if operator.is_input:
+            consumers = [c for operand in operator.outputs for c in operand.consumers]
+            return any(self._differs(o.name, faulty) for c in consumers for o in c.outputs)
+        if operator.is_input or (planted.also and operator.type != "pnnx.Attribute"):
             return True
         try:
             results = operator.forward([self.true.value(o.name) for o in operator.inputs])
@@ -80,12 +79,20 @@ class Network:
         for operand, result in zip(operator.outputs, results, strict=True):
             if not operand.consumers:
                 continue
-            truth = self.true.value(operand.name)
-            if truth.shape != result.shape:
-                return True
-            if np.abs(truth - result).max() > VISIBLE * np.abs(truth).max():
+            if _differ(self.true.value(operand.name), result):
                 return True
         return False
+
+    def _differs(self, operand: str, faulty: Session) -> bool:
+        if not faulty.has_value(operand) or not isinstance(faulty.value(operand), np.ndarray):
+            return True
+        return _differ(self.true.value(operand), faulty.value(operand))
+
+
+def _differ(truth: np.ndarray, value: np.ndarray) -> bool:
+    if truth.shape != value.shape:
+        return True
+    return bool(np.abs(truth - value).max() > VISIBLE * np.abs(truth).max())
 
 
 class Answer(NamedTuple):

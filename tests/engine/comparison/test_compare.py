@@ -389,3 +389,41 @@ def test_an_operator_that_is_refused_is_an_origin_if_explained(make_pair):
     found = engine.compare(session, theirs)
     assert (found.verdict, origins(found)) == ("differs", ["conv"])
     assert found.origins[0].reasons[0].kind == "groups"
+
+
+def test_an_activation_behind_the_last_operator_is_an_origin(make_pair):
+    """Its input is the reference's output, which its own output must be."""
+    x = np.random.default_rng(6).standard_normal((3, 7)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(3,7)f32",
+        "F.tanh act 1 1 0 1 $input=0 #1=(3,7)f32",
+        "F.relu extra 1 1 1 2 $input=1 #2=(3,7)f32",
+        "pnnx.Output out 1 0 2",
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    found = engine.compare(session, reference({"a": x, "b": np.tanh(x)}, ["xa"], ["xb"]))
+    assert (found.verdict, origins(found)) == ("differs", ["extra"])
+    assert found.origins[0].reasons[0].kind == "activation_extra"
+
+
+def test_a_join_along_another_axis_is_an_origin_of_the_same_names(make_pair):
+    """Both have the same elements in another shape."""
+    x = np.random.default_rng(7).standard_normal((1, 2, 3, 3)).astype("f4")
+
+    def run(axis, shape, name):
+        path = make_pair(
+            "pnnx.Input in 0 1 0 #0=(1,2,3,3)f32",
+            "F.tanh act 1 1 0 1 $input=0 #1=(1,2,3,3)f32",
+            f"torch.cat cat 2 1 0 1 2 dim={axis} #2={shape}f32",
+            f"F.relu last 1 1 2 3 $input=2 #3={shape}f32",
+            "pnnx.Output out 1 0 3",
+            name=name,
+        )
+        session = engine.Session(engine.load(path), backend="numpy")
+        session.feed([x])
+        return session
+
+    found = engine.compare(run(0, "(2,2,3,3)", "ours"), run(1, "(1,4,3,3)", "theirs"))
+    assert origins(found) == ["cat"]
+    assert found.origins[0].reasons[0].kind == "axis"
