@@ -15,7 +15,7 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from engine.text import format_brief, format_shape
-from kuiper_studio.item_models.rows_model import Index, RowsModel
+from kuiper_studio.item_models.rows_model import Index, RowsModel, place_of_operator
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
@@ -142,8 +142,7 @@ class ComparisonRowsModel(RowsModel):
 
     def place_of(self, operator: str) -> int:
         """Return the first row of an operator; -1 for none."""
-        places = (i for i, row in enumerate(self._rows) if row.operator.name == operator)
-        return next(places, -1)
+        return place_of_operator(self._rows, operator)
 
     def _display(self, row: Row, column: int) -> str:
         match column:

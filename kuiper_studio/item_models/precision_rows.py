@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QSortFilterProxyModel, Qt
 from typing_extensions import override
 
 from engine.text import format_brief
-from kuiper_studio.item_models.rows_model import Index, RowsModel
+from kuiper_studio.item_models.rows_model import Index, RowsModel, place_of_operator
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
@@ -49,12 +49,15 @@ _HEADERS: Final = {
     _C.KEEP: ("", "Whether the operator has to stay in float32 for the wanted error (f32)"),
     _C.INDEX: ("#", "Index of the operator in execution order"),
     _C.OPERATOR: ("Operator", "The operator whose weights and outputs are in the format"),
-    _C.AT_OUTPUT: ("model off", "Error of the model's output with this operator alone"),
+    _C.AT_OUTPUT: ("model error", "Error of the model's output with this operator alone"),
     _C.HEADROOM: ("headroom", "Largest number of the format over the largest value"),
     _C.UNDERFLOW: ("underflow", "Share of the values that become 0 or subnormal"),
-    _C.ALONE: ("output off", "Error of the operator's own output with this operator alone"),
-    _C.CUMULATIVE: ("with all before", "Error of its own output with all before it, too"),
-    _C.WEIGHTS: ("weights off", "Error of the weights by storing them"),
+    _C.ALONE: ("output error", "Error of the operator's own output with this operator alone"),
+    _C.CUMULATIVE: (
+        "cumulative error",
+        "Error of the operator's own output with all operators before it in the format",
+    ),
+    _C.WEIGHTS: ("weight error", "Error of the weights by storing them"),
 }  # fmt: skip
 _NUMBERS: Final = frozenset(_C) - {_C.KEEP, _C.OPERATOR}
 
@@ -77,8 +80,7 @@ class PrecisionRowsModel(RowsModel):
 
     def place_of(self, operator: str) -> int:
         """Return the row of an operator; -1 for none."""
-        places = (i for i, row in enumerate(self._rows) if row.operator.name == operator)
-        return next(places, -1)
+        return place_of_operator(self._rows, operator)
 
     def text(self) -> str:
         """Return all rows as tab-separated lines, titles first."""

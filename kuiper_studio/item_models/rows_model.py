@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from typing_extensions import override
@@ -12,10 +12,25 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QObject
 
-__all__ = ["ROOT", "Index", "RowsModel"]
+    from engine.runtime import OperatorLabel
+
+__all__ = ["ROOT", "Index", "RowsModel", "place_of_operator"]
 
 Index = QModelIndex | QPersistentModelIndex
 ROOT: Final = QModelIndex()
+
+
+class _OfOperator(Protocol):
+    """A row about an operator."""
+
+    @property
+    def operator(self) -> OperatorLabel: ...
+
+
+def place_of_operator(rows: Iterable[_OfOperator], name: str) -> int:
+    """Return the first row of an operator; -1 for none."""
+    places = (place for place, row in enumerate(rows) if row.operator.name == name)
+    return next(places, -1)
 
 
 class RowsModel(QAbstractTableModel):

@@ -43,12 +43,12 @@ _WIDTHS: Final = {
     _C.KEEP: 30,
     _C.INDEX: 52,
     _C.OPERATOR: 112,
-    _C.AT_OUTPUT: 66,
-    _C.ALONE: 66,
-    _C.CUMULATIVE: 92,
+    _C.AT_OUTPUT: 84,
+    _C.ALONE: 86,
+    _C.CUMULATIVE: 112,
     _C.HEADROOM: 66,
     _C.UNDERFLOW: 66,
-    _C.WEIGHTS: 74,
+    _C.WEIGHTS: 86,
 }
 
 
