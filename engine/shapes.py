@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from engine.errors import FeedError, OpenShapeError
-from engine.text import format_shape
+from engine.text import format_dtype, format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy as np
+
 __all__ = [
+    "INPUT_DTYPES",
     "LARGEST_SIZE",
     "ExportedShape",
     "InputShapes",
@@ -30,12 +33,19 @@ __all__ = [
     "parse_shapes",
     "require_closed",
     "settle_shapes",
+    "split_dtype",
 ]
 
 ExportedShape: TypeAlias = tuple[int | str | None, ...]
 T = TypeVar("T")
 
 LARGEST_SIZE: Final = (1 << 31) - 1
+INPUT_DTYPES: Final = (
+    "f32", "i64", "i32", "f16", "bf16", "f64", "i16", "i8", "u8", "bool", "c64", "c128",
+)  # fmt: skip
+"""pnnx's names for the dtypes of inputs, the usual ones first."""
+# The x of 1x3x8x8 begins no dtype.
+_WITH_DTYPE: Final = re.compile(r"(.*[\d?\])])\s*((?!x\d)[a-z]\w*)", re.IGNORECASE | re.ASCII)
 _USUAL_SIDE: Final = 224
 _USUAL_LENGTH: Final = 16
 
@@ -48,6 +58,9 @@ class _InputOperand(Protocol):
 
     @property
     def shape(self) -> ExportedShape | None: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any] | str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +96,20 @@ def parse_shapes(texts: Sequence[str], operands: Sequence[_InputOperand]) -> Inp
     texts : sequence of str
         Each is a shape, which belongs to the next input (``1,3,320,320``; a ``?`` leaves a
         dimension as the model has it), a shape of a named input (``in0=1,3,320,320``), or
-        the size of a symbol (``h=320`` or ``%h=320``).
+        the size of a symbol (``h=320`` or ``%h=320``). A shape may end with the dtype, as
+        pnnx writes it: ``1,128i64``.
     operands : sequence of operands
         The model's inputs.
 
     Raises
     ------
     FeedError
-        If a text is invalid, names an unknown input or symbol, or repeats another one.
+        If a text is invalid, names an unknown input or symbol, repeats another one, or ends
+        with another dtype than the model's.
     """
     shapes: dict[str, tuple[int | None, ...]] = {}
     symbols: dict[str, int] = {}
-    waiting = [operand.name for operand in operands]
+    waiting = {operand.name: operand for operand in operands}
     known = {dim for o in operands for dim in o.shape or () if isinstance(dim, str)}
     unnamed = 0
     for text in texts:
@@ -106,10 +121,12 @@ def parse_shapes(texts: Sequence[str], operands: Sequence[_InputOperand]) -> Inp
                     f"shape {text!r} is one too many: the inputs of the model are "
                     f"{', '.join(waiting) or 'none'}"
                 )
-            name = waiting[unnamed]
+            name = operands[unnamed].name
             unnamed += 1
         if name in waiting:
-            _add(shapes, name, _parse_dims(value, text), text)
+            size, dtype = split_dtype(value)
+            _require_dtype(waiting[name], dtype, text)
+            _add(shapes, name, _parse_dims(size, text), text)
         elif symbol in known:
             _add(symbols, symbol, _parse_size(value, text), text)
         else:
@@ -119,6 +136,46 @@ def parse_shapes(texts: Sequence[str], operands: Sequence[_InputOperand]) -> Inp
                 f"has {has}"
             )
     return InputShapes(shapes, symbols)
+
+
+def split_dtype(text: str) -> tuple[str, str]:
+    """Split a size from the dtype at its end.
+
+    Parameters
+    ----------
+    text : str
+        ``1,128i64``, ``[1,128]i64`` or ``1,128``.
+
+    Returns
+    -------
+    size : str
+    dtype : str
+        Of `INPUT_DTYPES`; ``""`` for none.
+
+    Raises
+    ------
+    FeedError
+        If pnnx has no such dtype.
+    """
+    found = _WITH_DTYPE.fullmatch(text.strip())
+    if found is None:
+        return text, ""
+    if found[2] not in INPUT_DTYPES:
+        raise FeedError(
+            f"shape {text!r}: {found[2]!r} is no type; write one of {', '.join(INPUT_DTYPES)}"
+        )
+    return found[1], found[2]
+
+
+def _require_dtype(operand: _InputOperand, dtype: str, text: str) -> None:
+    """Refuse another dtype than that of a converted model.
+
+    The dtype of a file to convert, in pnnx's words, counts more than this one.
+    """
+    known = "" if isinstance(operand.dtype, str) else format_dtype(operand.dtype)
+    computed = "f32" if dtype == "bf16" else dtype  # NumPy has no bfloat16
+    if dtype and known and computed != known:
+        raise FeedError(f"shape {text!r}: input {operand.name} takes {known}, not {dtype}")
 
 
 def _add(found: dict[str, T], name: str, value: T, text: str) -> None:

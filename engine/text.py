@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
 
@@ -27,6 +27,7 @@ __all__ = [
     "format_duration",
     "format_exact_bytes",
     "format_milliseconds",
+    "format_names",
     "format_number",
     "format_shape",
     "format_short_count",
@@ -44,6 +45,7 @@ _BYTES_IN: Final = {
 _EXACT_UNITS: Final = ("TB", "TiB", "GB", "GiB", "MB", "MiB", "kB", "KiB")
 _SIZE_UNITS: Final = ("kB", "MB", "GB", "TB", "PB", "EB")
 _SIZE: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([a-z]*)", re.ASCII)
+_SHOWN_NAMES: Final = 8  # of a list
 _MOST_DIGITS: Final = 30  # of a size in bytes that is written as a number
 
 
@@ -157,6 +159,12 @@ def format_count(count: int, noun: str = "", plural: str = "") -> str:
     if not noun:
         return number
     return f"{number} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_names(names: Sequence[str]) -> str:
+    """Format the first eight names of a list, and how many more there are."""
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(names[:_SHOWN_NAMES]) + more
 
 
 def format_amount(count: float, unit: str) -> str:

@@ -3,10 +3,10 @@
 Every dimension of every operand consists of factors (`factors`). One rule per family of
 operators (`rules`) relates the factors of inputs and outputs: a transpose orders them, a
 reshape splits and merges them exactly, an addition makes two of them the same. A rule also
-notes what its operator says about them: a convolution has channels, rows and columns,
-attention has heads and tokens. The strongest evidence names a factor and all that are related
-to it, upstream and downstream. Then each operand is named by its factors (`naming`), and `plan`
-says how to show it: tokens folded to their grid, windows put back to the image they were cut
+notes the evidence of its operator: a convolution has channels, rows and columns, attention has
+heads and tokens. The strongest evidence names a factor and all factors that are related to it,
+upstream and downstream. Then `naming` names each operand by its factors. `plan` decides how to
+show the operand: tokens folded to their grid, windows joined to the image that they were split
 from.
 
 >>> from engine.axes import Axis, Kind, Layout
@@ -18,7 +18,7 @@ from.
 
 from __future__ import annotations
 
-from engine.axes import rules  # registers them
+from engine.axes import rules  # registers the rules
 from engine.axes.inference import infer_layouts
 from engine.axes.layout import Axis, Kind, Layout, Size
 from engine.axes.plan import Role, ViewPlan, plan_view

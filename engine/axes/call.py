@@ -1,4 +1,4 @@
-"""One operator as its rule sees it."""
+"""The view of one operator that its rule gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Results"]
 
 Results = list[Dims | None]
-"""Dimensions of the outputs, in order; None for new factors. Missing ones are None."""
+"""Dimensions of the outputs, in order; None, also for missing ones, means new factors."""
 
 _PLANES: Final = {
     1: (Kind.TIME,),
@@ -39,7 +39,7 @@ class Call:
     shapes : list of (tuple of Size, or None)
         Of the outputs.
     has_batch : bool
-        Whether values have a batch dimension; those of ncnn have none.
+        Whether values have a batch dimension; values of ncnn have none.
     """
 
     __slots__ = ("factors", "has_batch", "inputs", "operator", "shapes")
@@ -67,7 +67,7 @@ class Call:
         return self.shapes[0] if self.shapes else None
 
     def input(self, name: str, place: int) -> Dims | None:
-        """Return the dimensions of an input by PyTorch's name, or by place without names."""
+        """Return the dimensions of an input by PyTorch's name, or by index without names."""
         names = self.operator.input_names
         if name in names[: len(self.inputs)]:
             return self.inputs[names.index(name)]
@@ -80,12 +80,12 @@ class Call:
         return self.operator.params.get(name, default)
 
     def integer(self, name: str, default: int) -> int:
-        """Return a parameter that is a whole number; `default` if it is not."""
+        """Return a parameter as a whole number; `default` if it is none."""
         value = self.param(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else default
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """Return a parameter of whole numbers; None if it is not."""
+        """Return a parameter as whole numbers; None if it has others."""
         value = self.param(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return (value,)
@@ -95,19 +95,19 @@ class Call:
         return found if len(found) == len(value) else None
 
     def place(self, name: str, rank: int, default: int = 0) -> int | None:
-        """Return a dimension counted from the front; None if there is no such one."""
+        """Count a dimension from the front; None if it does not exist."""
         dim = self.integer(name, default)
         return dim % rank if -rank <= dim < rank else None
 
     def places(self, name: str, rank: int) -> tuple[int, ...] | None:
-        """Return dimensions counted from the front; None if one does not exist."""
+        """Count dimensions from the front; None if one does not exist."""
         dims = self.integers(name)
         if dims is None or any(not -rank <= dim < rank for dim in dims):
             return None
         return tuple([dim % rank for dim in dims])
 
     def fit(self, dims: Sequence[Dim], place: int = 0) -> Dims | None:
-        """Return dimensions for an output; those of another size get new factors."""
+        """Return dimensions for an output; dimensions of another size get new factors."""
         shape = self.shapes[place] if place < len(self.shapes) else None
         if shape is None or len(shape) != len(dims):
             return None
@@ -119,43 +119,43 @@ class Call:
         )
 
     def claim(self, dims: Dims, kinds: Sequence[Kind | None], rank: Rank) -> None:
-        """Note evidence for dimensions; None says nothing about one."""
+        """Note evidence for dimensions; None is no evidence."""
         for dim, kind in zip(dims, kinds, strict=True):
             if kind is not None:
                 self.factors.claim(dim, kind, rank)
 
     def claim_image(self, dims: Dims | None, spatial: int) -> bool:
-        """Note that dimensions are batch, channel and spatial ones.
+        """Note that dimensions are batch, channels and spatial dimensions.
 
         Parameters
         ----------
         dims : Dims or None
         spatial : int
-            Number of spatial dimensions, 1 to 3.
+            Number of spatial dimensions; images, signals and volumes have 1 to 3.
 
         Returns
         -------
         bool
-            Whether the dimensions are as many.
+            Whether the number of dimensions fits.
         """
-        if dims is None or len(dims) - spatial not in {1, 2}:
+        if dims is None or spatial not in _PLANES or len(dims) - spatial not in {1, 2}:
             return False
         kinds = (Kind.FEATURE, *_PLANES[spatial])
         if len(dims) == spatial + 2:
             kinds = (Kind.BATCH, *kinds)
-        # A signal may as well be a text, and tokens may pass a convolution over them.
+        # A signal may be a text: convolutions also run over tokens.
         rank = Rank.DECLARED if spatial > 1 else Rank.EXPECTED
         self.claim(dims[:-spatial], kinds[:-spatial], rank)
         if self._is_pointwise():
             rank = Rank.GUESSED
-        # The first of three may be the time of a film.
+        # The first of three spatial dimensions may be the time of a film.
         self.claim(
             dims[-spatial:], kinds[-spatial:], min(rank, Rank.STATED) if spatial == 3 else rank
         )
         return True
 
     def _is_pointwise(self) -> bool:
-        """Whether it is a convolution of single positions, which need not be neighbours."""
+        """Whether it is a convolution of single positions, which need no neighbours."""
         names = ("kernel_size", "kernel_w", "kernel_h")
         sizes = [size for name in names for size in self.integers(name) or ()]
         return bool(sizes) and set(sizes) == {1}

@@ -1,15 +1,15 @@
-"""Factors: the axes of all operands before they have a meaning, and what relates them.
+"""Factors: the axes of all operands before they have a meaning, and their relations.
 
-A dimension is a tuple of factors, outermost first. Two relations hold between factors.
+A dimension is a tuple of factors, outermost first. There are two relations between factors.
 
 same
-    The positions are the same ones: the two sides of an addition, a dimension before and
-    after a transpose. Whatever splits or names one of them does so to the other.
+    The positions are the same: both sides of an addition, or a dimension before and after a
+    transpose. If one factor is split or named, so is the other.
 kin
-    The meaning is the same, the positions are not: rows before and after a pooling.
+    The meaning is the same, but the positions are not: rows before and after a pooling.
 
-Both are union-find structures, so knowledge flows forwards and backwards alike, and the order
-of the operators does not matter.
+Both are union-find structures. So meanings spread forwards and backwards, and the order of the
+operators does not matter.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ Dim: TypeAlias = tuple[int, ...]
 """Factors of one dimension, outermost first."""
 Dims: TypeAlias = tuple[Dim, ...]
 
-# A part of several wholes, such as of windows before and after a shift; more say nothing new.
+# A factor may be a part of several wholes, such as windows before and after a shift. More than
+# these add nothing.
 _MOST_WHOLES: Final = 4
 
 
 class Rank(IntEnum):
-    """Strength of evidence for a meaning; the stronger one is kept."""
+    """Strength of the evidence for a meaning; stronger evidence replaces weaker."""
 
     GUESSED = 1
     DERIVED = 2
@@ -54,9 +55,9 @@ class Factors:
     sizes : list of (int, str or None)
         By factor.
     segments : dict of int to tuple of Dim
-        What a factor is concatenated of, by representative.
+        The dimensions that a factor concatenates, by representative.
     shifts : dict of int to (int, int)
-        The factor that one is a rolled copy of, and by how many positions.
+        By factor: the factor that it is a rolled copy of, and the number of positions.
     hints : dict of int to str
         Name of the weight that a factor comes from.
     """
@@ -80,7 +81,7 @@ class Factors:
     # Making
 
     def make(self, size: Size) -> int:
-        """Make a factor that nothing is known of."""
+        """Make a factor without evidence."""
         number = len(self.sizes)
         self.sizes.append(size)
         self._same.append(number)
@@ -92,7 +93,7 @@ class Factors:
         return tuple([(self.make(size),) for size in shape])
 
     def derive(self, dim: Dim, size: Size) -> Dim:
-        """Make a dimension of the same meaning with other positions.
+        """Make a dimension with the same meaning but other positions.
 
         The factors of a flattened dimension have no counterpart in the new one.
         """
@@ -102,7 +103,7 @@ class Factors:
         return (made,)
 
     def roll(self, dim: Dim, shift: int) -> Dim:
-        """Return a dimension with its positions rolled; rolling back gives the first one."""
+        """Return a dimension with its positions rolled; rolling back returns the original."""
         whole = self.whole(dim)
         size = self.sizes[whole]
         base, before = self.shifts.get(whole, (whole, 0))
@@ -121,11 +122,11 @@ class Factors:
     # Looking
 
     def find(self, factor: int) -> int:
-        """Return the representative of the same factors."""
+        """Return the representative of all factors that are the same as this one."""
         return _find(self._same, factor)
 
     def extent(self, dim: Dim) -> Size:
-        """Return the number of positions of a dimension; None if a factor's is unknown."""
+        """Return the number of positions of a dimension; None if a factor has no known size."""
         return self.sizes[dim[0]] if len(dim) == 1 else self.size(dim)
 
     def size(self, dim: Dim) -> int | None:
@@ -139,7 +140,7 @@ class Factors:
         return total
 
     def leaves(self, dim: Iterable[int]) -> list[int]:
-        """Return the representatives of the factors that are not split any further."""
+        """Return the representatives of the innermost factors, which are not split."""
         found = []
         waiting = list(dim)[::-1]
         while waiting:
@@ -152,7 +153,7 @@ class Factors:
         return found
 
     def merge(self, members: list[int]) -> list[int]:
-        """Replace all parts of a factor, in their order, by the factor."""
+        """Replace each complete sequence of a factor's parts by the factor."""
         start = 0
         while start < len(members):
             found = self._whole_at(members, start)
@@ -161,11 +162,11 @@ class Factors:
             else:
                 whole, count = found
                 members[start : start + count] = [whole]
-                start = 0  # it may complete another one
+                start = 0  # the merged factor may complete another one
         return members
 
     def _whole_at(self, members: list[int], start: int) -> tuple[int, int] | None:
-        """Return the factor whose parts begin at a place, and their number."""
+        """Return the factor whose parts begin at an index, and their number."""
         for whole in self.wholes(members[start]):
             for parts in self.splits(whole):
                 if [self.find(part) for part in parts] == members[start : start + len(parts)]:
@@ -173,7 +174,7 @@ class Factors:
         return None
 
     def origin(self, factor: int) -> int:
-        """Return the factor that one was split off, at the first of several splits."""
+        """Return the factor that this one was split from, at the first of several splits."""
         factor = self.find(factor)
         while wholes := self.wholes(factor):
             factor = wholes[0]
@@ -184,18 +185,18 @@ class Factors:
         return self._parts.get(self.find(factor), ())
 
     def splits(self, factor: int) -> tuple[Dim, ...]:
-        """Return the parts of a factor, in every way in which it is split."""
+        """Return every split of a factor, as its parts."""
         factor = self.find(factor)
         parts = self._parts.get(factor)
         others = self._other_parts.get(factor, ())
         return others if parts is None else (parts, *others)
 
     def wholes(self, factor: int) -> tuple[int, ...]:
-        """Return the factors that this one was split off."""
+        """Return the factors that this one was split from."""
         return tuple([self.find(whole) for whole in self._wholes.get(self.find(factor), ())])
 
     def whole(self, dim: Dim) -> int:
-        """Return one factor for a dimension, made of its factors if there are several."""
+        """Return one factor for a dimension; several factors become parts of a new one."""
         if len(dim) == 1:
             return self.find(dim[0])
         leaves = tuple([leaf for leaf in self.leaves(dim) if self.sizes[leaf] != 1])
@@ -230,7 +231,7 @@ class Factors:
             self._claims[first] = lost
 
     def _contradict(self, first: int, second: int) -> bool:
-        """Whether operators say for certain that two roots have different meanings."""
+        """Whether there is certain evidence that two roots have different meanings."""
         one, other = self._claims.get(first), self._claims.get(second)
         if one is None or other is None or one[1] is other[1]:
             return False
@@ -245,7 +246,7 @@ class Factors:
             self._claims[root] = rank, kind
 
     def unify(self, one: Dim, other: Dim) -> None:
-        """Note that two dimensions have the same positions, and split what has to be split."""
+        """Note that two dimensions have the same positions, and split factors to match."""
         waiting = [(one, other)]
         while waiting:
             first, second = waiting.pop()
@@ -263,9 +264,9 @@ class Factors:
     def regroup(self, dims: Sequence[Dim], shape: Sequence[Size]) -> Dims:
         """Distribute the factors of dimensions over those of another shape, as a reshape does.
 
-        Factors are split where the new shape cuts them, those that are split already perhaps
-        in another way. What does not divide gets new factors, except for equal first and last
-        dimensions.
+        Factors are split where the new shape splits them, even if they already have another
+        split. If sizes do not divide, dimensions get new factors, except for equal first and
+        last dimensions.
         """
         leaves = self.leaves([factor for dim in dims for factor in dim])
         for factors in (leaves, self.merge(leaves.copy())):
@@ -295,7 +296,7 @@ class Factors:
         return tuple(found)
 
     def _take(self, waiting: list[int], size: Size) -> Dim | None:
-        """Take the factors of one dimension off a stack; None if they do not fit."""
+        """Pop the factors of one dimension from a stack; None if they do not fit."""
         if not isinstance(size, int) or size < 1:
             fits = waiting and self.sizes[waiting[-1]] == size and size is not None
             return (waiting.pop(),) if fits else None
@@ -345,7 +346,7 @@ class Factors:
         return parts
 
     def _compose(self, factor: int, dim: Dim) -> None:
-        """Say what a factor that is not split consists of."""
+        """Set the parts of a factor that is not split yet."""
         factor = self.find(factor)
         leaves = tuple([leaf for leaf in self.leaves(dim) if self.sizes[leaf] != 1])
         if len(leaves) == 1:
@@ -354,12 +355,12 @@ class Factors:
             self._parts[factor] = leaves
 
     def _can_split(self, factor: int, parts: Dim) -> bool:
-        """Whether parts multiply to a factor, so that each of them is smaller."""
+        """Whether the sizes of parts multiply to the size of a factor, and each is smaller."""
         size = self.size(parts)
         return len(parts) > 1 and size is not None and size > 1 and size == self.sizes[factor]
 
     def _join(self, one: int, other: int) -> tuple[Dim, Dim] | None:
-        """Make two factors the same; return their parts, if both have some."""
+        """Make two factors the same; return the parts of both, if both are split."""
         first, second = self.find(one), self.find(other)
         if first == second or self.sizes[first] != self.sizes[second]:
             return None
@@ -417,7 +418,7 @@ class Factors:
                 return
 
     def _spread_kinds(self) -> bool:
-        """Name what features or tokens are concatenated of; return whether anything was new."""
+        """Name the segments of features and tokens; return whether anything was new."""
         changed = False
         for factor, segments in self.segments.items():
             kind = self.kind(factor)
@@ -452,7 +453,7 @@ class Factors:
 
 
 def _move(table: dict[int, T], source: int, target: int) -> None:
-    """Move an entry, unless there is one."""
+    """Move an entry to another key, unless that has one."""
     if source in table:
         table.setdefault(target, table.pop(source))
 

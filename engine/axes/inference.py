@@ -35,7 +35,7 @@ _BETWEEN: Final = frozenset(
      "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand"}
 )  # fmt: skip
 _LINEAR: Final = frozenset({"nn.Linear", "F.linear", "InnerProduct", "Gemm"})
-# Meanings that depend on the other dimensions of an operand, and what they are elsewhere.
+# Meanings that depend on the other dimensions of an operand, and their general meaning.
 _OWN_KINDS: Final = {
     Kind.CHANNEL: Kind.FEATURE, Kind.QUERY: Kind.TOKEN, Kind.KEY: Kind.TOKEN,
 }  # fmt: skip
@@ -53,20 +53,21 @@ def infer_layouts(
     ----------
     graph : RuntimeGraph
     shapes : mapping of str to tuple of Size, optional
-        By operand name, such as those of a run; the file's where it has none.
+        Shapes by operand name, such as those of a run. The file's shapes replace missing ones.
     overrides : mapping of str to Layout, optional
-        What the user says, by operand name. It is stronger than all evidence, and spreads
-        to the operands with the same dimensions.
+        The user's layouts by operand name. They are stronger than all evidence, and spread to
+        operands with the same dimensions.
 
     Returns
     -------
     mapping of str to Layout
-        By operand name. An operand of unknown rank has none, and an override of another
-        shape is ignored.
+        By operand name. An operand of unknown rank has no layout. An override of another shape
+        is ignored.
 
     Notes
     -----
-    The time is proportional to the operators. Nothing is computed, and no weight is read.
+    The time is proportional to the number of operators. No operator is computed, and no weight
+    is read.
     """
     shapes = shapes or {}
     with collector_paused():
@@ -156,7 +157,7 @@ class _Inference:
             self.factors.hints[dim[0]] = operator.name
 
     def _relate_weight(self, operator: RuntimeOperator, source: Dims | None) -> None:
-        """Name a matrix that is a weight and an operand by the features that it maps."""
+        """Name the dimensions of a weight that is an operand by the features that it maps."""
         matrix = self.dims.get(operator.tied_inputs[0].name)
         result = self.dims.get(operator.outputs[0].name)
         if matrix is None or len(matrix) != 2 or not source or not result:
@@ -176,7 +177,7 @@ class _Inference:
     # Evidence from several operators
 
     def _claim_attention(self, operator: RuntimeOperator) -> None:
-        """Name heads, queries and keys of weights that are products under a softmax."""
+        """Name heads, queries and keys of products that a softmax normalises."""
         dims = self.dims.get(operator.inputs[0].name)
         if dims is None or len(dims) < 3:
             return
@@ -185,7 +186,7 @@ class _Inference:
         claim_heads(self.factors, dims)
 
     def _claim_outputs(self) -> None:
-        """Name classes, vocabulary and boxes of the results."""
+        """Name classes, vocabulary and boxes of the model's results."""
         outputs = {operand.name: operand for operand in self._outputs()}
         shown = {name: self.dims[name] for name in outputs if name in self.dims}
         for name, dims in shown.items():
@@ -215,7 +216,7 @@ class _Inference:
         if is_softmax and producer is not None and producer.inputs:
             producer = producer.inputs[0].producer
         if producer is not None and producer.type == "pnnx.Expression" and producer.inputs:
-            producer = producer.inputs[0].producer  # such as the mean of two heads
+            producer = producer.inputs[0].producer  # a result such as the mean of two heads
         if producer is None or producer.type not in _LINEAR:
             return
         if self.factors.size(dims[-1]) in self.vocabularies:
@@ -226,13 +227,13 @@ class _Inference:
     # The user's layouts
 
     def _override(self, name: str, layout: Layout, inferred: Layout) -> None:
-        """Take the axes that the user says something else of than what is inferred."""
+        """Apply the axes in which the user's layout differs from the inferred one."""
         for dim, axis, before in zip(self.dims[name], layout.axes, inferred.axes, strict=True):
             if len(dim) == 1 and axis != before and axis.kind is not Kind.UNKNOWN:
                 self._assign(dim[0], axis)
 
     def _assign(self, factor: int, axis: Axis) -> None:
-        """Give a factor the meaning, and where it has none the structure, of an axis."""
+        """Give a factor the meaning of an axis, and its structure if the factor has none."""
         factors = self.factors
         factors.claim((factor,), _OWN_KINDS.get(axis.kind, axis.kind), Rank.USER)
         if axis.segments:
@@ -254,7 +255,7 @@ class _Inference:
 
 
 def _follows_product(operator: RuntimeOperator) -> bool:
-    """Whether a softmax weighs a product of matrices: attention."""
+    """Whether a softmax normalises a product of matrices, as in attention."""
     for _ in range(_MOST_STEPS):
         producer = operator.inputs[0].producer if operator.inputs else None
         if producer is None:

@@ -13,7 +13,7 @@ Size: TypeAlias = int | str | None
 
 
 class Kind(Enum):
-    """Meaning of an axis; values are its words."""
+    """Meaning of an axis; the value is its name in texts."""
 
     BATCH = "batch"
     CHANNEL = "channels"
@@ -40,7 +40,7 @@ class Kind(Enum):
 
 
 SPATIAL: Final = frozenset({Kind.DEPTH, Kind.TIME, Kind.ROW, Kind.COLUMN})
-"""Kinds of axes that have neighbours: positions of an image, a volume or a signal."""
+"""Kinds of axes along which positions have neighbours: of an image, a volume or a signal."""
 SEQUENCE: Final = frozenset({Kind.TOKEN, Kind.QUERY, Kind.KEY, Kind.BOX})
 """Kinds of axes whose positions may fold to a grid."""
 
@@ -57,9 +57,9 @@ class Axis:
     kind : Kind
     size : int, str or None
     factors : tuple of Axis
-        The axes that the dimension is flattened of, outermost first; empty if it is not.
+        The axes that the dimension flattens, outermost first; empty if it flattens none.
     segments : tuple of Axis
-        The axes that follow each other along the dimension; empty if it is not concatenated.
+        The axes that the dimension concatenates; empty if it concatenates none.
     shift : int
         Positions by which the axis was rolled.
     """
@@ -72,19 +72,19 @@ class Axis:
 
     @property
     def grid(self) -> tuple[Axis, ...]:
-        """The spatial factors that the positions fold to; empty without them."""
+        """The spatial factors that the positions fold to; empty if there are none."""
         found = tuple([axis for axis in self.factors if axis.kind in SPATIAL])
         return found if len(found) > 1 else ()
 
     @property
     def is_named(self) -> bool:
-        """Whether the meaning is known; one position needs none."""
+        """Whether the meaning is known; an axis of size 1 needs no meaning."""
         if self.kind is Kind.UNKNOWN and self.factors:
             return all(factor.is_named for factor in self.factors)
         return self.kind is not Kind.UNKNOWN or self.size == 1
 
     def to_plain(self) -> dict[str, object]:
-        """Return the axis as JSON can hold it."""
+        """Return the axis as plain data for JSON."""
         return {
             "kind": self.kind.name,
             "size": self.size,
@@ -95,18 +95,20 @@ class Axis:
 
     @classmethod
     def from_plain(cls, plain: Any, depth: int = 0) -> Axis:  # noqa: ANN401 - from JSON
-        """Read what `to_plain` returned.
+        """Read an axis from the data of `to_plain`.
 
         Raises
         ------
         ValueError, TypeError, KeyError, AttributeError
-            If it is not that.
+            If the data are not those of an axis.
         """
         if depth > _DEEPEST:
-            raise ValueError("an axis has axes inside axes inside axes")
+            raise ValueError("axes are nested too deeply")
         size, shift = plain["size"], plain["shift"]
-        if not isinstance(size, int | str | None) or not isinstance(shift, int):
-            raise TypeError("a size is a number")
+        if not isinstance(size, str | None) and not _is_count(size):
+            raise TypeError("a size must be a number of positions")
+        if not isinstance(shift, int):
+            raise TypeError("a shift must be a number")
         factors, segments = (
             tuple([cls.from_plain(each, depth + 1) for each in plain[key]])
             for key in ("factors", "segments")
@@ -127,6 +129,10 @@ class Axis:
         return self.kind.value
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _sizes(axes: tuple[Axis, ...]) -> str:
     return "×".join(["?" if axis.size is None else str(axis.size) for axis in axes])
 
@@ -136,7 +142,7 @@ def _segments_text(axis: Axis) -> str:
     following = (*axis.segments[1:], None)
     for segment, after in zip(axis.segments, following, strict=True):
         if segment.grid and after is not None and after.grid:
-            words.append(_sizes(segment.grid))  # the last scale has the word
+            words.append(_sizes(segment.grid))  # only the last scale is followed by the word
         elif segment.grid:
             words.append(f"{_sizes(segment.grid)} {axis.kind.value}")
         elif segment.size == 1:

@@ -43,13 +43,13 @@ def name_dims(factors: Factors, dims: Dims) -> Layout:
 
 
 class _Namer:
-    """The factors of one operand, seen together: a meaning may depend on the others."""
+    """Names the factors of one operand together, because a meaning may depend on others."""
 
     def __init__(self, factors: Factors, dims: Dims) -> None:
         self.factors = factors
         self.dims = dims
         self.members = [self._members(dim) for dim in dims]
-        # The factors that a window or a patch is split of, and where its parts are.
+        # The factors that are split into windows or patches, and the dimensions of their parts.
         self.places: dict[int, list[int]] = {}
         for place, members in enumerate(self.members):
             for member in members:
@@ -63,7 +63,7 @@ class _Namer:
         return Layout(tuple(axes))
 
     def _members(self, dim: Dim) -> list[int]:
-        """Return the factors of a dimension, whole ones as far as all their parts are there."""
+        """Return the factors of a dimension; complete sequences of parts become their whole."""
         found = [leaf for leaf in self.factors.leaves(dim) if self.factors.sizes[leaf] != 1]
         return self.factors.merge(found) or [self.factors.find(dim[0])]
 
@@ -94,7 +94,7 @@ class _Namer:
         return Axis(Kind.UNKNOWN, size, runs)
 
     def _is_unfolded(self, members: list[int]) -> bool:
-        """Whether features were split to positions inside those of a coarser grid."""
+        """Whether features were split into positions inside the cells of a coarser grid."""
         outer, *inner = members
         return self.factors.kind(outer) in SPATIAL and all(
             self.factors.kind(each) is Kind.FEATURE and self.factors.wholes(each)
@@ -102,7 +102,7 @@ class _Namer:
         )
 
     def _runs(self, members: list[int], place: int) -> tuple[Axis, ...]:
-        """Return the axes of a flattened dimension; neighbouring positions are one grid."""
+        """Return the axes of a flattened dimension; neighbouring factors form one grid."""
         axes: list[Axis] = []
         grid: list[Axis] = []
         is_outer = True
@@ -141,12 +141,12 @@ class _Namer:
         grids = [segment for segment in named if segment.grid]
         if not grids:
             return axis
-        # Positions of several scales, over which nothing attends, are a detector's boxes.
+        # Positions of several scales without attention are the boxes of a detector.
         scales = len(grids) > 1 and self.factors.rank(member) <= Rank.DERIVED
         return Axis(Kind.BOX if scales else axis.kind, axis.size, (), named)
 
     def _is_outer(self, member: int, place: int) -> bool:
-        """Whether a factor counts windows, the inside of which is another dimension."""
+        """Whether a factor counts windows whose inside is another dimension."""
         for whole in self.factors.wholes(member):
             inner = {self.factors.find(parts[-1]) for parts in self.factors.splits(whole)}
             if member in inner:
@@ -176,7 +176,7 @@ class _Namer:
         return Axis(Kind.TOKEN, self.factors.extent(segment), runs)
 
     def _special(self, segment: Dim, axis: Axis, before: list[Axis]) -> Kind:
-        """Return the meaning of tokens beside a grid, by the weight's name if it has one."""
+        """Return the meaning of tokens beside a grid, by the name of their weight if known."""
         hint = self.factors.hints.get(self.factors.find(segment[0]), "").lower()
         for word, kind in _HINTS.items():
             if word in hint:
@@ -188,7 +188,7 @@ class _Namer:
     # Meanings that depend on the other dimensions
 
     def _name_scores(self, axes: list[Axis]) -> None:
-        """Name positions by positions queries and keys."""
+        """Name the two dimensions of scores, positions by positions, queries and keys."""
         if len(axes) < 2:
             return
         places = [p for p, axis in enumerate(axes) if axis.size != 1 and _is_sequence(axis)]
@@ -203,7 +203,7 @@ class _Namer:
             axes[place] = Axis(kind, axis.size, axis.factors, axis.segments, axis.shift)
 
     def _repeated(self) -> tuple[int, ...]:
-        """Return the two dimensions that are the same positions; none if there are more."""
+        """Return the only two dimensions with the same positions; empty otherwise."""
         seen: dict[tuple[int, ...], int] = {}
         pairs: list[tuple[int, int]] = []
         for place, members in enumerate(self.members):
@@ -217,7 +217,7 @@ class _Namer:
         return pairs[0] if len(pairs) == 1 else ()
 
     def _name_channels(self, axes: list[Axis]) -> None:
-        """Name the features of the positions of an image or a signal channels."""
+        """Call the features of positions of an image or a signal channels."""
         positions = [p for p, axis in enumerate(axes) if _is_position(axis)]
         if any(axis.kind is Kind.HEAD for axis in axes):
             return
@@ -229,7 +229,7 @@ class _Namer:
 
 
 def _fold_grid(axes: list[Axis], *, is_outer: bool) -> list[Axis]:
-    """Return neighbouring positions as tokens, or as windows if their insides are elsewhere."""
+    """Fold neighbouring positions to tokens, or to windows if other dimensions are inside."""
     if not axes or (len(axes) == 1 and not is_outer):
         return axes
     return [Axis(Kind.WINDOW if is_outer else Kind.TOKEN, _total(axes), tuple(axes))]

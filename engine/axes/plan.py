@@ -1,4 +1,4 @@
-"""How to show an array by its layout: positions folded to pictures."""
+"""Plans how to show an array by its layout: positions folded to pictures."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Role:
     name : str
         In words, such as ``rows``.
     cells : tuple of int
-        The parts of the array's dimensions that it consists of, outermost first.
+        The parts of the array's dimensions that the axis consists of, outermost first.
     shift : int
-        Positions by which the array is rolled along it; folding undoes that.
+        Positions by which the array is rolled along the axis; folding undoes the roll.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class ViewPlan:
-    """How an array becomes pictures.
+    """A plan of how an array becomes pictures.
 
     Attributes
     ----------
     shape : tuple of int
         Of the array.
     starts, stops : tuple of int
-        The range of each dimension that is folded; a class token is outside.
+        The folded range of each dimension; a class token is outside.
     cells : tuple of tuple of int
         Sizes of the parts of each dimension, outermost first.
     roles : tuple of Role
@@ -87,7 +87,7 @@ class ViewPlan:
         Returns
         -------
         ndarray of shape `folded_shape`
-            A view; a copy only where windows are put together.
+            A view; a copy only if windows are joined.
         """
         ranges = zip(self.starts, self.stops, strict=True)
         part = array[tuple(slice(start, stop) for start, stop in ranges)]
@@ -99,7 +99,7 @@ class ViewPlan:
         return folded
 
     def index(self, place: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the index into the array of an element of the folded one.
+        """Return the index into the array of an element of the folded array.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class ViewPlan:
         return tuple(found)
 
     def place(self, index: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return where an element of the array is in the folded one; None if it is not."""
+        """Return the index in the folded array of an element of the array; None if outside."""
         at: list[int] = []
         for start, stop, parts, position in zip(
             self.starts, self.stops, self.cells, index, strict=True
@@ -175,7 +175,7 @@ def plan_view(layout: Layout, shape: tuple[int, ...]) -> ViewPlan | None:
         start, folded = _grid_of(axis)
         found = _leaves(folded)
         count = math.prod([part.size for part in found if isinstance(part.size, int)])
-        if start + count > size or (folded is axis and count != size):
+        if not count or start + count > size or (folded is axis and count != size):
             return None
         parts.append(found)
         starts.append(start)
@@ -193,7 +193,7 @@ def _size(axis: Axis) -> int:
 
 
 def _grid_of(axis: Axis) -> tuple[int, Axis]:
-    """Return where the first grid of a concatenated axis begins, and the grid."""
+    """Return the first grid of a concatenated axis, and where it begins."""
     position = 0
     for segment in axis.segments:
         if segment.grid:
@@ -203,7 +203,7 @@ def _grid_of(axis: Axis) -> tuple[int, Axis]:
 
 
 def _leaves(axis: Axis) -> tuple[Axis, ...]:
-    """Return the parts that a dimension is split to; those of windows say so."""
+    """Return the parts of a dimension; parts of windows are marked."""
     found: list[Axis] = []
     for part in axis.factors if axis.kind in _FOLDED and axis.factors else (axis,):
         inner = part.factors if part.kind in {Kind.WINDOW, Kind.TOKEN} else ()
@@ -215,7 +215,7 @@ def _leaves(axis: Axis) -> tuple[Axis, ...]:
 
 
 def _roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
-    """Give each part a role; None unless there are rows and columns once."""
+    """Give each part a role; None unless there are rows and columns exactly once."""
     spatial: dict[Kind, list[int]] = {Kind.ROW: [], Kind.COLUMN: []}
     planes: dict[Kind, list[int]] = {}
     others: list[int] = []
@@ -253,7 +253,7 @@ def _spatial_role(axes: list[Axis], kind: Kind, cells: list[int]) -> Role:
 
 
 def _moves(plan: ViewPlan) -> bool:
-    """Whether folding gives pictures, of which the array itself has not all."""
+    """Whether folding gives pictures that the array itself does not have."""
     if plan.folded_shape[-2:] == (1, 1):
         return False
     if not plan.is_whole or plan.folded_shape[-2:] != plan.shape[-2:]:

@@ -32,10 +32,10 @@ __all__ = ["elementwise", "prelu", "refine_gelu", "refine_gelu_by_tanh", "sigmoi
 
 P = ParamSpec("P")
 
-_RUN: Final = 1 << 16  # elements of a chunk that is passed to a formula
+_RUN: Final = 1 << 16  # most elements of a chunk that a formula gets
 # Above this value a library's GELU is accurate to 3 ulp. At -6 it has no correct digit left.
 _INEXACT_GELU: Final = np.float32(-1)
-# Elements of a chunk that is searched for inexact values. Usually few are computed again, and
+# Elements of a chunk that is searched for inexact values. Few values are usually inexact, and
 # each call of a formula has a fixed cost.
 _REFINED_RUN: Final = 1 << 18
 
@@ -249,7 +249,7 @@ def refine_gelu(input: Array, result: Array) -> None:
 
 
 def refine_gelu_by_tanh(input: Array, result: Array) -> None:
-    """Do what `refine_gelu` does for ``approximate=tanh``."""
+    """Replace inexact elements like `refine_gelu`, for ``approximate=tanh``."""
     _refine(input, result, _in_double(_gelu_by_tanh))
 
 

@@ -1,4 +1,4 @@
-"""Pooling to a given output size, whatever the input's.
+"""Pooling to a given output size, for any input size.
 
 Window ``o`` of an axis reaches from ``floor(o * size / count)`` to ``ceil((o + 1) * size /
 count)``; neighbours may overlap and differ in length by one.
@@ -6,15 +6,15 @@ count)``; neighbours may overlap and differ in length by one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError
-from engine.layers.arguments import as_int
+from engine.layers.arguments import as_int, require_steps
 from engine.layers.layer import Layer, OperatorCall
-from engine.layers.pooling import divided, largest_of_axis, lowest
+from engine.layers.pooling import divide_sums, largest_of_axis, lowest
 from engine.layers.registry import register
 from engine.layers.windows import (
     AxisTap,
@@ -35,6 +35,10 @@ __all__ = [
     "adaptive_average",
     "adaptive_largest",
 ]
+
+
+# Longer windows are reduced one by one: they are few, and their elements are many steps.
+_LONGEST_TAPPED: Final = 4096
 
 
 class _AdaptivePool(Layer):
@@ -103,8 +107,8 @@ class AdaptiveMaxPool(_AdaptivePool):
     output_size : int or tuple of int
         None or 0 keeps an axis as it is; may also be an operand.
     return_indices : bool
-        Whether to give a pair: the values, and int64 positions in the flattened (H...) of
-        each channel. Raw ``aten::`` forms always do.
+        Whether to return a pair: the values, and int64 indices into the flattened (H...) of
+        each channel. Raw ``aten::`` operators always return both.
     """
 
     def __init__(
@@ -147,7 +151,7 @@ def adaptive_average(input: Array, counts: tuple[int, ...]) -> Array:
     for size, count in zip(input.shape[-len(counts) :], counts, strict=True):
         starts, stops = _find_bounds(size, count)
         divisor = divisor[..., np.newaxis] * (stops - starts)
-    return divided(total, divisor, input.dtype)
+    return divide_sums(total, divisor, input.dtype)
 
 
 def adaptive_largest(input: Array, counts: tuple[int, ...]) -> Array:
@@ -175,10 +179,28 @@ def _reduce_windows(
         size = image.shape[axis]
         if count == 1:
             image = combine.reduce(image, axis=axis, keepdims=True)  # type: ignore[attr-defined]
+        elif size // count >= _LONGEST_TAPPED:
+            image = _reduce_one_by_one(image, axis, count, combine)
         else:
             taps = _axis_taps(size, count)
             image = reduce_axis(image, axis, count, taps, combine, initial)
     return image
+
+
+def _reduce_one_by_one(
+    image: Array, axis: int, count: int, combine: Callable[..., Array]
+) -> Array:
+    """Reduce an axis to `count` windows, none of which is empty; a new array."""
+    require_steps(count, "windows")
+    shape = list(image.shape)
+    shape[axis] = count
+    result = np.empty(shape, image.dtype)
+    source, target = np.moveaxis(image, axis, -1), np.moveaxis(result, axis, -1)
+    bounds = zip(*_find_bounds(image.shape[axis], count), strict=True)
+    for place, (start, stop) in enumerate(bounds):
+        window, found = source[..., start:stop], target[..., place]
+        combine.reduce(window, axis=-1, dtype=image.dtype, out=found)  # type: ignore[attr-defined]
+    return result
 
 
 def _find_bounds(size: int, count: int) -> tuple[Array, Array]:
@@ -192,6 +214,8 @@ def _axis_taps(size: int, count: int) -> Iterator[AxisTap]:
         yield from axis_taps(size, count, size // count, size // count, 1, 0)
         return
     starts, stops = _find_bounds(size, count)
-    for tap in range(int((stops - starts).max())):
+    longest = int((stops - starts).max())
+    require_steps(longest, "positions of a window")
+    for tap in range(longest):
         outputs = np.flatnonzero(starts + tap < stops)
         yield outputs, starts[outputs] + tap

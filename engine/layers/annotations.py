@@ -84,7 +84,7 @@ def hints_of(code: Callable[..., Any]) -> dict[str, Any]:
     -------
     dict of str to object
         Unions are flat, and no item of a tuple is an alias. ``Any`` replaces an alias that
-        contains itself, is written as a string, or leaves a type open.
+        contains itself, is written as a string, or has an open type parameter.
 
     Raises
     ------

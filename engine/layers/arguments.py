@@ -43,8 +43,8 @@ PLACEMENT: Final = "layout device pin_memory requires_grad"
 
 MOST_PRODUCTS: Final = 1 << 43
 """Maximum multiplications of one operator, a hundred times those of the largest networks."""
-_MOST_STEPS: Final = 1 << 20  # half a minute in a recurrent layer
-_MOST_NUMBERS: Final = 1 << 16  # of a list of sizes, lengths and the like
+_MOST_STEPS: Final = 1 << 20  # about half a minute in a recurrent layer
+_MOST_NUMBERS: Final = 1 << 16  # most members of a list of sizes, lengths and so on
 
 # Dtypes by PyTorch's name. NumPy has neither bfloat16 nor half-precision complex numbers; the
 # engine uses the next wider dtype for both.

@@ -25,8 +25,8 @@ from engine.values import Array
 
 __all__ = ["attend", "attention_weights", "scaled_dot_product_attention"]
 
-_MOST_SCORES: Final = 1 << 36  # each needs an exponential
-_SCORE_BYTES: Final = 32 << 20  # scores of a block; those of a single query may exceed it
+_MOST_SCORES: Final = 1 << 36  # each score needs an exponential
+_SCORE_BYTES: Final = 32 << 20  # scores of a block; a single query may have more
 
 
 @register(
@@ -168,7 +168,8 @@ def _repeat_heads(array: Array, query: Array) -> Array:
     wanted, heads = query.shape[-3], array.shape[-3]
     if not heads or wanted % heads:
         raise LayerError(
-            f"{heads} heads of keys and values cannot be shared among {wanted} of queries",
+            f"{heads} heads of keys and values cannot be shared among {wanted} heads of "
+            "queries",
             InferStatus.kInferArraySizeMismatch,
         )
     return np.repeat(array, wanted // heads, -3)

@@ -38,14 +38,14 @@ class Attribute(Layer):
     def __init__(self, operator: OperatorCall, **attributes: object) -> None:
         constant = next(iter(operator.attributes.values()), None)
         if constant is None:
-            raise ParameterError("data", "it has no attribute to give")
+            raise ParameterError("data", "it has no attribute")
         self._constant = constant
 
     @override
     def forward(self) -> Value:
         """Return the constant."""
         if not self._constant.flags.aligned:
-            # Weights follow each other in the file without padding, so half of them are not
-            # aligned. Every computation would have to copy them.
+            # The file has no padding between weights, so half of them are not aligned. Without
+            # this copy every computation would copy them.
             self._constant = self._constant.copy()
         return self._constant

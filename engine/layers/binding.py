@@ -2,8 +2,9 @@
 
 The value of an argument is a parameter (``dim=1``), an attribute (``@weight=(64,3,7,7)f32``) or
 an operand, named (``$input=3``) or by position. The names are PyTorch's own. So the signature
-of the registered code is enough: it has the arguments, their defaults, and the types of
-parameters as annotations. Everything that is known when the model opens is checked here, once.
+of the registered code suffices: it has the arguments, their defaults, and the types of
+parameters as annotations. All checks that need no operands happen here, once, when the model
+opens.
 
 A parameter that only states that an attribute exists (``bias=True`` beside ``@bias``)
 yields to the attribute. Dots in attribute names become underscores
@@ -12,12 +13,12 @@ bound by position, because pnnx invents some names (``$mask``). An argument anno
 `OperatorCall` receives the call itself; one annotated ``numpy.random.Generator`` receives the
 generator of one execution.
 
-Raw ``aten::`` operators have only unnamed operands, including constants. Register their order
-if it differs from the order of the code's arguments. An argument of a class's ``__init__`` may
+Raw ``aten::`` operators have only unnamed operands, including constants. If their order differs
+from the order of the code's arguments, register it. An argument of a class's ``__init__`` may
 be an operand; then the layer is built once the operand's value is known.
 
-Register arguments of PyTorch without effect here, such as ``device``, as unused. The file may
-have them; the code does not.
+PyTorch has arguments without effect here, such as ``device``. Register them as unused: the file
+may have them, but the code does not.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     from engine.values import Value
 
-__all__ = ["NO_EFFECT", "FunctionLayer", "Orders", "bind", "spoken_annotation", "takes_array"]
+__all__ = ["NO_EFFECT", "FunctionLayer", "Orders", "bind", "describe_annotation", "takes_array"]
 
 Orders: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -135,8 +136,8 @@ def _hints_of(code: Callable[..., Any]) -> dict[str, Any]:
     try:
         return hints_of(code)
     except NameError:
-        # A user's layer may import the types of its annotations for type checkers only; its
-        # parameters are then not converted.
+        # A user's layer may import the types of its annotations for type checkers only. Then
+        # its parameters are not converted.
         return {}
     except Exception as exc:
         name = getattr(code, "__qualname__", code)
@@ -283,7 +284,7 @@ def _is_deterministic(
     slots: Sequence[str],
     call: OperatorCall,
 ) -> bool:
-    """Return whether the known arguments exclude that the code draws random numbers."""
+    """Return whether the code draws no random numbers with the known arguments."""
     known = {name: value for name, value in defaults.items() if name not in slots}
     known.update(static)
     known.update((slots[place], value) for place, value in call.constants.items())
@@ -331,7 +332,7 @@ def _operand_slots(
 ) -> list[str]:
     """Return the argument name of each operand; ``""`` for one of ``*operands``.
 
-    After the code's arguments there may be as many operands without effect as `unused`.
+    After the code's arguments, operands without effect may follow, as many as `unused`.
     """
     named = {name for name in input_names if name in signature.names}
     free = [n for n in signature.names if n not in static and n not in named]
@@ -540,7 +541,7 @@ def takes_array(hint: Any, *, only: bool = False) -> bool:
     return np.ndarray in options and not (only and others)
 
 
-def spoken_annotation(hint: Any) -> str:
+def describe_annotation(hint: Any) -> str:
     """Describe what an argument of this annotation accepts; ``""`` for anything."""
     if hint is Any or {str, np.ndarray} <= {get_origin(o) or o for o in _list_options(hint)}:
         return ""  # any value of an operand

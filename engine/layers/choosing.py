@@ -105,7 +105,7 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
     result, chosen = np.broadcast_to(input, shape).copy(), np.broadcast_to(mask, shape)
     count = int(np.count_nonzero(chosen))
     if count > source.size:
-        raise LayerError(f"{count} elements are to be replaced, source has {source.size}")
+        raise LayerError(f"the mask selects {count} elements, source has {source.size}")
     result[chosen] = cast(source, input.dtype).reshape(-1)[:count]
     return result
 

@@ -36,7 +36,9 @@ def isclose(
     bool ndarray of the common shape
     """
     if input.dtype != other.dtype:
-        raise LayerError(f"{input.dtype} and {other.dtype} are not compared: convert one")
+        raise LayerError(
+            f"{input.dtype} and {other.dtype} cannot be compared: convert one of them"
+        )
     with np.errstate(all="ignore"):
         return np.asarray(np.isclose(input, other, rtol, atol, equal_nan))
 

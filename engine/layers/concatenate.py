@@ -113,7 +113,7 @@ def dstack(*tensors: Value) -> Array:
     Parameters
     ----------
     *tensors : ndarray of any shape, or one tuple of them
-        A vector of N is 1×N×1 here, a matrix of N×M is N×M×1.
+        A vector of N counts as 1×N×1, a matrix of N×M as N×M×1.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def _make_at_least(count: int, grow: Callable[[Array], Array]) -> Callable[..., 
         return grown if tensors and isinstance(tensors[0], tuple) else grown[0]
 
     at_least.__name__ = at_least.__qualname__ = f"atleast_{count}d"
-    at_least.__doc__ = f"""Give tensors {count} dimensions at least: ``torch.atleast_{count}d``.
+    at_least.__doc__ = f"""Give tensors at least {count} dimensions: ``torch.atleast_{count}d``.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ for _count, _grow in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1)
 
 
 def members_of(tensors: tuple[Value, ...]) -> tuple[Array, ...]:
-    """Tensors that are to be joined, given one by one or as one tuple."""
+    """Return the tensors to join, given one by one or as one tuple."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple):
         tensors = tensors[0]
     if not tensors:

@@ -36,7 +36,7 @@ class Unpack(Layer):
 
     @override
     def forward(self, members: Value) -> Outputs:
-        """Take apart.
+        """Unpack the members.
 
         Parameters
         ----------
@@ -52,7 +52,7 @@ class Unpack(Layer):
             require_few(len(members), "the list")
             members = tuple(members)
         if not isinstance(members, tuple):
-            raise LayerError(f"{describe_value(members)} cannot be taken apart")
+            raise LayerError(f"{describe_value(members)} cannot be unpacked")
         if len(members) != self._count:
             raise LayerError(
                 f"the input has {len(members)} members, the operator {self._count} outputs",
@@ -72,7 +72,7 @@ def member(input: OperandOf[Value], index: Value) -> Value:
         Negative ones count from the end.
     """
     if not isinstance(input, tuple):
-        raise LayerError(f"{describe_value(input)} cannot be taken apart")
+        raise LayerError(f"{describe_value(input)} cannot be unpacked")
     number = as_int(index, "index")
     if not -len(input) <= number < len(input):
         raise LayerError(f"there is no member {number} among {len(input)}")

@@ -40,11 +40,9 @@ __all__ = [
     "require_channels",
 ]
 
-_COLUMN_BYTES: Final = 8 << 20  # of gathered windows; about what a processor's cache holds
-_LONG_ROWS: Final = 2  # channels per pixel of a row from which channels are the inner loop
-_TAP_BYTES: Final = (
-    1 << 19
-)  # bytes of the depthwise output that all taps are added to at a time
+_COLUMN_BYTES: Final = 8 << 20  # bytes of gathered windows; about a processor's cache
+_LONG_ROWS: Final = 2  # least channels per pixel of a row for an inner loop over channels
+_TAP_BYTES: Final = 1 << 19  # bytes of the depthwise output that is computed at a time
 
 
 @register("nn.Conv1d", "nn.Conv2d", "nn.Conv3d")
@@ -96,7 +94,7 @@ class Convolution(PreparingLayer[Array]):
         if padding_mode not in {"zeros", *PADDING_MODES}:
             raise ParameterError(
                 "padding_mode",
-                f"padding_mode={padding_mode} is none of zeros, {', '.join(PADDING_MODES)}",
+                f"padding_mode={padding_mode} is not one of zeros, {', '.join(PADDING_MODES)}",
             )
         check_bias(bias, weight.shape[0])
         kernel = weight.shape[2:]
@@ -326,7 +324,7 @@ def check_kernel(weight: Array, kernel_size: Ints | None, groups: int) -> None:
     """
     kernel = weight.shape[2:]
     if len(kernel) not in {1, 2, 3} or 0 in weight.shape:
-        raise ParameterError("weight", f"a weight of shape {weight.shape} is no kernel")
+        raise ParameterError("weight", f"a weight of shape {weight.shape} is not a kernel")
     if kernel_size is not None:
         wanted = kernel_size if isinstance(kernel_size, tuple) else (kernel_size,) * len(kernel)
         if wanted != kernel:

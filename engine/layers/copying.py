@@ -93,7 +93,7 @@ def to(
     Parameters
     ----------
     input : ndarray of any shape, or number
-        Unoptimised graphs of pnnx have numbers for constant 0-d tensors.
+        In unoptimised graphs of pnnx, constant 0-d tensors are numbers.
     dtype : str or ndarray, optional
         Such as ``torch.float``, or a tensor with the dtype. Floats are truncated towards zero
         for integers. bfloat16 is stored as float32, rounded to its precision.

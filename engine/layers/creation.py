@@ -48,7 +48,7 @@ def arange(
     step : number
         1 by default.
     dtype : str, optional
-        By default int64 where all are integers, float32 otherwise.
+        By default int64 if all numbers are integers, float32 otherwise.
 
     Returns
     -------
@@ -77,14 +77,14 @@ def full(
     fill_value: Operand,
     dtype: Value = None,
 ) -> Array:
-    """Tensor of one number: ``torch.full``.
+    """Tensor filled with one number: ``torch.full``.
 
     Parameters
     ----------
     size : ints
     fill_value : number, or ndarray of shape ()
     dtype : str, optional
-        By default the number's: bool, int64, float32 or complex64.
+        By default that of the number: bool, int64, float32 or complex64.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def scalar_tensor(
     s: Operand,
     dtype: Value = None,
 ) -> Array:
-    """Tensor without dimensions of one number: ``torch.scalar_tensor``.
+    """0-d tensor of one number: ``torch.scalar_tensor``.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def full_like(
     fill_value: Operand,
     dtype: Value = None,
 ) -> Array:
-    """Tensor of one number in the shape of another: ``torch.full_like``.
+    """Tensor filled with one number, in the shape of another: ``torch.full_like``.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def new_full(
     fill_value: Operand,
     dtype: Value = None,
 ) -> Array:
-    """Tensor of one number in the dtype of another: ``Tensor.new_full``.
+    """Tensor filled with one number, in the dtype of another: ``Tensor.new_full``.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def zero(input: Array) -> Array:
 
 @register("Tensor.fill", "torch.fill", "aten::fill")
 def fill(input: Array, value: Operand) -> Array:
-    """Tensor of one number in the shape and dtype of another: ``Tensor.fill_``.
+    """Tensor filled with one number, in the shape and dtype of another: ``Tensor.fill_``.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_int, as_ints, require_steps
 from engine.layers.layer import Ints
-from engine.layers.losses import Reduction, reduced
+from engine.layers.losses import Reduction, reduce_losses
 from engine.layers.registry import register
 from engine.values import Array
 
@@ -33,11 +33,12 @@ def ctc_loss(
         Logarithms of the class probabilities at each time.
     targets : integer ndarray of shape (N, S), or of all labels concatenated
     input_lengths, target_lengths : integer ndarray of shape (N,) or (), or ints
-        Number of times and of labels of each sample.
+        Number of time steps and of labels of each sample.
     blank : int
         Class that represents no label.
     reduction : str
-        ``mean``, ``sum`` or ``none``; each is divided by its number of labels for the mean.
+        ``mean``, ``sum`` or ``none``. For ``mean`` each loss is first divided by its number of
+        labels.
     zero_infinity : bool
         Whether an infinite loss becomes 0.
 
@@ -73,7 +74,7 @@ def ctc_loss(
     if reduction in {"mean", 1}:
         losses = losses / np.maximum(lengths, 1)
     losses = losses.reshape(batch.shape[1:2] if log_probs.ndim == 3 else ())
-    return reduced(losses, reduction).astype(log_probs.dtype)
+    return reduce_losses(losses, reduction).astype(log_probs.dtype)
 
 
 def _labels(targets: Array, lengths: Array) -> list[Array]:

@@ -71,5 +71,5 @@ def _order_arguments(
 def _parse_place(name: str) -> int:
     number = name.removeprefix("arg_")
     if not number.isdecimal() or len(number) > 3:
-        raise ParameterError(name, f"{name!r} is not the number of an argument")
+        raise ParameterError(name, f"{name!r} is not an argument number")
     return int(number)

@@ -112,7 +112,7 @@ class DeformConv2d(Layer):
     def _count_offset_groups(
         self, input: Array, offset: Array, mask: Array | None, counts: tuple[int, ...]
     ) -> int:
-        """G, after checking the shapes."""
+        """Check the shapes and return G."""
         taps = self._windows.tap_count
         groups = offset.shape[1] // (2 * taps) if offset.ndim == 4 else 0
         wanted = (len(input), 2 * groups * taps, *counts)

@@ -18,7 +18,7 @@ from engine.values import Array, Value
 
 __all__ = ["cumulative_trapezoid", "diff", "gradient", "trapezoid"]
 
-_MOST_TIMES: Final = 1 << 12  # each is a pass over all remaining elements
+_MOST_TIMES: Final = 1 << 12  # each time is a pass over all remaining elements
 
 
 @register("torch.diff", "Tensor.diff", "aten::diff")
@@ -49,7 +49,7 @@ def diff(
         raise LayerError("a 0-d tensor has no neighbours")
     axis, times = axis_of(dim, input.ndim), as_int(n, "n")
     if times < 0:
-        raise LayerError(f"differences cannot be taken {times} times")
+        raise LayerError(f"n={times} is negative")
     if not times:  # PyTorch ignores `prepend` and `append` here
         return input
     parts = promote(*(part for part in (prepend, input, append) if part is not None))

@@ -18,7 +18,7 @@ from engine.values import Array
 
 __all__ = ["cdist", "cosine_similarity", "dist", "pairwise_distance", "pdist"]
 
-_MOST_POWERS: Final = 1 << 38  # of differences
+_MOST_POWERS: Final = 1 << 38  # bytes of differences
 
 
 @register("F.pairwise_distance", "torch.pairwise_distance", "nn.PairwiseDistance")

@@ -25,7 +25,7 @@ __all__ = ["drop", "dropout"]
 # Each of these arguments alone makes dropout return its input.
 _AT_REST: Final = {"training": False, "p": 0}
 
-_SELU_LOWEST: Final = 1.7580993408473766  # negated; scale times alpha of SELU
+_SELU_LOWEST: Final = 1.7580993408473766  # SELU's lowest value, negated: scale times alpha
 
 
 @register(
@@ -90,7 +90,7 @@ def alpha_dropout(
     """Drop elements at random while training, for SELU: ``torch.nn.AlphaDropout``.
 
     With ``a = 1 / sqrt((1 - p) * (1 + p * 1.7581 ** 2))``, kept elements become ``a * (x + p *
-    1.7581)`` and dropped ones ``-a * (1 - p) * 1.7581``. Mean 0 and variance 1 stay.
+    1.7581)`` and dropped ones ``-a * (1 - p) * 1.7581``. This preserves mean 0 and variance 1.
 
     Parameters
     ----------

@@ -219,7 +219,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("isnan", "NaN", np.isnan, "bifc"),
             ("isneginf", "minus infinity", np.isneginf, "bif"),
             ("isposinf", "plus infinity", np.isposinf, "bif"),
-            ("signbit", "negative, zeros told apart", _signbit, "bif"),
+            ("signbit", "negative; -0.0 counts as negative", _signbit, "bif"),
             ("logical_not", "zero", np.logical_not, "bifc"),
         )
     ),

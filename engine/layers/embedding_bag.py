@@ -65,7 +65,7 @@ def embedding_bag(
     """
     method = _MODES.get(mode, str(mode))
     if method not in _MODES.values():
-        raise LayerError(f"mode {mode} is none of {', '.join(_MODES.values())}")
+        raise LayerError(f"mode {mode} is not one of {', '.join(_MODES.values())}")
     if per_sample_weights is not None and method != "sum":
         raise LayerError(f"per_sample_weights are for mode sum, not {method}")
     starts, stops = _find_bounds(input, offsets, include_last_offset=include_last_offset)

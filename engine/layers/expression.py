@@ -24,8 +24,8 @@ def expression_text(value: Any) -> str:
     Parameters
     ----------
     value : str, number, None, or tuple of them
-        A file may have ``expr=2``, ``expr=None`` or ``expr=[@0,@1]``, which parse as a number,
-        None and a list.
+        ``expr=2``, ``expr=None`` and ``expr=[@0,@1]`` in a file parse as a number, None and a
+        list.
     """
     if isinstance(value, tuple):
         return f"[{','.join(map(expression_text, value))}]"

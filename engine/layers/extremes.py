@@ -14,7 +14,7 @@ import numpy as np
 from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import along, as_int, axis_of, require_order, require_steps
 from engine.layers.layer import Outputs
-from engine.layers.partition import partitioned
+from engine.layers.partition import order_by_nth_element
 from engine.layers.reduction import REDUCTIONS, reduce
 from engine.layers.registry import register
 from engine.promotion import as_operand, is_numbers, promote
@@ -391,7 +391,9 @@ def _restore_nth_order(array: Array, order: Array, axis: int, count: int) -> Arr
     by_rank = np.moveaxis(order, axis, -1)
     keys = np.empty_like(ranks)
     np.put_along_axis(keys, by_rank, ranks, -1)
-    rows = [partitioned(r, count - 1) for r in keys.reshape(-1, array.shape[axis]).tolist()]
+    rows = [
+        order_by_nth_element(r, count - 1) for r in keys.reshape(-1, array.shape[axis]).tolist()
+    ]
     return np.moveaxis(np.array(rows, np.int64).reshape(keys.shape), -1, axis)
 
 

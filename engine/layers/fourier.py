@@ -107,11 +107,12 @@ _NOTES: Final = """{what}{over}: ``torch.fft.{name}``.
     ----------
     input : ndarray of any shape
     {sizes}
-        How many points, cut off or filled up with zeros; those of `input` by default.
+        Number of points, to which the input is cropped or padded with zeros; its own by
+        default.
     dim : {dims}
     norm : str
-        ``"backward"`` (the default) divides the inverse by the number of points,
-        ``"forward"`` the other, ``"ortho"`` both by its root.
+        ``"backward"`` (the default) divides the inverse by the number of points, ``"forward"``
+        the other, ``"ortho"`` both by its root.
 
     Returns
     -------

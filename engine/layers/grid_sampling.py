@@ -118,7 +118,7 @@ def grid_sample(
     if method not in _TAPS or (method == "bicubic" and rank != 2):
         raise LayerError(f"mode {mode} does not sample an image of {rank} spatial axes")
     if padding not in _PADDING_MODES.values():
-        raise LayerError(f"padding_mode {padding_mode} is none of zeros, border, reflection")
+        raise LayerError(f"padding_mode {padding_mode} is not one of zeros, border, reflection")
     work = working_dtype(input.dtype)
     counts = grid.shape[1:-1]
     positions = grid.reshape(len(grid), math.prod(counts), rank)

@@ -40,21 +40,21 @@ def grouped_mm(
 
     Returns
     -------
-    ndarray of shape (M, N), or (G, M, N) if both or none are cut
+    ndarray of shape (M, N), or (G, M, N) if both or none are split
         A new array. Elements after the last group are 0; PyTorch leaves them undefined.
     """
     require_ndim(mat_a, (2, 3), "mat_a")
     require_ndim(mat_b, (2, 3), "mat_b")
     if bias is not None:
-        raise LayerError("a bias is not supported, by PyTorch neither")
+        raise LayerError("a bias is not supported; neither does PyTorch support one")
     if mat_a.shape[-1] != mat_b.shape[-2]:
         raise _make_shape_error(mat_a, mat_b)
     if offs is None:
         if mat_a.ndim == 2 or mat_b.ndim == 2:
-            raise LayerError("a matrix is to be cut into groups, and offs is not given")
+            raise LayerError("a matrix must be split into groups, but offs is missing")
         return _multiply_pairs(mat_a, mat_b)
     if mat_a.ndim == mat_b.ndim == 3:
-        raise LayerError("offs is given, and there is no matrix to cut into groups")
+        raise LayerError("offs is given, but there is no matrix to split into groups")
     if mat_a.ndim == mat_b.ndim:
         groups = _split_groups(offs, mat_a.shape[1])
         products = [matmul(mat_a[:, group], mat_b[group]) for group in groups]

@@ -96,9 +96,9 @@ class Index(Layer):
     def _restore_indices(self, ndim: int) -> Places:
         """Restore the shapes of constant indices.
 
-        pnnx writes an index tensor as if it had one dimension, and only as many elements as
-        its first dimension has. The annotation has the number of dimensions of the result,
-        and for a single index tensor also their sizes.
+        pnnx writes an index tensor as if it had one dimension, with only as many elements as
+        its first dimension has. The annotation states the number of dimensions of the result.
+        For a single index tensor it also states their sizes.
         """
         places = self._constant or ()
         lists = [item for item in places if isinstance(item, np.ndarray)]
@@ -239,7 +239,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
     input : ndarray of any shape
     indices : integer ndarray, broadcast with `input` in the other dimensions
     dim : int, optional
-        The flattened tensor is meant without it.
+        By default the flattened tensor is indexed.
 
     Returns
     -------
@@ -382,7 +382,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     fits = (*result.shape[:axis], places.size, *result.shape[axis + 1 :])
     if new.shape != fits:
         raise LayerError(
-            f"{places.size} places of dim {axis} take {format_shape(fits)}, and the source is "
+            f"{places.size} indices of dim {axis} take a source of {format_shape(fits)}, not "
             f"{format_shape(new.shape)}",
             InferStatus.kInferArraySizeMismatch,
         )

@@ -89,7 +89,7 @@ class Layer(ABC):
             With the reason; the runtime adds the operator.
         """
 
-    def release(self) -> None:  # noqa: B027 - most have prepared nothing
+    def release(self) -> None:  # noqa: B027 - most layers prepare nothing
         """Release prepared data, such as weights in another layout.
 
         The next `forward` prepares it again. Called when a library with its own copy of the
@@ -98,7 +98,7 @@ class Layer(ABC):
 
 
 class NotInNumpyError(LayerError):
-    """NumPy has no code for an operator with these parameters, but a library has."""
+    """NumPy has no code for an operator with these parameters, but a library does."""
 
 
 class LibraryLayer(Layer):
@@ -107,7 +107,7 @@ class LibraryLayer(Layer):
     Parameters
     ----------
     reason : str
-        Why NumPy does not.
+        Why NumPy does not compute it.
     """
 
     def __init__(self, reason: str) -> None:
@@ -172,7 +172,7 @@ class OperatorCall:
     ----------
     name, type : str
         Operators without weights that differ only in their names share a layer, except for
-        layers of the user; so the name is only for errors while the layer is built.
+        layers of the user; so only errors while the layer is built may use the name.
     params : mapping of str to Value
         Parameters as plain values.
     attributes : mapping of str to Array

@@ -39,7 +39,7 @@ class Linear(PreparingLayer[Array]):
         out_features: int | None = None,
     ) -> None:
         if weight.ndim != 2:
-            raise ParameterError("weight", f"a weight of shape {weight.shape} is no matrix")
+            raise ParameterError("weight", f"a weight of shape {weight.shape} is not a matrix")
         for name, given, actual in (
             ("out_features", out_features, weight.shape[0]),
             ("in_features", in_features, weight.shape[1]),

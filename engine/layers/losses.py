@@ -18,7 +18,7 @@ from engine.layers.windows import working_dtype
 from engine.promotion import DType, float_dtype, promote
 from engine.values import Array
 
-__all__ = ["Reduction", "cross_entropy", "nll_loss", "reduced"]
+__all__ = ["Reduction", "cross_entropy", "nll_loss", "reduce_losses"]
 
 _REDUCTIONS: Final[dict[int | str, str]] = {0: "none", 1: "mean", 2: "sum"}  # PyTorch's numbers
 _COSINE_EPS: Final = 1e-12
@@ -27,7 +27,7 @@ _LOWEST_LOG: Final = -100.0  # PyTorch's lower limit of logarithms in a binary c
 Reduction = int | str
 
 
-def reduced(values: Array, reduction: Reduction) -> Array:
+def reduce_losses(values: Array, reduction: Reduction) -> Array:
     """Reduce values to their mean or sum, in double precision, or return them unchanged.
 
     Parameters
@@ -44,7 +44,7 @@ def reduced(values: Array, reduction: Reduction) -> Array:
     if method == "none":
         return values
     if method not in {"mean", "sum"}:
-        raise LayerError(f"reduction={reduction} is none of none, mean and sum")
+        raise LayerError(f"reduction={reduction} is not one of none, mean and sum")
     total = np.sum(values, dtype=np.float64)
     with np.errstate(all="ignore"):
         result = total / np.float64(values.size) if method == "mean" else total
@@ -89,14 +89,16 @@ def mse_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Arra
     ndarray of shape (), or of the input's shape with ``none``
     """
     x, y, dtype = _promote_pair(input, target)
-    return reduced(np.square(x - y), reduction).astype(dtype, copy=False)
+    return reduce_losses(np.square(x - y), reduction).astype(dtype, copy=False)
 
 
 @register("F.l1_loss", "aten::l1_loss")
 def l1_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Array:
     """Absolute differences: ``F.l1_loss``; as ``F.mse_loss``."""
     x, y, dtype = _promote_pair(input, target)
-    return reduced(np.abs(x - y), reduction).astype(np.empty(0, dtype).real.dtype, copy=False)
+    return reduce_losses(np.abs(x - y), reduction).astype(
+        np.empty(0, dtype).real.dtype, copy=False
+    )
 
 
 @register("F.smooth_l1_loss", "aten::smooth_l1_loss")
@@ -112,7 +114,7 @@ def smooth_l1_loss(
     x, y, dtype = _promote_pair(input, target)
     d = np.abs(x - y)
     values = np.where(d < beta, np.square(d) / (2 * beta), d - beta / 2)
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.huber_loss", "aten::huber_loss")
@@ -123,14 +125,14 @@ def huber_loss(
     x, y, dtype = _promote_pair(input, target)
     d = np.abs(x - y)
     values = np.where(d <= delta, np.square(d) / 2, delta * (d - delta / 2))
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.soft_margin_loss", "aten::soft_margin_loss")
 def soft_margin_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Array:
     """``log(1 + exp(-target * input))``: ``F.soft_margin_loss``; as ``F.mse_loss``."""
     x, y, dtype = _promote_pair(input, target)
-    return reduced(np.logaddexp(0, -y * x), reduction).astype(dtype, copy=False)
+    return reduce_losses(np.logaddexp(0, -y * x), reduction).astype(dtype, copy=False)
 
 
 @register("F.hinge_embedding_loss", "aten::hinge_embedding_loss")
@@ -143,7 +145,7 @@ def hinge_embedding_loss(
     """
     x, y, dtype = _promote_pair(input, target)
     values = np.where(y == 1, 0, np.maximum(margin - x, 0)) + np.where(y == -1, 0, x)
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.margin_ranking_loss", "aten::margin_ranking_loss")
@@ -156,7 +158,7 @@ def margin_ranking_loss(
 ) -> Array:
     """``max(0, -target * (input1 - input2) + margin)``: ``F.margin_ranking_loss``."""
     x, y, dtype = _promote_pair(input1, input2)
-    return reduced(np.maximum(margin - target * (x - y), 0), reduction).astype(dtype)
+    return reduce_losses(np.maximum(margin - target * (x - y), 0), reduction).astype(dtype)
 
 
 @register("F.triplet_margin_loss", "aten::triplet_margin_loss")
@@ -179,7 +181,7 @@ def triplet_margin_loss(
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = np.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return reduced(np.maximum(near - far + margin, 0), reduction)
+    return reduce_losses(np.maximum(near - far + margin, 0), reduction)
 
 
 @register("F.cosine_embedding_loss", "aten::cosine_embedding_loss")
@@ -212,7 +214,7 @@ def cosine_embedding_loss(
     cosine = products[0] / np.sqrt((products[1] + _COSINE_EPS) * (products[2] + _COSINE_EPS))
     values = np.where(target == 1, 1 - cosine, 0)
     values = np.where(target == -1, np.maximum(cosine - margin, 0), values)
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.multi_margin_loss", "aten::multi_margin_loss")
@@ -258,7 +260,7 @@ def multi_margin_loss(
         lack = lack * weight[classes][:, np.newaxis]
     lack[rows, classes] = 0
     values = np.asarray(lack.sum(1) / scores.shape[1], scores.dtype).reshape(target.shape)
-    return reduced(values, reduction).astype(input.dtype, copy=False)
+    return reduce_losses(values, reduction).astype(input.dtype, copy=False)
 
 
 @register("F.multilabel_margin_loss", "aten::multilabel_margin_loss")
@@ -293,7 +295,7 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: Reduction = "
         lack = 1 - row[right][:, np.newaxis] + others
         values[sample] = np.maximum(lack, 0).sum(dtype=np.float64) / count
     values = values.reshape(input.shape[:-1])
-    return reduced(values, reduction).astype(input.dtype, copy=False)
+    return reduce_losses(values, reduction).astype(input.dtype, copy=False)
 
 
 @register("F.kl_div", "aten::kl_div")
@@ -310,7 +312,7 @@ def kl_div(
             values = np.exp(y) * (y - x)
         else:
             values = np.where(y == 0, 0, y * np.log(y)) - y * x
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.poisson_nll_loss", "aten::poisson_nll_loss")
@@ -333,7 +335,7 @@ def poisson_nll_loss(
         if full:
             stirling = y * np.log(y) - y + 0.5 * np.log(2 * np.pi * y)
             values = values + np.where(y <= 1, 0, stirling)
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.binary_cross_entropy", "aten::binary_cross_entropy")
@@ -353,7 +355,7 @@ def binary_cross_entropy(
     values = (y - 1) * miss - y * hit
     if weight is not None:
         values = values * weight
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.binary_cross_entropy_with_logits", "aten::binary_cross_entropy_with_logits")
@@ -370,7 +372,7 @@ def binary_cross_entropy_with_logits(
     values = (1 - y) * x + share * np.logaddexp(0, -x)
     if weight is not None:
         values = values * weight
-    return reduced(values, reduction).astype(dtype, copy=False)
+    return reduce_losses(values, reduction).astype(dtype, copy=False)
 
 
 @register("F.nll_loss", "aten::nll_loss", "aten::nll_loss_nd")
@@ -390,7 +392,7 @@ def nll_loss(
     target : int64 ndarray of shape (N, ...) or ()
         Right classes.
     weight : ndarray of shape (C,), optional
-        What a class counts; ``mean`` divides by the sum of what was counted.
+        Weight of each class; ``mean`` divides by the sum of the targets' weights.
     reduction : str
         ``mean``, ``sum`` or ``none``.
     ignore_index : int
@@ -414,7 +416,7 @@ def nll_loss(
     # The loss of an ignored target may be infinite.
     values = np.where(counted, -taken * shares, 0).astype(input.dtype)
     if _REDUCTIONS.get(reduction, reduction) != "mean":
-        return reduced(values, reduction)
+        return reduce_losses(values, reduction)
     with np.errstate(all="ignore"):
         mean = np.sum(values, dtype=np.float64) / np.sum(shares, dtype=np.float64)
     return np.asarray(mean, input.dtype)
@@ -454,7 +456,7 @@ def cross_entropy(
         smooth = target * (1 - label_smoothing) + label_smoothing / input.shape[axis]
         values = np.asarray(-(logs * smooth * scale).sum(axis), logs.dtype)
         if _REDUCTIONS.get(reduction, reduction) != "mean":
-            return reduced(values, reduction)
+            return reduce_losses(values, reduction)
         samples = values.size
         return np.asarray(np.sum(values, dtype=np.float64) / max(samples, 1), logs.dtype)
     right = nll_loss(logs, target, weight, reduction, ignore_index)
@@ -466,6 +468,6 @@ def cross_entropy(
         shares = counted if weight is None else weight[np.where(counted, target, 0)] * counted
         spread = np.asarray(np.sum(spread, dtype=np.float64) / np.sum(shares, dtype=np.float64))
     else:
-        spread = reduced(spread, reduction)
+        spread = reduce_losses(spread, reduction)
     share = label_smoothing / input.shape[axis]
     return np.asarray((1 - label_smoothing) * right + share * spread, logs.dtype)

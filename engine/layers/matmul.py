@@ -1,7 +1,7 @@
 """Matrix products.
 
 NumPy's BLAS multiplies float32. Float16 is multiplied in float32 and rounded once. Different
-dtypes, which PyTorch refuses, are promoted: pnnx drops casts to half precision and may leave
+dtypes are promoted. PyTorch refuses them, but pnnx drops casts to half precision and may leave
 such pairs.
 """
 

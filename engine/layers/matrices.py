@@ -10,7 +10,7 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.arguments import as_int, axis_of, cast, require_ndim
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
-from engine.layers.slicing import scattered
+from engine.layers.slicing import replace_part
 from engine.promotion import promote
 from engine.values import Array
 
@@ -35,7 +35,7 @@ def cross(input: Array, other: Array, dim: int | None = None) -> Array:
     ----------
     input, other : ndarray, broadcast to one shape
     dim : int, optional
-        Where the vectors lie; by default the first dimension of size 3.
+        Dimension of the vectors; by default the first one of size 3.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def diagonal_scatter(
         A copy.
     """
     places = diagonal(np.arange(input.size).reshape(input.shape), offset, dim1, dim2)
-    return scattered(input, np.unravel_index(places, input.shape), src)
+    return replace_part(input, np.unravel_index(places, input.shape), src)
 
 
 @register("torch.trace", "Tensor.trace", "aten::trace")

@@ -140,7 +140,8 @@ class MultiheadAttention(Layer):
         Notes
         -----
         pnnx names the last operand ``attn_mask`` if there is any mask. The key padding mask of
-        a traced module comes first. So an operand that cannot be a mask is the last sequence.
+        a traced module comes first. So an operand that cannot be a mask counts as the last
+        sequence.
         """
         if attn_mask is not None and self._is_sequence(attn_mask, operands):
             operands, attn_mask = (*operands, attn_mask), None
@@ -229,7 +230,7 @@ class MultiheadAttention(Layer):
 
 
 class _Heads(NamedTuple):
-    """Queries, keys and values cut into heads.
+    """Queries, keys and values, split into heads.
 
     Attributes
     ----------
@@ -244,7 +245,7 @@ class _Heads(NamedTuple):
 
 def _split_in_three(array: Array, name: str) -> tuple[Array, Array, Array]:
     if len(array) % 3:
-        raise ParameterError(name, f"{name} of shape {array.shape} cannot be cut in three")
+        raise ParameterError(name, f"{name} of shape {array.shape} cannot be split in three")
     size = len(array) // 3
     return array[:size], array[size : 2 * size], array[2 * size :]
 
@@ -252,7 +253,7 @@ def _split_in_three(array: Array, name: str) -> tuple[Array, Array, Array]:
 def _split_inputs(
     operands: tuple[Array, ...], key_padding_mask: Array | None
 ) -> tuple[list[Array], Array | None]:
-    """Query, key and value, and a key padding mask that the file does not name."""
+    """Return query, key and value, and a key padding mask that the file does not name."""
     if not operands:
         raise LayerError("there is no query", InferStatus.kInferInputsEmpty)
     ndim = max(x.ndim for x in operands)
@@ -390,7 +391,7 @@ def _run_native(
 ) -> tuple[Array, Array | None]:
     in_weight, in_bias, out_weight, out_bias = weights
     if out_weight is None:
-        raise LayerError("there is no weight to project the result with")
+        raise LayerError("the weight of the output projection is missing")
     layer = MultiheadAttention(
         OperatorCall("", "", {}),
         num_heads=heads,

@@ -31,8 +31,8 @@ def norm(
     ----------
     input : ndarray of any shape, floating-point or complex
     p : number, ``"fro"`` or ``"nuc"``
-        Order: the p-th root of the sum of the p-th powers of the absolute values; 0 counts
-        what is not zero, inf and -inf give the largest and smallest. ``"fro"`` is 2;
+        Order: the p-th root of the sum of the p-th powers of the absolute values. 0 counts the
+        elements that are not zero; inf and -inf give the largest and smallest. ``"fro"`` is 2;
         ``"nuc"`` adds the singular values of matrices.
     dim : int or ints, optional
         Dimensions to reduce; all of them by default.
@@ -65,8 +65,8 @@ def vector_norm(
     input, dim, keepdim, dtype
         As in ``torch.norm``.
     ord : number
-        Order: the root of the sum of the powers of the absolute values; 0 counts what is
-        not zero, inf and -inf give the largest and smallest.
+        Order: the root of the sum of the powers of the absolute values. 0 counts the elements
+        that are not zero; inf and -inf give the largest and smallest.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def vector_norm(
     if wanted is not None:
         input = cast(input, wanted)
     if input.dtype.kind not in "fc":
-        raise LayerError(f"there is no norm of {input.dtype}, only of floating-point numbers")
+        raise LayerError(f"a norm needs floating-point numbers, not {input.dtype}")
     axes = axes_of(dim, input.ndim)
     order = _order(ord)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Normalisation by stored or by own statistics."""
+"""Normalisation by stored statistics, or by those of the input."""
 
 from __future__ import annotations
 

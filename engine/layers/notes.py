@@ -1,7 +1,7 @@
 """Notes on operator types, made from the docstrings and signatures of registered code.
 
-So there is one place for what an operator computes, what its arguments mean and its name in
-PyTorch: the docstring beside the code. The command line lists the notes, and the window shows
+The docstring beside the code is the only place that states what an operator computes, what its
+arguments mean, and its name in PyTorch. The command line lists the notes, and the window shows
 the note of the selected operator. Docstrings give texts only; the annotation says whether an
 argument is an operand, a weight or a parameter.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from engine.layers.annotations import Role, hints_of, parameters_of, roles_of
-from engine.layers.binding import NO_EFFECT, spoken_annotation, takes_array
+from engine.layers.binding import NO_EFFECT, describe_annotation, takes_array
 from engine.layers.docstrings import Docstring, Field, read_docstring
 from engine.layers.glossary import COMMON
 from engine.layers.layer import Layer, OperatorCall
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["ArgumentKind", "ArgumentNote", "OperatorNote", "note", "unmarked"]
+__all__ = ["ArgumentKind", "ArgumentNote", "OperatorNote", "note", "remove_marks"]
 
 ArgumentKind: TypeAlias = Literal["parameter", "attribute", "operand"]
 _Part: TypeAlias = Literal["function", "build", "forward"]
 
-# Operators that the graph itself carries out.
+# Operators that the graph itself executes.
 _GRAPHS_OWN: Final = {
     "pnnx.Input": "Input of the model.",
     "pnnx.Output": "Output of the model.",
@@ -42,7 +42,7 @@ _GRAPHS_OWN: Final = {
     "ncnn.Output": "Output of the model: a blob that no layer takes.",
 }
 
-# ": ``torch.nn.ReLU`` and its kin", the end of most summaries, is what the reference says.
+# ": ``torch.nn.ReLU`` and its kin", the end of most summaries, repeats the reference.
 _NAMES_IT: Final = re.compile(
     r"[:,] (?:ONNX ``"
     r"|``(?:torch|nn|F|Tensor|torchvision|torchaudio|QFunctional|prim)(?:\.|::)).*"
@@ -159,7 +159,7 @@ def note(operator_type: str) -> OperatorNote:
 
 
 def _layer_of_ncnn(operator_type: str) -> Registration | None:
-    """Return the layer of a type of ncnn, which the registry does not have."""
+    """Return the layer of a type of ncnn, which the registry does not contain."""
     if not operator_type.startswith(PREFIX) or operator_type in _GRAPHS_OWN:
         return None
     # Imported here: most models are of PNNX.
@@ -168,7 +168,7 @@ def _layer_of_ncnn(operator_type: str) -> Registration | None:
     return ncnn_table({}).get(operator_type)
 
 
-def unmarked(text: str) -> str:
+def remove_marks(text: str) -> str:
     """Return a note's text without the marks of code and arguments."""
     return text.replace("`", "")
 
@@ -248,7 +248,7 @@ def _arguments(
 def _find_unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
     """Return arguments of a file that have no effect."""
     for name in found.unused:
-        accepts = spoken_annotation(NO_EFFECT.get(name, Any)).removesuffix(" or None")
+        accepts = describe_annotation(NO_EFFECT.get(name, Any)).removesuffix(" or None")
         meaning = read.parameters.get(name, Field("", "")).text or COMMON.get(name, _UNUSED)
         yield ArgumentNote(name, "parameter", accepts, meaning, "None")
 
@@ -264,10 +264,10 @@ def _randomness(found: Registration) -> Iterator[str]:
 
 @lru_cache(maxsize=2048)  # cached: annotations are evaluated each time
 def _hints(code: Callable[..., Any]) -> Mapping[str, Any]:
-    """Annotations; none of a user's code where they cannot be read."""
+    """Return the annotations; empty if a user's code has unreadable ones."""
     try:
         return hints_of(code)
-    except Exception:  # noqa: BLE001 - they may name whatever does not exist
+    except Exception:  # noqa: BLE001 - annotations of a user's code may raise anything
         return {}
 
 
@@ -288,12 +288,12 @@ class _Argument(NamedTuple):
     role: Role | None
 
 
-@lru_cache(maxsize=2048)  # likewise
+@lru_cache(maxsize=2048)  # as above
 def _signature(code: Callable[..., Any]) -> tuple[_Argument, ...]:
     """Return the arguments that a file may have."""
     try:
         hints, roles, parameters = hints_of(code), roles_of(code), parameters_of(code)
-    except Exception:  # noqa: BLE001 - a user's code; what it cannot say is left out
+    except Exception:  # noqa: BLE001 - a user's code; its arguments are omitted
         return ()
     given = (
         _Argument(parameter, hints.get(parameter.name, Any), roles.get(parameter.name))
@@ -326,7 +326,7 @@ def _note(argument: _Argument, kind: ArgumentKind, read: Docstring) -> ArgumentN
     variadic = parameter.kind is parameter.VAR_POSITIONAL
     found = read.parameters.get(f"*{parameter.name}" if variadic else parameter.name)
     required = variadic or parameter.default is parameter.empty
-    accepts = spoken_annotation(hint)
+    accepts = describe_annotation(hint)
     if parameter.default is None:
         accepts = accepts.removesuffix(" or None")
     return ArgumentNote(

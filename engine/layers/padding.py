@@ -142,7 +142,7 @@ def pad_axes(input: Array, pairs: Sequence[tuple[int, int]], mode: str) -> Array
     """
     source = PADDING_MODES.get(mode)
     if source is None:
-        raise LayerError(f"padding mode {mode} is none of {', '.join(PADDING_MODES)}")
+        raise LayerError(f"padding mode {mode} is not one of {', '.join(PADDING_MODES)}")
     for axis, (before, after) in enumerate(pairs, input.ndim - len(pairs)):
         if before or after:
             size = input.shape[axis]

@@ -1,18 +1,18 @@
 """The order in which ``std::nth_element`` leaves a sequence.
 
 PyTorch's ``topk`` with ``sorted=False`` returns its elements in that order on CPUs. The C++
-standard does not define it. This follows libstdc++, with which PyTorch is built (introselect in
+standard does not define it. This follows libstdc++, which PyTorch is built with (introselect in
 ``bits/stl_algo.h``, unchanged since GCC 4.5): quick select around the median of three, and
-insertion sort for the last three elements.
-Deviation: if quick select degenerates, libstdc++ uses a heap; here the rest is sorted.
+insertion sort for the last three elements. Deviation: if quick select degenerates, libstdc++
+uses a heap; here the rest is sorted.
 """
 
 from __future__ import annotations
 
-__all__ = ["partitioned"]
+__all__ = ["order_by_nth_element"]
 
 
-def partitioned(keys: list[int], nth: int) -> list[int]:
+def order_by_nth_element(keys: list[int], nth: int) -> list[int]:
     """Order of the elements after ``std::nth_element``.
 
     Parameters

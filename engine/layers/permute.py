@@ -112,7 +112,7 @@ def movedim(input: Array, source: Ints, destination: Ints) -> Array:
         for dims, name in ((source, "source"), (destination, "destination"))
     )
     if len(here) != len(there):
-        raise LayerError(f"{len(here)} dimensions cannot move to {len(there)} places")
+        raise LayerError(f"{len(here)} dimensions cannot move to {len(there)} positions")
     return np.moveaxis(input, here, there)
 
 
@@ -147,5 +147,5 @@ def matrix_transpose(input: Array) -> Array:
         A view of `input`.
     """
     if input.ndim == 1:
-        raise LayerError("a vector is no matrix to be transposed")
+        raise LayerError("a vector cannot be transposed as a matrix")
     return np.swapaxes(input, -1, -2) if input.ndim else input

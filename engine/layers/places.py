@@ -11,7 +11,7 @@ from engine.memory_bound import format_memory_error
 
 __all__ = ["USER_PACKAGE", "reason_of", "user_place"]
 
-# The modules of users' files are in it by name, which tells their code from the engine's.
+# The modules of users' files by name, to distinguish their code from the engine's.
 USER_PACKAGE: Final = "kuiper_user_layers"
 
 

@@ -35,7 +35,7 @@ __all__ = [
     "MaxPool",
     "PowerPool",
     "average",
-    "divided",
+    "divide_sums",
     "largest",
     "largest_of_axis",
     "largest_with_indices",
@@ -233,7 +233,7 @@ def lowest(dtype: DType) -> float | int:
     return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def divided(total: Array, divisor: Array, dtype: DType) -> Array:
+def divide_sums(total: Array, divisor: Array, dtype: DType) -> Array:
     """Divide sums by counts, in place; integers round towards zero."""
     if total.dtype.kind == "f":
         total /= divisor.astype(total.dtype)
@@ -310,7 +310,7 @@ def average(
         divisor = divisor[..., np.newaxis] * inside
     if divisor_override is not None:
         divisor = np.asarray(divisor_override)
-    return divided(total, divisor, input.dtype)
+    return divide_sums(total, divisor, input.dtype)
 
 
 def _list_taps(

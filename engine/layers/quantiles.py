@@ -80,7 +80,7 @@ def _quantile(
         raise LayerError(f"quantiles need float32 or float64, not {input.size} {input.dtype}")
     if interpolation not in _INTERPOLATIONS:
         raise LayerError(
-            f"interpolation={interpolation} is none of {', '.join(_INTERPOLATIONS)}"
+            f"interpolation={interpolation} is not one of {', '.join(_INTERPOLATIONS)}"
         )
     shares = np.asarray(q, input.dtype)
     if shares.ndim > 1 or not np.all((shares >= 0) & (shares <= 1)):

@@ -1,7 +1,7 @@
-"""Quantisation: tensors of few, evenly spaced numbers.
+"""Quantisation: tensors whose elements have few, evenly spaced values.
 
-A quantised tensor is stored here as float32: the numbers that its integers represent. They are
-rounded to a multiple of the scale and clipped to the range. So any operator may follow, and
+A quantised tensor is stored here as float32: the numbers that its integers represent, rounded
+to a multiple of the scale and clipped to the range. So any operator may read it, and
 ``dequantize`` returns its input. PyTorch's kernels add up integers; results differ by one
 rounding at most.
 """
@@ -90,8 +90,8 @@ def quantize_module(
     scale : float
     zero_point : int
     dtype : str
-        No effect: pnnx writes ``torch.qint8`` for every dtype, while PyTorch's quantised
-        layers use quint8. Only a negative `zero_point` shows that it was qint8.
+        No effect: pnnx writes ``torch.qint8`` for every dtype, but PyTorch's quantised layers
+        use quint8. Only a negative `zero_point` proves qint8.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def quantize_per_tensor(
     name = _NAME_OF_CODE.get(dtype, "") if isinstance(dtype, int) else dtype
     name = name.removeprefix("torch.")
     if name not in _RANGES:
-        raise LayerError(f"dtype {dtype} is none of {', '.join(_RANGES)}")
+        raise LayerError(f"dtype {dtype} is not one of {', '.join(_RANGES)}")
     return quantize(
         input, _check_number(scale, "scale"), as_int(zero_point, "zero_point"), name
     )
@@ -165,7 +165,7 @@ def _dequantize_weight(weight: Array, scales: Array | None, zero_points: Array |
 
 
 class _Quantized(Layer):
-    """A layer that is computed with dequantised operands, then quantised."""
+    """A layer that computes with dequantised operands, then quantises the result."""
 
     def __init__(self, layer: Layer, scale: float, zero_point: int, rectified: bool) -> None:
         self._layer, self._rectified = layer, rectified
@@ -314,7 +314,7 @@ def _requantize(result: Array, scale: Value, zero_point: Value) -> Array:
     return quantize(result, _check_number(scale, "scale"), place, round_first=True)
 
 
-# Simulated quantisation, of models that are trained for it
+# Simulated quantisation, in models from quantisation-aware training
 
 
 def fake_quantize(

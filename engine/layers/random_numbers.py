@@ -57,7 +57,7 @@ def require_probability(p: float, name: str = "p") -> None:
         If it is not, or is NaN.
     """
     if not 0 <= p <= 1:
-        raise LayerError(f"{name}={p} is no probability: it must lie from 0 to 1")
+        raise LayerError(f"{name}={p} is not a probability: it must be from 0 to 1")
 
 
 def uniform(rng: Generator, shape: Sequence[int], dtype: DType) -> Array:

@@ -169,7 +169,7 @@ def randint(
     if operands:
         place = next((i for i, o in enumerate(operands) if isinstance(o, tuple)), 0)
         if not place:
-            raise LayerError("randint needs a number to stay below, and a size")
+            raise LayerError("randint needs an upper bound and a size")
         low, high = (0, *operands[:place])[-2:]
         size, dtype = operands[place], _dtype_of(operands[place + 1 :])
     shape = as_ints(size, "size")
@@ -314,7 +314,7 @@ def fill_uniform(
     """
     start, end = as_python(low), as_python(high)
     if start > end:
-        raise LayerError(f"there is nothing from {start} up to {end}")
+        raise LayerError(f"the range from {start} up to {end} is empty")
     require_floats(input.dtype, "a uniform distribution")
     number = input.dtype.type
     drawn = uniform(rng, input.shape, input.dtype) * number(end - start) + number(start)
@@ -361,7 +361,7 @@ def fill_random(*operands: Value, rng: Generator) -> Array:
     ndarray of the input's shape and dtype
     """
     if len(operands) < 2:
-        raise LayerError("random takes a tensor, bounds if there are any, and a generator")
+        raise LayerError("random takes a tensor, up to two bounds, and a generator")
     input = require_array(operands[0], "input")
     bounds = operands[1:-1]
     low, high = bounds if len(bounds) == 2 else (0, *bounds, None)[:2]

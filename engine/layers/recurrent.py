@@ -127,7 +127,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
             raise ParameterError("num_layers", f"num_layers={num_layers} is less than 1")
         first = weights.get("weight_ih_l0")
         if not isinstance(first, np.ndarray) or first.ndim != 2:
-            raise ParameterError("weight_ih_l0", "weight_ih_l0 is no matrix, or missing")
+            raise ParameterError("weight_ih_l0", "weight_ih_l0 is not a matrix, or missing")
         self._input_size = first.shape[1] if input_size is None else input_size
         self._hidden_size = (
             first.shape[0] // self._gates if hidden_size is None else hidden_size

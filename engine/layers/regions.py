@@ -18,7 +18,7 @@ from engine.values import Array
 
 __all__ = ["roi_align", "roi_pool"]
 
-_MOST_SAMPLES: Final = 1 << 16  # along one axis of a region; more means an invalid box
+_MOST_SAMPLES: Final = 1 << 16  # along one axis of a region; a box with more is invalid
 
 
 @register("torchvision.ops.RoIAlign", "torchvision.ops.roi_align")

@@ -191,13 +191,13 @@ def register(
     replace : bool
         Whether to replace an existing registration.
     random_unless : mapping of str to Value, optional
-        For code with a generator: arguments with values. Each of them alone prevents drawing,
+        For code with a generator: values of arguments, each of which alone prevents drawing,
         such as ``{"training": False, "p": 0}``.
     operands : str or tuple of str, optional
         Argument names of unnamed operands in order, separated by spaces: ``"input weight bias
-        eps _"``, with ``_`` for an operand without effect. By default the order of the code's
-        arguments. Pass several lists for overloads of raw ``aten::`` operators; the shortest
-        list that is long enough applies.
+        eps _"``, with ``_`` for an operand without effect. The default is the order of the
+        code's arguments. Pass several lists for overloads of raw ``aten::`` operators; the
+        shortest list that is long enough applies.
     unused : str, optional
         Arguments without effect that the code does not have, separated by spaces (``"device
         layout"``). Their values in a file are checked and dropped
@@ -214,7 +214,7 @@ def register(
     orders = tuple(sorted((tuple(names.split()) for names in lists), key=len))
     given: tuple[object, ...] = types  # @register without a call passes the function itself
     if not all(isinstance(name, str) and name for name in given or ("",)):
-        raise RegistrationError('say for which operator types: @register("my.Operator")')
+        raise RegistrationError('state the operator types: @register("my.Operator")')
 
     def decorate(target: Target) -> Target:
         _check_target(target)

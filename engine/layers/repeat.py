@@ -172,7 +172,9 @@ def repeat(input: Array, sizes: Ints | None) -> Array:
     """
     counts = as_ints(sizes, "sizes")
     if len(counts) < input.ndim:
-        raise LayerError(f"sizes {counts} are fewer than the {input.ndim} dimensions")
+        raise LayerError(
+            f"sizes {counts} has fewer numbers than the input's {input.ndim} dimensions"
+        )
     return tile(input, counts)
 
 
@@ -193,7 +195,7 @@ def tile(input: Array, dims: Ints | None) -> Array:
     """
     counts = as_ints(dims, "dims")
     if min(counts, default=0) < 0:
-        raise LayerError(f"nothing can be repeated {min(counts)} times")
+        raise LayerError(f"a tensor cannot be repeated {min(counts)} times")
     require_memory((input.size, *counts), input.dtype)
     if 0 in counts:  # NumPy would repeat along the other dimensions first
         repeats = (1,) * (input.ndim - len(counts)) + counts
@@ -219,7 +221,7 @@ def repeat_interleave(
     repeats : int or integer ndarray of shape (N,) or (1,)
         Number of repetitions of each element along `dim`.
     dim : int, optional
-        The flattened tensor is repeated by default.
+        By default the flattened tensor is repeated.
     output_size : int, optional
         No effect; PyTorch's hint.
 
@@ -237,7 +239,7 @@ def repeat_interleave(
 def _repeat(array: Array, counts: Array, axis: int | None) -> Array:
     """Repeat each element; checked first, because NumPy's sum of counts may overflow."""
     if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
-        raise LayerError("repeats are not all integers from 0 on")
+        raise LayerError("repeats must be integers of at least 0")
     elements = array.size if axis is None or not array.ndim else array.shape[axis]
     if counts.size not in {1, elements}:
         raise LayerError(

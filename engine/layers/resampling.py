@@ -311,7 +311,7 @@ def _resample(
     image = input.astype(np.float64 if of_bytes else working_dtype(input.dtype), copy=False)
     bicubic = mode == "bicubic"
     taps = _antialiased_taps if antialias else _cubic_taps if bicubic else _linear_taps
-    # The axis that shrinks most is first, so that the others have less to do.
+    # The axis that shrinks most is first, because that leaves less work for the others.
     order = sorted(range(len(counts)), key=lambda axis: counts[axis] / input.shape[axis + 2])
     if (
         of_bytes

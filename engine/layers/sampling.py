@@ -28,7 +28,7 @@ __all__ = ["bernoulli", "binomial", "gumbel_softmax", "multinomial", "poisson"]
     unused="generator",
 )
 def bernoulli(input: Array, p: Operand | None = None, *, rng: Generator) -> Array:
-    """Random ones with given probabilities, else zeros: ``torch.bernoulli``.
+    """Ones at random with given probabilities, zeros elsewhere: ``torch.bernoulli``.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def multinomial(
         raise LayerError("the weights of a row must be finite, none negative, and not all 0")
     if count < 1 or (count > weights.shape[1] and not replacement):
         raise LayerError(
-            f"cannot draw {count} of {weights.shape[1]} places"
+            f"cannot draw {count} of {weights.shape[1]} indices"
             + ("" if replacement else " without replacement")
         )
     if replacement:
@@ -117,7 +117,7 @@ def poisson(input: Array, *, rng: Generator) -> Array:
     """
     require_floats(input.dtype, "a Poisson distribution")
     if not np.all(input >= 0):
-        raise LayerError("a rate is negative, or no number")
+        raise LayerError("a rate is negative or NaN")
     return cast(np.asarray(rng.poisson(input.astype(np.float64))), input.dtype)
 
 
@@ -139,7 +139,7 @@ def binomial(count: Array, prob: Array, *, rng: Generator) -> Array:
     if not np.all((prob >= 0) & (prob <= 1)):
         raise LayerError("a probability does not lie from 0 to 1")
     if not np.all(count >= 0):
-        raise LayerError("a number of trials is negative, or no number")
+        raise LayerError("a number of trials is negative or NaN")
     drawn = rng.binomial(count.astype(np.int64), prob.astype(np.float64))
     return cast(np.asarray(drawn), count.dtype)
 

@@ -115,7 +115,7 @@ def one_hot(input: Array, num_classes: Value = -1) -> Array:
     if input.dtype.kind not in "iu" or count < 1:
         raise LayerError(f"{input.dtype} cannot be {count} classes")
     if input.size and not 0 <= input.min() <= input.max() < count:
-        raise LayerError(f"a class is not one of {count}")
+        raise LayerError(f"a class is not one of the {count} classes")
     result = new_output((*input.shape, count), np.dtype(np.int64), 0)
     np.put_along_axis(result, input[..., np.newaxis].astype(np.int64), 1, -1)
     return result
@@ -140,11 +140,11 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
         int64; with weights float64, or float32 for those of float32.
     """
     if input.ndim != 1 or input.dtype.kind not in "iu" or input.min(initial=0) < 0:
-        raise LayerError("only whole numbers from 0 on, in one dimension, can be counted")
+        raise LayerError("only whole numbers of at least 0, in one dimension, can be counted")
     new_output((int(input.max(initial=0)),), np.dtype(np.int64))
     if weights is None:
         return np.bincount(input, minlength=minlength).astype(np.int64, copy=False)
     if weights.shape != input.shape:
-        raise LayerError("there are not as many weights as numbers")
+        raise LayerError("the number of weights differs from the number of elements")
     dtype = np.float32 if weights.dtype == np.float32 else np.float64
     return np.bincount(input, weights, minlength).astype(dtype)

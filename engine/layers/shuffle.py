@@ -89,7 +89,7 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
 
 def _pixels_of(array: Array) -> tuple[int, ...]:
     if array.ndim < 3:
-        raise LayerError(f"shape {describe_shapes([array.shape])} has no channels of pixels")
+        raise LayerError(f"shape {describe_shapes([array.shape])} has no channels and pixels")
     return array.shape
 
 

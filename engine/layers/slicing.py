@@ -1,8 +1,8 @@
 """Operators that take or replace a part of a tensor by position.
 
 pnnx folds a chain such as ``x[:, 0, 2:8]`` into one ``Tensor.slice`` with lists as parameters.
-The dims refer to the tensor before any was dropped. In these lists 2147483647 means "to the
-end" in ``ends`` and "no selection" in ``selects``. The step of a selection is 0.
+The dims are those of the tensor before any dimension is dropped. In these lists 2147483647
+means "to the end" in ``ends`` and "no selection" in ``selects``. The step of a selection is 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "index_of_slice",
     "narrow",
-    "scattered",
+    "replace_part",
     "select",
     "slice_copy",
     "slice_scatter",
@@ -142,7 +142,7 @@ def slice_scatter(
     ndarray of the shape of `input`
         A copy.
     """
-    return scattered(input, _index(input.shape, [(dim, start, end, step, None)]), src)
+    return replace_part(input, _index(input.shape, [(dim, start, end, step, None)]), src)
 
 
 @register("torch.select_scatter", "Tensor.select_scatter", "aten::select_scatter")
@@ -162,7 +162,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     ndarray of the shape of `input`
         A copy.
     """
-    return scattered(input, _index(input.shape, [(dim, None, None, None, index)]), src)
+    return replace_part(input, _index(input.shape, [(dim, None, None, None, index)]), src)
 
 
 @register("Tensor.select", "torch.select", "aten::select")
@@ -277,14 +277,14 @@ def _index(
     index: list[slice | int] = [slice(None)] * len(shape)
     for dim, start, end, step, select in parts:
         if not shape:
-            raise LayerError("a 0-d tensor has no part")
+            raise LayerError("a 0-d tensor cannot be sliced")
         axis = axis_of(0 if dim is None else dim, len(shape))
         if select is not None and (place := as_int(select, "index")) != _NOT_GIVEN:
             index[axis] = _resolve_place(place, axis, shape)
             continue
         stride = 1 if step is None else as_int(step, "step")
         if stride == 0:
-            raise LayerError("step is 0, it must be another number")
+            raise LayerError("step is 0; it must be another number")
         last = None if end is None else as_int(end, "end")
         if stride < 0 and last is not None and last < -shape[axis]:
             last = None  # far before the first index: ONNX's end of a backward slice
@@ -299,7 +299,7 @@ def _resolve_place(place: int, axis: int, shape: tuple[int, ...]) -> int:
     return place
 
 
-def scattered(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
+def replace_part(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
     """Copy a tensor and replace a part of it by a tensor of exactly the part's shape."""
     if src.shape != input[index].shape:
         raise _make_shape_error(input[index], src)
@@ -318,6 +318,6 @@ def _replace(input: Array, index: Index | tuple[Array, ...], src: Array) -> Arra
 def _make_shape_error(part: Array, src: Array) -> LayerError:
     shapes = describe_shapes([part.shape, src.shape])
     return LayerError(
-        f"the part and what replaces it differ in shape: {shapes}",
+        f"the part and its replacement differ in shape: {shapes}",
         InferStatus.kInferArraySizeMismatch,
     )

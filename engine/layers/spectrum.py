@@ -50,7 +50,7 @@ def raw_stft(
 ) -> Array:
     """Fourier transforms of overlapping pieces of a signal, as ``torch.stft``.
 
-    The overload without `center` does not pad: PyTorch pads the signal before.
+    The overload without `center` does not pad: PyTorch has padded the signal before.
     """
     return stft(
         input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
@@ -150,7 +150,7 @@ def istft(
     ----------
     input : complex ndarray of shape (B, F, T) or (F, T)
     n_fft, hop_length, win_length, window, center, normalized, onesided
-        As they were for ``torch.stft``.
+        The values that ``torch.stft`` had.
     length : int, optional
         Of the signal; by default the length that the pieces cover.
     return_complex : bool
@@ -167,7 +167,9 @@ def istft(
     """
     if input.dtype.kind != "c" or input.ndim not in {2, 3}:
         shape = describe_shapes([input.shape])
-        raise LayerError(f"{input.dtype} of shape {shape} is no short-time Fourier transform")
+        raise LayerError(
+            f"{input.dtype} of shape {shape} is not a short-time Fourier transform"
+        )
     hop, taper = _check_window(n_fft, hop_length, win_length, window)
     half = input.shape[-2] != n_fft if onesided is None else onesided
     if input.shape[-2] != (n_fft // 2 + 1 if half else n_fft):
@@ -262,7 +264,7 @@ def inverse_spectrogram(
     length : int, optional
         Of the signal, without `pad`.
     pad, window, n_fft, hop_length, win_length, normalized, center, pad_mode, onesided
-        As they were for ``torchaudio.functional.spectrogram``.
+        The values that ``torchaudio.functional.spectrogram`` had.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Operators that cut a tensor into several along one dimension.
+"""Operators that split a tensor into several along one dimension.
 
 The parts are views of the input. A file has one output per part, or one output with a list of
 all parts.
@@ -33,13 +33,13 @@ def split(
     *,
     call: OperatorCall = NOWHERE,
 ) -> Parts:
-    """Cut into parts of given sizes: ``torch.split``.
+    """Split into parts of given sizes: ``torch.split``.
 
     Parameters
     ----------
     tensor : ndarray of shape (A, N, B)
     split_size_or_sections : int or ints
-        Size of every part, of which the last may be smaller; or all sizes, with the sum N.
+        Size of every part except the last, which may be smaller; or all sizes, with the sum N.
         None, in files from ONNX, makes as many parts as the operator has outputs.
     dim : int
 
@@ -71,7 +71,7 @@ def split(
     *("torch.unsafe_chunk", "Tensor.unsafe_chunk", "aten::unsafe_chunk"),
 )
 def chunk(input: Array, chunks: int, dim: int | None = 0) -> Parts:
-    """Cut into a number of parts, all but the last of one size: ``torch.chunk``.
+    """Split into a number of parts, all but the last of one size: ``torch.chunk``.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def chunk(input: Array, chunks: int, dim: int | None = 0) -> Parts:
     """
     axis, count = _axis(dim, input), as_int(chunks, "chunks")
     if count < 1:
-        raise LayerError(f"chunks is {count}, there must be one at least")
+        raise LayerError(f"chunks is {count}, but must be at least 1")
     length = input.shape[axis]
     if not length:
         require_few(count, "the result")
@@ -104,7 +104,7 @@ def tensor_split(
     sections: int | None = None,
     indices_or_sections: Ints | None = None,
 ) -> Parts:
-    """Cut at given indices, or into parts as equal as possible: ``torch.tensor_split``.
+    """Split at given indices, or into parts as equal as possible: ``torch.tensor_split``.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def tensor_split(
         starts, ends = (0, *numbers), (*numbers, input.shape[axis])
         return tuple(_part(input, axis, a, b) for a, b in zip(starts, ends, strict=True))
     if numbers[0] < 1:
-        raise LayerError(f"sections is {numbers[0]}, there must be one at least")
+        raise LayerError(f"sections is {numbers[0]}, but must be at least 1")
     require_few(numbers[0], "the result")
     size, larger = divmod(input.shape[axis], numbers[0])
     sizes = [size + 1] * larger + [size] * (numbers[0] - larger)
@@ -139,7 +139,7 @@ def tensor_split(
 
 @register("torch.hsplit", "Tensor.hsplit", "aten::hsplit")
 def hsplit(input: Array, indices: Ints) -> Parts:
-    """Cut along the second dimension, vectors along their only one: ``torch.hsplit``.
+    """Split along the second dimension, vectors along their only one: ``torch.hsplit``.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def hsplit(input: Array, indices: Ints) -> Parts:
 
 @register("torch.vsplit", "Tensor.vsplit", "aten::vsplit")
 def vsplit(input: Array, indices: Ints) -> Parts:
-    """Cut along the first of two dimensions or more: ``torch.vsplit``.
+    """Split along the first of two dimensions or more: ``torch.vsplit``.
 
     Parameters and result as ``torch.hsplit``.
     """
@@ -166,7 +166,7 @@ def vsplit(input: Array, indices: Ints) -> Parts:
 
 @register("torch.dsplit", "Tensor.dsplit", "aten::dsplit")
 def dsplit(input: Array, indices: Ints) -> Parts:
-    """Cut along the third dimension: ``torch.dsplit``.
+    """Split along the third dimension: ``torch.dsplit``.
 
     Parameters and result as ``torch.hsplit``.
     """
@@ -175,7 +175,7 @@ def dsplit(input: Array, indices: Ints) -> Parts:
 
 @register("torch.unbind", "Tensor.unbind", "aten::unbind")
 def unbind(input: Array, dim: int = 0) -> Parts:
-    """Cut into slices without the dimension: ``torch.unbind``.
+    """Split into slices and drop the dimension: ``torch.unbind``.
 
     Parameters
     ----------
@@ -199,13 +199,15 @@ def _split_stack(input: Array, indices: Ints, axis: int, least: int = 1) -> Part
     if _is_one_number(indices):
         count, length = as_int(indices, "indices"), input.shape[axis]
         if count < 1 or length % count:
-            raise LayerError(f"{length} elements do not make {count} parts of one size")
+            raise LayerError(
+                f"{length} elements cannot be split into {count} parts of one size"
+            )
     return tensor_split(input, indices, axis)
 
 
 def _axis(dim: int | None, array: Array) -> int:
     if array.ndim == 0:
-        raise LayerError("a 0-d tensor cannot be cut")
+        raise LayerError("a 0-d tensor cannot be split")
     return axis_of(0 if dim is None else dim, array.ndim)
 
 

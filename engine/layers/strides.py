@@ -12,7 +12,7 @@ from engine.errors import LayerError
 from engine.layers.arguments import along, as_int, as_ints, axis_of
 from engine.layers.layer import NOWHERE, Ints, OperatorCall, Storage
 from engine.layers.registry import register
-from engine.layers.slicing import scattered
+from engine.layers.slicing import replace_part
 from engine.memory_bound import require_extent, require_memory
 from engine.values import Array, Value
 
@@ -48,7 +48,7 @@ def as_strided(
     storage_offset : int, optional
         Index of the first element; by default the input's. pnnx always drops this argument.
     base : ndarray of any shape, optional
-        The tensor that `input` is a view of in PyTorch; found when the graph is built.
+        The tensor that `input` is a view of in PyTorch; building the graph finds it.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def as_strided_scatter(
         memory, steps = base, steps.beginning(call.storage.offset)
         own = _Steps(input.shape, call.storage.strides, call.storage.offset)
     places = steps.picked(np.arange(memory.size))
-    changed = scattered(memory.reshape(-1), (places,), src)
+    changed = replace_part(memory.reshape(-1), (places,), src)
     return own.picked(changed)
 
 
@@ -157,10 +157,10 @@ def _require_known(call: OperatorCall) -> None:
 
 
 def _reads_base(steps: _Steps, input: Array, base: Array, storage: Storage) -> bool:
-    """Return whether the base's storage is read, not that of a copy of the input.
+    """Return whether the operator reads the storage of the base, not that of a copy.
 
-    pnnx drops ``contiguous``, so the view may have been copied. If that makes a difference, the
-    strides decide: they usually derive from those of the tensor.
+    pnnx drops ``contiguous``, so the model may have copied the view. If that makes a
+    difference, the strides decide, because they usually derive from the tensor's.
 
     Raises
     ------

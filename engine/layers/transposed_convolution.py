@@ -80,7 +80,8 @@ class TransposedConvolution(PreparingLayer[Array]):
         check_bias(bias, weight.shape[1] * groups)
         if padding_mode != "zeros":
             raise ParameterError(
-                "padding_mode", f"padding_mode={padding_mode}; only zeros is known here"
+                "padding_mode",
+                f"padding_mode={padding_mode} is unknown, only zeros is supported",
             )
         kernel = weight.shape[2:]
         rank = len(kernel)
@@ -217,7 +218,7 @@ def either_convolution(
     output_padding: Ints,
     groups: int,
 ) -> Array:
-    """Convolution or its transpose, which all other types call.
+    """Convolution or its transpose: ``aten::_convolution``, which all other types call.
 
     Parameters
     ----------

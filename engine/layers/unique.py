@@ -88,7 +88,7 @@ def _axis(input: Array, dim: Value) -> int | None:
 
 
 def _results(axis: int | None, values: Array, *others: tuple[Array, bool]) -> Outputs:
-    """Return the values and the requested other results; for slices always all."""
+    """Return the values and the other requested results; for slices always all results."""
     nothing = np.empty(0, np.int64)
     chosen = (numbers if wanted or axis is not None else nothing for numbers, wanted in others)
     return Outputs([values, *(numbers.astype(np.int64, copy=False) for numbers in chosen)])

@@ -43,8 +43,8 @@ __all__ = [
     "working_dtype",
 ]
 
-# Outputs of an axis for which a tap is inside the image, and the inputs that they read: two
-# slices, or two index arrays for windows that are not evenly spaced.
+# Outputs of an axis whose tap is inside the image, and the inputs that they read. Two slices,
+# or two index arrays if windows are not evenly spaced.
 AxisTap: TypeAlias = tuple[Any, Any]
 
 
@@ -160,7 +160,7 @@ def axis_taps(
         Input and output size of the axis.
     kernel, stride, dilation : int
     before : int
-        Padding before the first position; negative to start further in.
+        Padding before the first position; a negative number skips positions.
 
     Yields
     ------
@@ -194,10 +194,10 @@ def _find_taps(
         """Return the taps `low` to `high` positions after the start of their window."""
         return range(max(0, -(-low // dilation)), min(kernel - 1, high // dilation) + 1)
 
-    if stride <= size:  # windows are closer than the length of the image
+    if stride <= size:  # the distance of windows is less than the length of the image
         yield from within(before - (count - 1) * stride, before + size - 1)
         return
-    # Windows are further apart than the image is long: one by one, the last one first.
+    # The distance of windows exceeds the length of the image: one by one, the last one first.
     extent = (kernel - 1) * dilation
     last = min(count - 1, (before + size - 1) // stride)
     first = max(0, -((extent - before) // stride))

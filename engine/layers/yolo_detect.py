@@ -155,7 +155,7 @@ def _decode_boxes(level: _Level, image: Array) -> Array:
     samples, channels, rows, columns = scores.shape
     anchors = level.anchors.shape[1]
     if channels % anchors or channels // anchors < _BOX:
-        raise LayerError(f"{channels} channels are no boxes of {anchors} anchors")
+        raise LayerError(f"{channels} channels do not hold boxes of {anchors} anchors")
     boxes = scores.reshape(samples, anchors, channels // anchors, rows, columns)
     boxes = np.ascontiguousarray(boxes.transpose(0, 1, 3, 4, 2))
     grid, anchor_grid = _extend_grids(level, rows, columns)

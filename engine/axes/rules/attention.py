@@ -16,10 +16,10 @@ __all__ = ["claim_heads"]
 
 
 def claim_heads(factors: Factors, dims: Dims) -> None:
-    """Note which dimension counts heads: the third last, or what is split off features."""
+    """Note which dimension counts heads: the third last, or one that is split from features."""
     if len(dims) > 3:
         factors.claim(dims[-3], Kind.HEAD, Rank.STATED)
-        for leaf in factors.leaves(dims[-3]):  # several where heads share keys
+        for leaf in factors.leaves(dims[-3]):  # several if heads share keys
             if factors.kind(leaf) is Kind.UNKNOWN and not factors.wholes(leaf):
                 factors.claim((leaf,), Kind.HEAD, Rank.STATED)
         return

@@ -21,7 +21,7 @@ _SPATIAL: Final = re.compile(r"([123])d(?![a-z])", re.IGNORECASE)
 
 
 def _spatial(call: Call) -> int:
-    """Return the number of spatial dimensions that the type says."""
+    """Return the number of spatial dimensions in the operator type."""
     found = _SPATIAL.search(call.operator.type)
     return int(found[1]) if found else 0
 
@@ -34,7 +34,7 @@ def convolution(call: Call) -> Results:
     if not call.claim_image(dims, spatial) or dims is None:
         return []
     if spatial == 3 and call.factors.sizes[dims[-4][0]] == 3 and len(dims[-4]) == 1:
-        # Three channels are colours, which a film has and a volume does not.
+        # Three channels are colours: a film has them, a volume does not.
         call.factors.claim(dims[-3], Kind.TIME, Rank.DECLARED)
     return [convolve(call, dims, spatial)]
 
@@ -50,7 +50,7 @@ def convolve(call: Call, dims: Dims, spatial: int) -> Dims | None:
 
 
 def resample(call: Call, dims: Dims, shape: tuple[Size, ...]) -> Dims | None:
-    """Return dimensions with the sizes of a shape; equal sizes are the same positions."""
+    """Return dimensions with the sizes of a shape; equal sizes keep their positions."""
     if len(dims) != len(shape):
         return None
     return tuple([_resize(call, dim, size) for dim, size in zip(dims, shape, strict=True)])

@@ -1,4 +1,4 @@
-"""Operators that compute each element of the result from elements at the same position."""
+"""Operators that compute each element from the elements at the same position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["broadcast", "keep"]
 
 
 def keep(call: Call) -> Results:
-    """Keep the dimensions of the first input that has as many as the result."""
+    """Keep the dimensions of the first input with as many dimensions as the result."""
     shape = call.shape
     if shape is None:
         return []
@@ -28,7 +28,7 @@ def keep(call: Call) -> Results:
 
 
 def broadcast(call: Call) -> Results:
-    """Unify the dimensions of all inputs, which are aligned at the last one."""
+    """Unify the dimensions of all inputs, aligned at the last dimension."""
     shape = call.shape
     given = [dims for dims in call.inputs if dims is not None]
     if shape is None or not given:
@@ -43,7 +43,7 @@ def broadcast(call: Call) -> Results:
 def _broadcast_dim(call: Call, dims: list[Dim], place: int) -> Dim:
     factors, size = call.factors, (call.shape or ())[place]
     same = [dim for dim in dims if factors.extent(dim) == size]
-    # Known structure first: it decides what the others are split to.
+    # Known structure first: it decides how the others are split.
     same.sort(key=len, reverse=True)
     found = same[0] if same else (factors.make(size),)
     for dim in same[1:]:
@@ -66,7 +66,7 @@ def normalize_last(call: Call) -> Results:
     """Normalise the features of each position."""
     dims = call.first
     shape = call.integers("normalized_shape")
-    if dims is not None and (shape is None or len(shape) == 1):
+    if dims and (shape is None or len(shape) == 1):
         _claim_features(call, dims)
     return keep(call)
 
@@ -94,5 +94,5 @@ def _claim_features(call: Call, dims: Dims) -> None:
 
 @rule("softmax", "logsoftmax", "softmin")
 def softmax(call: Call) -> Results:
-    """Weigh positions or classes."""
+    """Normalise over positions or classes."""
     return keep(call)

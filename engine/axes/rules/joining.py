@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["concatenate", "join_dims"]
 
-_MOST_SEGMENTS = 16  # beyond that nobody reads them
+_MOST_SEGMENTS = 16  # more segments are unreadable
 
 
 @rule("cat", "concat", "concatenate")
@@ -29,7 +29,7 @@ def concatenate(call: Call) -> Results:
 
 
 def join_dims(call: Call, place: int) -> Dims | None:
-    """Return the dimensions of inputs that are concatenated along one of them."""
+    """Return the dimensions of inputs that are concatenated along one dimension."""
     shape = call.shape
     given = [dims for dims in call.inputs if dims is not None]
     if shape is None or not given or any(len(dims) != len(shape) for dims in given):
@@ -65,14 +65,14 @@ def _join(call: Call, pieces: list[Dim]) -> int:
 
 
 def _segments(factors: Factors, dim: Dim) -> tuple[Dim, ...]:
-    """Return what a dimension is concatenated of, or itself."""
+    """Return the segments of a dimension, or the dimension itself."""
     own = factors.segments.get(factors.find(dim[0])) if len(dim) == 1 else None
     return own or (dim,)
 
 
 @rule("stack")
 def stack(call: Call) -> Results:
-    """Put values beside each other along a new dimension."""
+    """Join values along a new dimension."""
     shape = call.shape
     given = [dims for dims in call.inputs if dims is not None]
     if shape is None or not given or any(len(dims) + 1 != len(shape) for dims in given):
@@ -90,7 +90,7 @@ def stack(call: Call) -> Results:
 
 @rule("split", "chunk", "tensorsplit", "splitwithsizes")
 def split(call: Call) -> Results:
-    """Cut a dimension into ranges."""
+    """Split a dimension into ranges."""
     dims = call.first
     place = call.place("dim", len(dims)) if dims else None
     if dims is None or place is None:
@@ -112,7 +112,7 @@ def split(call: Call) -> Results:
 
 @rule("unbind")
 def unbind(call: Call) -> Results:
-    """Give each position of a dimension as a value."""
+    """Return each position of a dimension as a value."""
     dims = call.first
     place = call.place("dim", len(dims)) if dims else None
     if dims is None or place is None:
@@ -124,5 +124,5 @@ def unbind(call: Call) -> Results:
 
 @rule("glu")
 def gate(call: Call) -> Results:
-    """Gate one half of a dimension with the other."""
+    """Gate one half of a dimension by the other."""
     return [call.fit(call.first)] if call.first is not None else []

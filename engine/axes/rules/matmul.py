@@ -17,7 +17,7 @@ __all__ = ["multiply"]
 
 @rule("matmul", "bmm", "mm")
 def matmul(call: Call) -> Results:
-    """Multiply matrices, the other dimensions at a time."""
+    """Multiply matrices; the other dimensions are broadcast."""
     if len(call.inputs) < 2:
         return []
     _claim_weight(call, 1)
@@ -50,7 +50,7 @@ def matmul_and_add(call: Call) -> Results:
 
 
 def multiply(call: Call, one: Dims | None, other: Dims | None) -> Dims | None:
-    """Return the dimensions of a product, and unify what it sums over."""
+    """Return the dimensions of a product, and unify the dimensions that it sums over."""
     shape = call.shape
     if one is None or other is None or shape is None or not one or not other:
         return None
@@ -104,7 +104,7 @@ def outer(call: Call) -> Results:
 
 @rule("bilinear")
 def bilinear(call: Call) -> Results:
-    """Replace the features of two values."""
+    """Replace the features of two inputs by those of the result."""
     dims, shape = call.first, call.shape
     if dims is None or not dims or shape is None or not shape:
         return []

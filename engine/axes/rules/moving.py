@@ -20,7 +20,7 @@ _WHOLE: Final = (1 << 31) - 1  # pnnx's word for "to the end" and "not selected"
 
 @rule("select")
 def select(call: Call) -> Results:
-    """Take one position of a dimension, which goes."""
+    """Take one position of a dimension, and drop the dimension."""
     dims = call.first
     place = call.place("dim", len(dims)) if dims else None
     if dims is None or place is None:
@@ -30,14 +30,14 @@ def select(call: Call) -> Results:
 
 
 def claim_parts(call: Call, dim: Dim) -> None:
-    """Note that positions are taken one by one: of split features, such as query and key."""
+    """Note that a dimension has parts, such as query and key, that are taken one by one."""
     if len(dim) == 1 and call.factors.wholes(dim[0]):
         call.factors.claim(dim, Kind.PART, Rank.DERIVED)
 
 
 @rule("slice", "narrow")
 def slice_(call: Call) -> Results:
-    """Take a range of positions of some dimensions; a selected dimension goes."""
+    """Take a range of positions of some dimensions; a selected dimension is dropped."""
     dims, shape = call.first, call.shape
     if dims is None or shape is None:
         return []
@@ -60,7 +60,7 @@ def slice_(call: Call) -> Results:
 def _one_each(
     call: Call, name: str, places: tuple[int, ...], default: int = 0
 ) -> tuple[int | None, ...]:
-    """Return a parameter of each sliced dimension; None where an operand gives it."""
+    """Return a parameter for each sliced dimension; None where it is an operand."""
     if name in call.operator.input_names or f"{name}s" in call.operator.input_names:
         return (None,) * len(places)
     given = call.integers(f"{name}s") or call.integers(name) or ()
@@ -68,7 +68,7 @@ def _one_each(
 
 
 def cut(call: Call, dim: Dim, start: int | None, size: Size, step: int | None = 1) -> Dim:
-    """Return a range of a dimension: one of its segments, if it begins and ends with one."""
+    """Return a range of a dimension: whole segments, if it begins and ends with one."""
     factors = call.factors
     whole = factors.extent(dim)
     if whole == size:
@@ -104,7 +104,7 @@ def embedding(call: Call) -> Results:
 
 @rule("index", "indexselect")
 def index(call: Call) -> Results:
-    """Pick positions by number."""
+    """Pick positions by index."""
     dims, shape = call.first, call.shape
     if dims is None or shape is None or not dims:
         return []
@@ -125,13 +125,13 @@ def _index_dims(call: Call, dims: Dims) -> Dims | None:
 
 @rule("gather", "takealongdim")
 def gather(call: Call) -> Results:
-    """Pick positions of one dimension by number."""
+    """Pick positions of one dimension by index."""
     return [call.fit(call.first)] if call.first is not None else []
 
 
 @rule("unfold")
 def unfold(call: Call) -> Results:
-    """Take windows out of an image."""
+    """Take windows of an image."""
     dims = call.first
     if dims is not None and len(dims) == 4:
         call.claim_image(dims, 2)

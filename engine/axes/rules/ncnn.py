@@ -140,7 +140,7 @@ def permute(call: Call) -> Results:
 
 @rule("Split", "Noop")
 def copy(call: Call) -> Results:
-    """Give the same value several times."""
+    """Return the same value several times."""
     dims = call.first
     return [] if dims is None else [call.fit(dims, at) for at in range(len(call.shapes))]
 
@@ -155,7 +155,7 @@ def concatenate(call: Call) -> Results:
 
 @rule("Slice")
 def slice_(call: Call) -> Results:
-    """Cut a dimension into ranges."""
+    """Split a dimension into ranges."""
     dims = call.first
     place = call.place("axis", len(dims)) if dims else None
     if dims is None or place is None:

@@ -16,7 +16,7 @@ __all__ = ["drop"]
 @rule("mean", "sum", "max", "min", "amax", "amin", "prod", "var", "std", "norm", "logsumexp",
       "argmax", "argmin", "any", "all", "median", "topk", "kthvalue", "mode")  # fmt: skip
 def reduce(call: Call) -> Results:
-    """Reduce dimensions, which go or keep the size 1."""
+    """Reduce dimensions, which are dropped or keep the size 1."""
     dims = call.first
     if dims is None:
         return []
@@ -27,7 +27,7 @@ def reduce(call: Call) -> Results:
 
 
 def drop(call: Call, dims: Dims, places: tuple[int, ...] | None, at: int = 0) -> Dims | None:
-    """Return the dimensions of an output that lacks some, or has size 1 there."""
+    """Return the dimensions of an output without the reduced ones, or with size 1 there."""
     shape = call.shapes[at]
     if shape is None:
         return None

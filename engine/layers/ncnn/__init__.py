@@ -1,8 +1,8 @@
-"""The layers of ncnn in NumPy, a second opinion beside ncnn's own numbers.
+"""The layers of ncnn in NumPy, to check ncnn's own results.
 
-They translate parameters and delegate to the layers that PyTorch's operators have, where there
-are any. Operands have no batch axis: (C, H, W), (H, W) or (W,). A type of ncnn that is missing
-here, or one with parameters that raise `NotInNumpyError`, is left to ncnn alone.
+They translate parameters and call the layers of PyTorch's operators where these exist. Operands
+have no batch axis: (C, H, W), (H, W) or (W,). If a type is missing here, or its parameters
+raise `NotInNumpyError`, only ncnn computes it.
 
 `meanings` imports the modules, when the first model of ncnn is opened.
 """

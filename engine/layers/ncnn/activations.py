@@ -1,4 +1,4 @@
-"""Activations: layers of their own, and those that a layer applies to its result."""
+"""Activations: separate layers, and those that another layer applies to its result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_activation(kind: int, params: Sequence[float]) -> None:
     if kind not in _PARAMS or len(params) < _PARAMS[kind]:
         raise ParameterError(
             "activation_type",
-            f"activation_type={kind} with {len(params)} parameters is no activation of ncnn",
+            f"activation_type={kind} with {len(params)} parameters is not one of ncnn",
         )
 
 
@@ -48,7 +48,7 @@ def activate(x: Array, kind: int, params: Sequence[float]) -> Array:
     kind : int
         0 none, 1 ReLU, 2 leaky ReLU, 3 clip, 4 sigmoid, 5 Mish, 6 hard swish.
     params : sequence of float
-        The slope; least and largest; or alpha and beta.
+        The slope of 2, the limits of 3, or alpha and beta of 6.
 
     Returns
     -------
@@ -86,13 +86,13 @@ def clip(input: Array, min: float = -_LARGEST, max: float = _LARGEST) -> Array:
 
 @layer("HardSwish")
 def hard_swish(input: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
-    """Multiply with a line that is cut off at 0 and 1: ``x * clip(alpha * x + beta, 0, 1)``."""
+    """Multiply by a line that is clipped at 0 and 1: ``x * clip(alpha * x + beta, 0, 1)``."""
     return np.asarray(input * hard_sigmoid(input, alpha, beta))
 
 
 @layer("HardSigmoid")
 def hard_sigmoid(input: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:
-    """Cut off a line at 0 and 1: ``clip(alpha * x + beta, 0, 1)``."""
+    """Clip a line at 0 and 1: ``clip(alpha * x + beta, 0, 1)``."""
     line = np.float32(alpha) * input + np.float32(beta)
     return np.asarray(np.clip(line, np.float32(0), np.float32(1)))
 
@@ -200,7 +200,7 @@ def erf(input: Array) -> Array:
 
 @layer("Dropout")
 def dropout(input: Array, scale: float = 1.0) -> Array:
-    """Multiply with `scale`; nothing is dropped at inference."""
+    """Multiply by `scale`; inference drops nothing."""
     return input if scale == 1 else np.asarray(input * np.float32(scale))
 
 
@@ -251,7 +251,7 @@ class UnaryOp(Layer):
 
     def __init__(self, op_type: int = 0) -> None:
         if not 0 <= op_type < len(_UNARY):
-            raise ParameterError("op_type", f"op_type={op_type} is no function of ncnn")
+            raise ParameterError("op_type", f"op_type={op_type} is not a function of ncnn")
         self._function = _UNARY[op_type]
 
     @override

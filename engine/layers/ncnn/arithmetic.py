@@ -30,7 +30,7 @@ def _floor_divide(a: Array, b: Array) -> Array:
 
 
 def _remainder(a: Array, b: Array) -> Array:
-    """The remainder of a division that rounds to the nearest even, as C's ``remainderf``."""
+    """Return the remainder of a division that rounds half to even, as C's ``remainderf``."""
     return np.asarray(a - np.rint(np.divide(a, b)) * b)
 
 
@@ -46,8 +46,8 @@ _BINARY: Final[tuple[Callable[[Array, Array], Array], ...]] = (
 class BinaryOp(Layer):
     """Compute with two operands, or with one and a number.
 
-    An operand of fewer axes is extended by inner ones: (C,) or (C, H) meets (C, H, W) as
-    (C, 1, 1) or (C, H, 1). One of a single axis that is not as long as C is taken as a row.
+    An operand of fewer axes gets inner axes: (C,) or (C, H) counts as (C, 1, 1) or (C, H, 1)
+    beside (C, H, W). An operand with a single axis that is not C long counts as a row.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class BinaryOp(Layer):
 
     def __init__(self, op_type: int = 0, with_scalar: int = 0, b: float = 0.0) -> None:
         if not 0 <= op_type < len(_BINARY):
-            raise ParameterError("op_type", f"op_type={op_type} is no operation of ncnn")
+            raise ParameterError("op_type", f"op_type={op_type} is not an operation of ncnn")
         self._function = _BINARY[op_type]
         self._scalar = np.float32(b) if with_scalar else None
 
@@ -110,7 +110,7 @@ def eltwise(*inputs: Array, op_type: int = 0, coeffs: Floats | None = None) -> A
     ndarray of the same shape
     """
     if op_type not in {0, 1, 2} or len(inputs) < 2:
-        raise LayerError(f"op_type={op_type} of {len(inputs)} operands is none of ncnn")
+        raise LayerError(f"op_type={op_type} of {len(inputs)} operands is unknown")
     if len({array.shape for array in inputs}) > 1:
         shapes = describe_shapes([array.shape for array in inputs])
         raise LayerError(f"operands have different shapes: {shapes}")

@@ -34,21 +34,21 @@ _SIDES: Final = (
     ("pad_top", "pad_bottom"),
     ("pad_left", "pad_right"),
 )
-_MOST: Final = 1 << 15  # of a kernel, stride, dilation or padding
+_MOST: Final = 1 << 15  # largest kernel, stride, dilation or padding
 
 
 def spatial_rank(kind: str) -> int:
-    """Number of spatial axes of a type, such as 1 of ``Convolution1D``."""
+    """Return the number of spatial axes of a type, such as 1 for ``Convolution1D``."""
     return {"1D": 1, "3D": 3}.get(kind[-2:], 2)
 
 
 def read_windows(params: Params, name: str, rank: int, default: int) -> tuple[int, ...]:
-    """Read ``kernel``, ``stride`` or ``dilation`` of each axis; those of w are for all.
+    """Read ``kernel``, ``stride`` or ``dilation`` of each axis; w is the default for all.
 
     Raises
     ------
     ParameterError
-        If one is no size.
+        If a number is out of range.
     """
     width = params.integer(f"{name}_w", default)
     numbers = tuple(params.integer(f"{name}_{axis}", width) for axis in _AXES[3 - rank :])
@@ -72,14 +72,14 @@ def read_pads(params: Params, rank: int) -> Pairs:
 def same_pads(
     sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int], *, upper: bool
 ) -> Pairs:
-    """Padding with which there is a window for every `stride` positions.
+    """Return the padding that gives one window for every `stride` positions.
 
     Parameters
     ----------
     sizes, extents, strides : sequence of int
         Of the image and the windows.
     upper : bool
-        Whether an odd one more goes behind.
+        Whether an odd position is added after the axis, not before.
     """
     pairs = []
     for size, extent, stride in zip(sizes, extents, strides, strict=True):
@@ -90,12 +90,12 @@ def same_pads(
 
 
 def _flatten_pads(pairs: Pairs) -> tuple[int, ...]:
-    """In the order of ``F.pad``: the last axis first."""
+    """Return padding in the order of ``F.pad``: the last axis first."""
     return tuple(number for pair in reversed(pairs) for number in pair)
 
 
 class _Windowed(Layer):
-    """What both directions have in common."""
+    """Base of convolutions and transposed convolutions."""
 
     _dynamic: str = "dynamic_weight"
 
@@ -122,11 +122,11 @@ class _Windowed(Layer):
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Positions from the first to the last tap of a window."""
+        """Number of positions from the first to the last tap of a window."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
     def weights_of(self, operands: Sequence[Array]) -> tuple[Array, Array | None]:
-        """The weight and the bias, which may be operands."""
+        """Return the weight and the bias, which may be operands."""
         if self.weight is not None and not self.is_dynamic:
             return self.weight, self.bias
         if len(operands) != 1 + self.has_bias:
@@ -139,7 +139,7 @@ class _Windowed(Layer):
         Raises
         ------
         LayerError
-            Showing the shape.
+            With the shape.
         """
         if len(shape) != self.rank + 1 or shape[0] != channels:
             raise LayerError(
@@ -155,9 +155,9 @@ class _Windowed(Layer):
 class NcnnConvolution(_Windowed):
     """Slide kernels over an image and sum the products, then apply an activation.
 
-    Padding of -233 or -234 keeps one result per `stride` positions, an odd one more goes
-    behind or in front. With `int8_scale_term` input and weight are rounded to int8 by their
-    scales, and the sums are divided by both. Above 100 the result is int8 too.
+    Padding of -233 or -234 keeps one result per `stride` positions; an odd position is added at
+    the end or at the start. With `int8_scale_term` input and weight are rounded to int8 by
+    their scales, and the sums are divided by both. Above 100 the result is int8 too.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class NcnnConvolution(_Windowed):
         )  # fmt: skip
 
     def _quantize_weight(self, weight: Array) -> Array:
-        """The weight in whole numbers, as float64: sums of products are exact."""
+        """Return the weight as integers in float64, which sums their products exactly."""
         if weight.dtype != np.int8:
             scales = self._repeat_scales("weight").reshape(-1, *(1,) * (weight.ndim - 1))
             weight = to_int8(weight * scales)
@@ -230,7 +230,7 @@ class NcnnConvolution(_Windowed):
         return weight[1] * self.groups
 
     def _is_vector(self, shape: tuple[int, ...], channels: int) -> bool:
-        """Whether the image is one pixel, of which only the channels are there."""
+        """Return whether the operand has only channels: an image of one pixel."""
         return self.rank == 2 and self.kernel == (1, 1) and shape == (channels,)
 
     @override
@@ -256,7 +256,7 @@ class NcnnConvolution(_Windowed):
         return result.reshape(-1) if vector else result
 
     def _dequantize_sums(self, sums: Array, bias: Array | None) -> Array:
-        """Sums of products of int8 as the numbers that they stand for."""
+        """Convert sums of products of int8 to the numbers that they represent."""
         scales = self._repeat_scales("weight") * self.scales["bottom"][0]
         inverse = np.divide(1, scales, out=np.zeros_like(scales), where=scales != 0)
         column = (-1, *(1,) * self.rank)
@@ -269,7 +269,7 @@ class NcnnConvolution(_Windowed):
     "DeconvolutionDepthWise", "DeconvolutionDepthWise1D", "DeconvolutionDepthWise3D",
 )  # fmt: skip
 class NcnnDeconvolution(_Windowed):
-    """Spread each number by a kernel and sum, cut the padding off, apply an activation.
+    """Spread each number by a kernel and sum, crop the padding, apply an activation.
 
     The weight has the shape (outputs, inputs / group, kernel...).
 
@@ -305,7 +305,7 @@ class NcnnDeconvolution(_Windowed):
             self._inner = self._make_layer(self._transpose_weight(weight), bias)
 
     def _transpose_weight(self, weight: Array) -> Array:
-        """The weight with its inputs in front, as PyTorch has it."""
+        """Return the weight with its input channels first, as in PyTorch."""
         outputs, inputs, *kernel = weight.shape
         grouped = weight.reshape(self.groups, outputs // self.groups, inputs, *kernel)
         return np.swapaxes(grouped, 1, 2).reshape(-1, outputs // self.groups, *kernel)
@@ -316,7 +316,7 @@ class NcnnDeconvolution(_Windowed):
         )
 
     def _compute_cuts(self, sizes: Sequence[int]) -> Pairs:
-        """What is cut off before and after each axis of the whole result."""
+        """Return how much to crop before and after each axis of the whole result."""
         if not self._is_cut_to_size:
             return self.pads
         totals = [size - wanted for size, wanted in zip(sizes, self.output_sizes, strict=True)]
@@ -341,7 +341,9 @@ class NcnnDeconvolution(_Windowed):
     def _require_cuts(self, sizes: Sequence[int]) -> None:
         for size, (before, after) in zip(sizes, self._compute_cuts(sizes), strict=True):
             if before < 0 or after < 0 or before + after >= size:
-                raise LayerError(f"{before} and {after} cannot be cut from {size} positions")
+                raise LayerError(
+                    f"{before} and {after} cannot be cropped from {size} positions"
+                )
 
     @override
     def forward(self, *inputs: Array) -> Array:

@@ -1,8 +1,8 @@
-"""Sizes that are computed from those of operands, in ncnn's notation.
+"""Expressions of sizes of operands, in ncnn's notation.
 
 ``0w,*(0h,2),-1`` are three sizes: the width of the first operand, twice its height, and -1.
-Brackets and commas only separate, for every function has a fixed number of arguments: the words
-are evaluated from the last to the first. Follows eval_list_expression of ncnn's
+Every function has a fixed number of arguments, so brackets and commas only separate words. The
+words are evaluated from the last to the first. Follows eval_list_expression of ncnn's
 ``src/expression.cpp`` (a4d2ea1, July 2026) for the functions that sizes need.
 """
 
@@ -68,9 +68,9 @@ def evaluate_sizes(text: str, shapes: Sequence[tuple[int, ...]]) -> list[int]:
     Raises
     ------
     LayerError
-        If the text is wrong, or a size is no number of 32 bits.
+        If the text is invalid, or a size does not fit into 32 bits.
     NotInNumpyError
-        If it has another function.
+        If it contains another function.
     """
     stack: list[float] = []
     for word in reversed([word for word in _SEPARATORS.split(text) if word]):

@@ -1,4 +1,4 @@
-"""The table of the layers of a model of ncnn."""
+"""The table of layers for a model in ncnn's format."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class OnlyNcnn(LibraryLayer):
 
 
 def ncnn_table(table: Mapping[str, Registration]) -> Mapping[str, Registration]:
-    """Return the layers of a model of ncnn, from a table of all layers.
+    """Return the layers for a model in ncnn's format, from a table of all layers.
 
-    PyTorch's types are none of them: what pnnx could not convert has lost its parameters. What
-    a user's file registers stays.
+    PyTorch's types are omitted: an operator that pnnx could not convert has lost its
+    parameters. Layers of the user's files stay.
     """
     names = [f"{PREFIX}{kind}" for kind in TYPES]
     return {

@@ -19,7 +19,7 @@ __all__ = ["per_channel"]
 
 
 def per_channel(values: Array, input: Array) -> Array:
-    """Shape one number per channel, or one for all, so that it meets the input.
+    """Reshape one number per channel, or one for all, to broadcast with the input.
 
     Parameters
     ----------
@@ -76,13 +76,12 @@ def scale(
     scale_data_size: int = 0,
     bias_term: int = 0,
 ) -> Array:
-    """Multiply each channel with a factor, and add a bias.
+    """Multiply each channel by a factor, and add a bias.
 
     Parameters
     ----------
-    inputs : ndarray of shape (C, ...), and the factors where they are no weight
-    scale, bias : ndarray of shape (C,), optional
-    scale_data_size, bias_term : int
+    inputs : ndarray of shape (C, ...), and the factors if there is no such weight scale, bias :
+    ndarray of shape (C,), optional scale_data_size, bias_term : int
         C, and whether there is a bias.
     """
     x = inputs[0]
@@ -109,12 +108,12 @@ def bias(input: Array, bias: Array, bias_data_size: int = 0) -> Array:
 
 
 def _find_trailing_axes(size: int, input: Array) -> tuple[int, ...]:
-    """The last axes, of which there are `size` numbers: a row, a plane or a channel."""
+    """Return the last axes that hold `size` numbers: a row, a plane or a channel."""
     for count in range(1, max(2, input.ndim)):
         if math.prod(input.shape[-count:]) == size:
             return input.shape[-count:]
     shape = describe_shapes([input.shape])
-    raise LayerError(f"{size} numbers are not those of a row or a channel of {shape}")
+    raise LayerError(f"{size} numbers fit neither a row nor a channel of {shape}")
 
 
 @layer("LayerNorm")
@@ -189,7 +188,7 @@ def group_norm(
     input : ndarray of shape (C, ...)
     gamma, beta : ndarray of shape (C,), optional
     group, channels : int
-        C / group channels belong together.
+        C / group channels share mean and variance.
     eps : float
     affine : int
         Whether there are gamma and beta.
@@ -237,7 +236,7 @@ def mean_variance(
     ----------
     input : ndarray of shape (C, H, W)
     normalize_variance, across_channels : int
-        Whether to divide, and whether the mean is that of all channels.
+        Whether to divide, and whether all channels share one mean.
     eps : float
         Added to the standard deviation.
     """
@@ -258,7 +257,7 @@ def local_response_norm(
     beta: float = 0.75,
     bias: float = 1.0,
 ) -> Array:
-    """Divide by a sum of squares of the neighbouring channels, or pixels.
+    """Divide by a power of the sum of squares of neighbouring channels, or pixels.
 
     Parameters
     ----------
@@ -270,7 +269,9 @@ def local_response_norm(
     alpha, beta, bias : float
     """
     if not 1 <= local_size <= max(input.shape) * 2 or region_type not in {0, 1}:
-        raise LayerError(f"local_size={local_size}, region_type={region_type} do not fit")
+        raise LayerError(
+            f"local_size={local_size} or region_type={region_type} is out of range"
+        )
     squares = np.square(input)
     axes = (0,) if region_type == 0 else (input.ndim - 2, input.ndim - 1)
     count = local_size ** len(axes)
@@ -294,7 +295,7 @@ def _window_sums(x: Array, axis: int, size: int) -> Array:
 
 @layer("Quantize")
 def quantize(input: Array, scale: Array, scale_data_size: int = 1) -> Array:
-    """Round to int8 after multiplying with a scale.
+    """Multiply by a scale and round to int8.
 
     Parameters
     ----------
@@ -305,7 +306,7 @@ def quantize(input: Array, scale: Array, scale_data_size: int = 1) -> Array:
     Returns
     -------
     ndarray of int8
-        Of -127 to 127; halves are rounded away from 0.
+        From -127 to 127; halves are rounded away from 0.
     """
     return to_int8(input * per_channel(scale, input))
 
@@ -324,7 +325,7 @@ def dequantize(
     scale_data_size: int = 1,
     bias_data_size: int = 0,
 ) -> Array:
-    """Multiply integers with a scale, and add a bias.
+    """Multiply integers by a scale, and add a bias.
 
     Parameters
     ----------

@@ -32,9 +32,9 @@ _MOST: Final = 1 << 15
 class Pooling(Layer):
     """Take the largest number of each window, or the mean.
 
-    `pad_mode` 0 lets a last window reach over the end, 1 does not, 2 and 3 keep one window per
-    `stride` positions. A mean counts the padding only with `avgpool_count_include_pad`, and
-    never what a last window reaches over.
+    With `pad_mode` 0 a last window may extend beyond the end, with 1 it may not; 2 and 3 keep
+    one window per `stride` positions. A mean counts the padding only with
+    `avgpool_count_include_pad`. It never counts positions beyond the padding.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ class Pooling(Layer):
         if self.kind not in {0, 1} or not _FULL <= self.mode <= _SAME_LOWER:
             raise ParameterError(
                 "pooling_type",
-                f"pooling_type={self.kind}, pad_mode={self.mode} is none of ncnn",
+                f"pooling_type={self.kind} or pad_mode={self.mode} is unknown",
             )
         self.sizes: tuple[int, ...] | None = None
         if params.integer("adaptive_pooling"):
             width = params.integer("out_w")
             self.sizes = tuple(params.integer(f"out_{a}", width) for a in "dhw"[3 - rank :])
             if not all(size == UNSET or 1 <= size <= _MOST for size in self.sizes):
-                raise ParameterError("out_w", f"a result of sizes {self.sizes} is none")
+                raise ParameterError("out_w", f"an output size of {self.sizes} is out of range")
         elif not self.is_global:
             self.kernel = read_windows(params, "kernel", rank, 0)
             self.stride = read_windows(params, "stride", rank, 1)
@@ -87,7 +87,7 @@ class Pooling(Layer):
             )
 
     def _make_windows(self, sizes: tuple[int, ...]) -> tuple[Windows, tuple[int, ...]]:
-        """The windows, and how far the last of each axis reaches over the end."""
+        """Return the windows, and how far the last one of each axis extends beyond the end."""
         pads: Pairs = self.pads
         tails = (0,) * self.rank
         if self.mode in {_SAME_UPPER, _SAME_LOWER}:
@@ -125,7 +125,7 @@ class Pooling(Layer):
 
 
 def _resolve_sizes(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes of a result, of which -233 keeps that of the image."""
+    """Return the output sizes; -233 keeps the size of the image."""
     return tuple(
         own if size == UNSET else size for size, own in zip(sizes, shape[1:], strict=True)
     )

@@ -32,10 +32,11 @@ def _fail(what: str, *shapes: Sequence[int]) -> LayerError:
 
 @layer("InnerProduct")
 class InnerProduct(Layer):
-    """Multiply with a matrix, add a bias and apply an activation.
+    """Multiply by a matrix, add a bias and apply an activation.
 
-    A matrix of rows as long as the weight's is multiplied row by row; anything else is taken
-    as one vector. With `int8_scale_term` input and weight are rounded to int8 by their scales.
+    If the input is a matrix with rows as long as the weight's, each row is multiplied. Any
+    other input counts as one vector. With `int8_scale_term` input and weight are rounded to
+    int8 by their scales.
 
     Parameters
     ----------
@@ -94,8 +95,8 @@ class InnerProduct(Layer):
 class Gemm(Layer):
     """Compute ``alpha * (A @ B + beta * C)``, where each may be a weight.
 
-    A is (M, K), or (K, M) with `transA`; B is (K, N), or (N, K) with `transB`. C is one
-    number, (M,), (M, 1), (M, N) or (1, N); of a single axis as long as N it is a row.
+    A is (M, K), or (K, M) with `transA`; B is (K, N), or (N, K) with `transB`. C is one number,
+    (M,), (M, 1), (M, N) or (1, N). A C of shape (N,) counts as a row.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class Gemm(Layer):
         self.has_middle = bool(params.integer("output_N1M"))
 
     def _split(self, given: Sequence[Any]) -> tuple[Any, Any, Any]:
-        """A, B and C, of operands and of weights; None for no C."""
+        """Return A, B and C from operands and weights; None for no C."""
         left = list(given)
         found = [
             self.weights[name] if self.constant[name] else left.pop(0) if left else None
@@ -142,7 +143,7 @@ class Gemm(Layer):
         for shape, swapped in zip((a, b), self.swaps, strict=True):
             sides = (shape[0], shape[2]) if len(shape) == 3 and shape[1] == 1 else shape
             if len(sides) != 2:
-                raise _fail("an operand is no matrix", a, b)
+                raise _fail("an operand is not a matrix", a, b)
             pairs.append(sides[::-1] if swapped else sides)
         (rows, depth), (other, columns) = pairs
         if depth != other:
@@ -189,7 +190,7 @@ class Gemm(Layer):
 
 @layer("MatMul")
 def matmul(a: Array, b: Array, transB: int = 0) -> Array:  # noqa: N803 - ncnn's own name
-    """Multiply matrices; further axes in front are broadcast.
+    """Multiply matrices; leading axes are broadcast.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ class Embed(Layer):
     def forward(self, input: Array) -> Array:
         indexes = input if input.dtype.kind in "iu" else input.view(np.int32)
         if indexes.ndim != 1:
-            raise _fail("the indexes are no vector", input.shape)
+            raise _fail("the indices are not a vector", input.shape)
         require_memory((indexes.size, self.weight.shape[1]), _FLOAT)
         rows = self.weight[np.clip(indexes, 0, len(self.weight) - 1)].astype(np.float32)
         if self.has_scale and self.scale is not None and self.weight.dtype == np.int8:
@@ -268,9 +269,9 @@ def _attention(
 class MultiHeadAttention(Layer):
     """Attend with several heads: project, mix by matching, project back.
 
-    Operands are the query, the key and the value (fewer where some are the same), a mask with
-    `attn_mask`, and the projected key and value of earlier calls with `kv_cache`, which come
-    back extended.
+    Operands are query, key and value; equal ones are given once. With `attn_mask` a mask
+    follows. With `kv_cache` the projected keys and values of earlier calls follow, and are
+    returned extended.
 
     Parameters
     ----------
@@ -302,7 +303,7 @@ class MultiHeadAttention(Layer):
         }
 
     def _split(self, given: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
-        """Query, key, value and mask of the operands."""
+        """Return query, key, value and mask from the operands."""
         operands = list(given)
         if len(operands) < 1 + self.has_mask or len(operands) > 3 + self.has_mask:
             raise LayerError(f"{len(operands)} operands do not fit the parameters")
@@ -316,7 +317,7 @@ class MultiHeadAttention(Layer):
         for name, shape in zip("qkv", (query, key, value), strict=True):
             weight = self.weights[name][0]
             if len(shape) != 2 or shape[1] != weight.shape[1]:
-                raise _fail(f"operand {name} has not {weight.shape[1]} columns", shape)
+                raise _fail(f"operand {name} does not have {weight.shape[1]} columns", shape)
         if key[0] != value[0]:
             raise _fail("key and value have different lengths", key, value)
         wanted = (query[0], key[0])
@@ -347,8 +348,8 @@ class MultiHeadAttention(Layer):
 class SDPA(Layer):
     """Mix values by matching queries with keys: ``softmax(q @ k.T * scale + mask) @ v``.
 
-    Keys and values may have fewer heads, each for a group of queries. With `kv_cache` those of
-    earlier calls are two more operands, and come back extended.
+    Keys and values may have fewer heads, each for a group of queries. With `kv_cache` the keys
+    and values of earlier calls are two more operands, and are returned extended.
 
     Parameters
     ----------

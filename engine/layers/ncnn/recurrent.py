@@ -23,7 +23,7 @@ _FLOAT = np.dtype(np.float32)
 
 
 class _Recurrent(Layer):
-    """A cell that runs over the rows of its input, in one direction or in both.
+    """A cell that runs over the rows of its input, in one or both directions.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class _Recurrent(Layer):
         self.hidden = params.size("hidden_size", self.outputs)
         self.weights = dict(call.attributes)
         if not 0 <= self.direction <= 2:
-            raise ParameterError("direction", f"direction={self.direction} is none of ncnn")
+            raise ParameterError("direction", f"direction={self.direction} is unknown")
         require_weights(call)
         self.count = 2 if self.direction == 2 else 1
 
@@ -98,8 +98,8 @@ class _Recurrent(Layer):
 class LSTM(_Recurrent):
     """Run a long short-term memory over the rows of the input.
 
-    The gates are in the order input, forget, output, cell. A `hidden_size` other than
-    `num_output` projects the output by a weight of its own.
+    The gates are in the order input, forget, output, cell. If `hidden_size` differs from
+    `num_output`, another weight projects the output.
 
     Parameters
     ----------
@@ -127,7 +127,8 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """Run a gated recurrent unit over the rows of the input.
 
-    The gates are in the order reset, update, new; the new one has a bias of its own inside.
+    The gates are in the order reset, update, new. The new gate has a second bias, inside the
+    product with the reset gate.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Padding(Layer):
     Parameters
     ----------
     **given
-        Parameters of ncnn, and maybe a number per channel to pad with.
+        Parameters of ncnn, and optionally one padding value per channel.
     """
 
     def __init__(self, call: OperatorCall, **given: Any) -> None:
@@ -37,10 +37,12 @@ class Padding(Layer):
         names = ("top", "bottom", "left", "right", "front", "behind")
         self.sides = {name: params.integer(name) for name in names}
         if not all(0 <= size <= _LARGEST for size in self.sides.values()):
-            raise ParameterError("top", f"a border of {tuple(self.sides.values())} is none")
+            raise ParameterError(
+                "top", f"a border of {tuple(self.sides.values())} is out of range"
+            )
         kind = params.integer("type")
         if kind not in _MODES:
-            raise ParameterError("type", f"type={kind} is no border of ncnn")
+            raise ParameterError("type", f"type={kind} is not a border of ncnn")
         self.mode, self.value = _MODES[kind], params.number("value")
         self.values = call.attributes.get("per_channel_pad")
 
@@ -88,27 +90,27 @@ class Interp(Layer):
         params = Params(call.params)
         self.kind = params.integer("resize_type")
         if self.kind not in {_NEAREST, _BILINEAR, _BICUBIC}:
-            raise ParameterError("resize_type", f"resize_type={self.kind} does not resize")
+            raise ParameterError("resize_type", f"resize_type={self.kind} is unknown")
         self.size = params.integer("output_height"), params.integer("output_width")
         self.scale = params.number("height_scale", 1.0), params.number("width_scale", 1.0)
         self.aligns = bool(params.integer("align_corner"))
         self.is_dynamic = bool(params.integer("dynamic_target_size"))
         self.expression = str(call.params.get("size_expr", ""))
         if not all(0 <= size <= _LARGEST for size in self.size):
-            raise ParameterError("output_height", f"{self.size} is no size of an image")
+            raise ParameterError("output_height", f"{self.size} is not a size of an image")
         if not all(0 < scale <= _LARGEST for scale in self.scale):
-            raise ParameterError("height_scale", f"{self.scale} is no scale of an image")
+            raise ParameterError("height_scale", f"{self.scale} is not a scale of an image")
 
     def _find_target_sizes(self, inputs: tuple[Array, ...]) -> tuple[int, int]:
         x = inputs[0]
         if self.expression:
             sizes = evaluate_sizes(self.expression, [array.shape for array in inputs])
             if len(sizes) not in {1, 2}:
-                raise LayerError(f"{len(sizes)} sizes are none of an image")
+                raise LayerError(f"{len(sizes)} sizes do not fit an image")
             return (sizes[1] if len(sizes) == 2 else x.shape[-2]), sizes[0]
         if self.is_dynamic:
             if len(inputs) != 2 or inputs[1].ndim < 2:
-                raise LayerError("the operand whose size is wanted is missing")
+                raise LayerError("the operand with the wanted size is missing")
             return inputs[1].shape[-2], inputs[1].shape[-1]
         rows, columns = x.shape[-2:] if x.ndim > 1 else (1, 1)
         height, width = self.size
@@ -122,13 +124,13 @@ class Interp(Layer):
         x = inputs[0]
         height, width = self._find_target_sizes(inputs)
         if not (1 <= height <= _LARGEST and 1 <= width <= _LARGEST):
-            raise LayerError(f"{height}×{width} is no size of an image")
+            raise LayerError(f"{height}×{width} is not a size of an image")
         if x.ndim == 1:
             require_memory((x.size, height, width), x.dtype)
             column = x[:, np.newaxis, np.newaxis]
             return np.ascontiguousarray(np.broadcast_to(column, (x.size, height, width)))
         if x.ndim > 3:
-            raise LayerError(f"{describe_shapes([x.shape])} is no image")
+            raise LayerError(f"{describe_shapes([x.shape])} is not an image")
         if self.kind == _BICUBIC and min(x.shape[-1], x.shape[-2] if x.ndim == 3 else 4) < 4:
             raise LayerError(f"{describe_shapes([x.shape])} is too small for bicubic")
         target = (height, width) if x.ndim == 3 else (width,)

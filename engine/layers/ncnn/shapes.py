@@ -30,10 +30,10 @@ def _axis(axis: int, ndim: int) -> int:
     Raises
     ------
     LayerError
-        If there is none.
+        If the operand has no such axis.
     """
     if not -ndim <= axis < ndim:
-        raise LayerError(f"axis={axis} is none of {ndim} axes")
+        raise LayerError(f"axis={axis} is not one of {ndim} axes")
     return axis % ndim
 
 
@@ -80,15 +80,15 @@ class MemoryData(Layer):
 
 @layer("Flatten")
 def flatten(input: Array) -> Array:
-    """Make one axis of all."""
+    """Join all axes into one."""
     return input.reshape(-1)
 
 
 @layer("Reshape")
 class Reshape(Layer):
-    """Give the numbers another shape.
+    """Change the shape.
 
-    A side of 0 is that of the operand, one of -1 follows from the others. An expression
+    A side of 0 keeps the side of the operand; -1 stands for the remaining size. An expression
     computes the sides from those of the operands: ``0w`` is the width of the first.
 
     Parameters
@@ -116,7 +116,7 @@ class Reshape(Layer):
             shapes = [array.shape for array in inputs]
             sides = evaluate_sizes(self.expression, shapes)
         if not 1 <= len(sides) <= 4:
-            raise LayerError(f"{len(sides)} sides are no shape")
+            raise LayerError(f"{len(sides)} sides are not a shape")
         own = dict(zip(AXES[x.ndim], x.shape, strict=True))
         names = ("w", "h", *(("c",) if len(sides) == 3 else ("d", "c")))[: len(sides)]
         wanted = [own.get(n, 1) if s == 0 else s for n, s in zip(names, sides, strict=True)]
@@ -138,11 +138,11 @@ def permute(input: Array, order_type: int = 0) -> Array:
     ----------
     input : ndarray of two to four axes
     order_type : int
-        Which of the orders, from ``whc`` (as it is) to ``chw`` for three axes.
+        Number of the order: for three axes from ``whc`` (unchanged) to ``chw``.
     """
     orders = PERMUTE_ORDERS.get(input.ndim, ("w",))
     if not 0 <= order_type < len(orders):
-        raise LayerError(f"order_type={order_type} is no order of {input.ndim} axes")
+        raise LayerError(f"order_type={order_type} is not an order of {input.ndim} axes")
     own = AXES[input.ndim]
     order = [own.index(name) for name in reversed(orders[order_type])]
     return np.ascontiguousarray(input.transpose(order))
@@ -168,15 +168,15 @@ def concat(*inputs: Array, axis: int = 0) -> Array:
 
 @layer("Slice")
 class Slice(Layer):
-    """Cut along an axis into as many parts as there are outputs.
+    """Split along an axis into as many parts as there are outputs.
 
     Parameters
     ----------
     slices : tuple of int
-        Sizes; -233 for an equal share of what is left.
+        Sizes; -233 for an equal share of the rest.
     axis : int
     indices : tuple of int, optional
-        Where to cut, instead of sizes.
+        Indices at which to split, instead of sizes.
     """
 
     def __init__(
@@ -215,10 +215,10 @@ class Slice(Layer):
 
 @layer("Crop")
 class Crop(Layer):
-    """Cut a region out.
+    """Crop to a region.
 
-    The region is given by `starts` and `ends` of `axes`, which may be expressions of the
-    operands' sides, or by offsets and sizes, of which a second operand may give the latter.
+    Either `starts` and `ends` of `axes` give the region; they may be expressions of the
+    operands' sides. Or offsets and sizes do; the sizes may be those of a second operand.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class Crop(Layer):
             )
         for (start, stop), size in zip(regions, x.shape, strict=True):
             if not 0 <= start < stop <= size:
-                raise LayerError(f"{start} to {stop} is no part of an axis of {size}")
+                raise LayerError(f"{start} to {stop} is not inside an axis of {size}")
         region = tuple(slice(start, stop) for start, stop in regions)
         return np.ascontiguousarray(x[region])
 
@@ -326,7 +326,7 @@ def expand_dims(input: Array, axes: Ints | None = None) -> Array:
     ----------
     input : ndarray
     axes : tuple of int
-        Their places in the result.
+        Their indices in the result.
     """
     wanted = _ints(axes)
     count = input.ndim + len(wanted)
@@ -383,7 +383,7 @@ class Reduction(Layer):
         fixbug0: int = 0,
     ) -> None:
         if not 0 <= operation < len(_REDUCTIONS):
-            raise ParameterError("operation", f"operation={operation} is none of ncnn")
+            raise ParameterError("operation", f"operation={operation} is unknown")
         if not reduce_all and (not _ints(axes) or not fixbug0):
             raise ParameterError(
                 "axes", "the axes are missing, or the file is too old for ncnn"
@@ -456,16 +456,16 @@ def tile(input: Array, axis: int = 0, tiles: int = 1, repeats: Ints | None = Non
     ----------
     input : ndarray
     axis, tiles : int
-        How often along which axis.
+        The axis, and how often to repeat along it.
     repeats : tuple of int, optional
-        Instead, how often along each of the last axes.
+        Instead of both, how often to repeat along each of the last axes.
     """
     counts = list(_ints(repeats))
     if not counts:
         counts = [1] * input.ndim
         counts[_axis(axis, input.ndim)] = tiles
     if min(counts) < 1 or len(counts) > 4:
-        raise LayerError(f"{counts} are no counts of repetition")
+        raise LayerError(f"{counts} are not counts of repetitions")
     shape = (*(1,) * (len(counts) - input.ndim), *input.shape)
     whole = [*(1,) * (len(shape) - len(counts)), *counts]
     require_memory([size * n for size, n in zip(shape, whole, strict=True)], input.dtype)
@@ -493,7 +493,7 @@ def shuffle_channel(input: Array, group: int = 1, reverse: int = 0) -> Array:
 
 @layer("PixelShuffle")
 def pixel_shuffle(input: Array, upscale_factor: int = 1, mode: int = 0) -> Array:
-    """Put channels side by side as pixels.
+    """Rearrange channels into blocks of pixels.
 
     Parameters
     ----------
@@ -523,7 +523,7 @@ def pixel_shuffle(input: Array, upscale_factor: int = 1, mode: int = 0) -> Array
 
 @layer("Reorg")
 def reorg(input: Array, stride: int = 1, mode: int = 0) -> Array:
-    """Put the pixels of blocks into channels.
+    """Rearrange blocks of pixels into channels.
 
     Parameters
     ----------
@@ -550,7 +550,7 @@ def reorg(input: Array, stride: int = 1, mode: int = 0) -> Array:
 
 @layer("GLU")
 def glu(input: Array, axis: int = 0) -> Array:
-    """Multiply one half with the sigmoid of the other.
+    """Multiply one half by the sigmoid of the other.
 
     Parameters
     ----------
@@ -561,5 +561,5 @@ def glu(input: Array, axis: int = 0) -> Array:
 
     place = _axis(axis, input.ndim)
     if input.shape[place] % 2:
-        raise LayerError(f"an axis of {input.shape[place]} has no halves")
+        raise LayerError(f"an axis of odd size {input.shape[place]} cannot be halved")
     return torch_glu(input, place)

@@ -16,17 +16,17 @@ __all__ = ["LAYERS", "Sliding", "layer", "require_weights"]
 Target = TypeVar("Target", bound=Callable[..., Any])
 
 LAYERS: Final[dict[str, Registration]] = {}
-"""By type, with its prefix."""
+"""Layers by type, with its prefix."""
 
 
 class Sliding(NamedTuple):
-    """Windows of a layer that a library may compute, for limits of what libraries get.
+    """Windows of a layer, for the limits that a library's arguments must respect.
 
     Attributes
     ----------
     windows : Windows
     shape : tuple of int
-        (C, H...) of the image.
+        Shape (C, H...) of the image.
     outputs : int
         Channels of the result.
     gathered : int
@@ -60,10 +60,10 @@ def require_weights(call: OperatorCall) -> None:
 
 
 def layer(*kinds: str) -> Callable[[Target], Target]:
-    """Say which types of ncnn a function or a `Layer` class computes.
+    """Register a function or a `Layer` class for types of ncnn.
 
-    Arguments have the names of ncnn's parameters and weights, as `engine.ncnn.types` lists
-    them. They are no part of PyTorch's table, so a file of PNNX cannot reach them.
+    Arguments have the names of ncnn's parameters and weights, as listed in `engine.ncnn.types`.
+    The registry of PyTorch's types does not contain them, so a PNNX file cannot use them.
     """
 
     def decorate(target: Target) -> Target:

@@ -123,7 +123,7 @@ def _split_heads(x: Array, heads: int | None) -> Array:
     """From (N, L, H * E) to (N, H, L, E)."""
     if not heads or x.shape[2] % heads:
         raise LayerError(
-            f"{describe_shapes([x.shape])} cannot be cut into {heads} heads",
+            f"{describe_shapes([x.shape])} cannot be split into {heads} heads",
             InferStatus.kInferArraySizeMismatch,
         )
     return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
@@ -133,7 +133,7 @@ def _repeat_heads(x: Array, query: Array) -> Array:
     """Repeat heads of keys or values for the queries' heads that share them."""
     if not x.shape[1] or query.shape[1] % x.shape[1]:
         raise LayerError(
-            f"{x.shape[1]} heads cannot be shared among {query.shape[1]} of queries",
+            f"{x.shape[1]} heads cannot be shared among {query.shape[1]} heads of queries",
             InferStatus.kInferArraySizeMismatch,
         )
     return np.repeat(x, query.shape[1] // x.shape[1], 1)
@@ -151,7 +151,7 @@ def _to_additive(mask: Array | None, keys: int, dtype: DType) -> Array:
 
 
 def _make_window_mask(queries: Array, keys: Array, ahead: int, behind: int) -> Array:
-    """Return which keys a query attends to: in a window before and after, -1 for all."""
+    """Return a mask of the keys in a window before and after each query; -1 for all."""
     distance = keys - queries
     seen = np.ones(distance.shape, np.bool_)
     if ahead >= 0:

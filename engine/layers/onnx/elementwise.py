@@ -83,7 +83,7 @@ def selu(
 
 @elementwise("Shrink", integers=True)
 def shrink(x: Array, lambd: float = 0.5, bias: float = 0.0) -> Array:
-    """Nearer to 0 by `bias`, and 0 between ``-lambd`` and ``lambd``: ONNX ``Shrink``.
+    """``x`` moved towards 0 by `bias`, and 0 from ``-lambd`` to ``lambd``: ONNX ``Shrink``.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def cast_to(
     to : int
         ONNX's number of the dtype.
     saturate, round_mode
-        No effect: for dtypes of eight bits and less that are not known here.
+        No effect: only for dtypes of at most eight bits, which are unsupported.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def cast_like(
     target_type : ndarray
         Determines the dtype.
     saturate, round_mode
-        No effect: for dtypes of eight bits and less that are not known here.
+        No effect: only for dtypes of at most eight bits, which are unsupported.
 
     Returns
     -------
@@ -379,5 +379,5 @@ def bit_cast(input: Array, to: int) -> Array:
     """
     dtype = dtype_of_code(to)
     if dtype.itemsize != input.dtype.itemsize:
-        raise LayerError(f"{input.dtype} and {dtype} are not equally wide")
+        raise LayerError(f"{input.dtype} and {dtype} have different widths")
     return input.view(dtype)

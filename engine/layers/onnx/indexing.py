@@ -196,7 +196,7 @@ def tensor_scatter(
         if mode == "circular":
             places %= length
         elif steps and places[-1] >= length:
-            raise LayerError(f"{steps} steps from {start} leave a cache of {length}")
+            raise LayerError(f"{steps} steps from {start} on exceed a cache of {length}")
         result[sample][along(place, places)] = update[sample]
     return result
 

@@ -293,7 +293,7 @@ def align_regions(
     ndarray of shape (K, C, h, w)
     """
     if mode != "avg":
-        raise LayerError(f"mode={mode} is not computed, only avg")
+        raise LayerError(f"mode={mode} is not supported, only avg")
     boxes = np.concatenate([batch_indices.reshape(-1, 1).astype(rois.dtype), rois], 1)
     return roi_align(
         x,

@@ -251,7 +251,7 @@ def _compute_taps(
 ) -> tuple[Array, Array]:
     """Input positions of each output and their weights, each of shape (T, count)."""
     if mode not in {"linear", "cubic"}:
-        raise ParameterError("mode", f"mode={mode} is none of nearest, linear, cubic")
+        raise ParameterError("mode", f"mode={mode} is not one of nearest, linear, cubic")
     widening = max(1 / axis.scale, 1.0) if antialias else 1.0
     reach = (2 if mode == "cubic" else 1) * widening
     lower = np.floor(positions - reach).astype(np.int64) + 1

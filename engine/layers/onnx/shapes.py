@@ -83,7 +83,7 @@ def range_of(start: Value, limit: Value, delta: Value) -> Array:
 
 @register("ConstantOfShape")
 def constant_of_shape(input: OperandOf[Any], value: Any = 0.0) -> Array:
-    """Tensor of one number: ONNX ``ConstantOfShape``.
+    """Tensor filled with one number: ONNX ``ConstantOfShape``.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def pad_edges(
         pairs[axis] = (numbers[place], numbers[place + len(chosen)])
     if mode != "constant":
         if _PAD_MODES.get(mode) not in PADDING_MODES:
-            raise ParameterError("mode", f"mode={mode} is no way to pad")
+            raise ParameterError("mode", f"mode={mode} is unknown")
         return pad_axes(data, pairs, _PAD_MODES[mode])
     flat = tuple(number for pair in reversed(pairs) for number in pair)
     return pad(data, flat, value=numbers_of(0 if value is None else value)[0].item())

@@ -24,7 +24,7 @@ def test_flattening_keeps_factors_and_unflattening_finds_them_again(factors: Fac
     assert factors.regroup(tokens, (1, 768, 7, 7)) == image
 
 
-def test_reshape_splits_what_it_cuts(factors: Factors) -> None:
+def test_reshape_splits_factors(factors: Factors) -> None:
     dims = factors.make_dims((1, 50, 2304))
     split = factors.regroup(dims, (1, 50, 3, 12, 64))
     assert sizes(factors, split) == [[1], [50], [3], [12], [64]]
@@ -39,7 +39,7 @@ def test_windows_are_two_levels_of_rows_and_columns(factors: Factors) -> None:
     assert sizes(factors, windows) == [[1, 8, 8], [7, 7], [96]]
 
 
-def test_what_is_split_later_is_split_everywhere(factors: Factors) -> None:
+def test_a_later_split_applies_to_all_same_factors(factors: Factors) -> None:
     one, other = factors.make(768), factors.make(768)
     factors.unify((one,), (other,))
     factors.regroup(((one,),), (12, 64))
@@ -54,7 +54,7 @@ def test_different_splits_are_refined_where_they_nest(factors: Factors) -> None:
     assert [factors.sizes[leaf] for leaf in factors.leaves((one,))] == [4, 2, 7]
 
 
-def test_a_reshape_may_split_in_another_way(factors: Factors) -> None:
+def test_a_reshape_may_add_another_split(factors: Factors) -> None:
     image = factors.make_dims((56, 96))
     windows = factors.regroup(image, (8, 7, 96))
     grid = factors.regroup(windows, (7, 8, 96))  # 8 and 7 are 56 again, and 7 times 8
@@ -79,7 +79,7 @@ def test_reshape_of_unknown_sizes_keeps_equal_ends(factors: Factors) -> None:
     assert found[1] not in dims
 
 
-def test_rolling_back_gives_the_first_positions(factors: Factors) -> None:
+def test_rolling_back_returns_the_original_positions(factors: Factors) -> None:
     (rows,) = factors.make_dims((56,))
     rolled = factors.roll(rows, -3)
     assert rolled != rows
@@ -106,7 +106,7 @@ def test_stronger_evidence_is_kept_in_either_order(factors: Factors) -> None:
         assert factors.kind(one) is factors.kind(other) is Kind.ROW
 
 
-def test_rows_and_columns_of_a_square_are_not_made_the_same(factors: Factors) -> None:
+def test_rows_and_columns_of_a_square_stay_different(factors: Factors) -> None:
     rows, columns = factors.make(14), factors.make(14)
     factors.claim((rows,), Kind.ROW, Rank.DECLARED)
     factors.claim((columns,), Kind.COLUMN, Rank.DECLARED)
@@ -124,7 +124,7 @@ def test_parts_have_the_meaning_of_their_whole(factors: Factors) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (), (1, 1), (None,), ("%a", 2), (7, 11)])
-def test_any_shape_may_follow_any_other(factors: Factors, shape: tuple[object, ...]) -> None:
+def test_any_shapes_can_be_regrouped(factors: Factors, shape: tuple[object, ...]) -> None:
     for source in ((0, 4), (1,), (), (6, 4), (None, 2), (2**31 - 1, 2)):
         dims = factors.make_dims(source)
         found = factors.regroup(dims, shape)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
 import engine
 from engine.axes import Axis, Kind, Layout, infer_layouts
+from engine.axes.registry import find_rule
+from engine.layers import registered_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +34,7 @@ def texts(graph: RuntimeGraph, **options: object) -> dict[str, str]:
     return {name: layout.text() for name, layout in infer_layouts(graph, **options).items()}
 
 
-def test_a_convolution_names_what_led_to_it(structure: Callable[..., RuntimeGraph]) -> None:
+def test_a_convolution_names_axes_upstream(structure: Callable[..., RuntimeGraph]) -> None:
     graph = structure(
         "pnnx.Input in 0 1 a #a=(1,8,8,3)f32",
         "Tensor.permute p 1 1 a b dims=(0,3,1,2) $input=a #b=(1,3,8,8)f32",
@@ -81,7 +84,7 @@ def test_shapes_of_a_run_replace_those_of_the_file(
     assert found["a"] == found["b"] == "batch × channels × rows × columns"
 
 
-def test_what_the_user_says_spreads(structure: Callable[..., RuntimeGraph]) -> None:
+def test_user_layouts_spread(structure: Callable[..., RuntimeGraph]) -> None:
     graph = structure(
         "pnnx.Input in 0 1 a #a=(1,17,48)f32",
         "nn.LayerNorm n 1 1 a b normalized_shape=(48) #b=(1,17,48)f32",
@@ -96,7 +99,7 @@ def test_what_the_user_says_spreads(structure: Callable[..., RuntimeGraph]) -> N
     assert found["d"] == "tokens × features"  # the file sliced before it was said
 
 
-def test_what_the_user_says_is_stronger_than_an_operator(
+def test_user_layouts_override_operators(
     structure: Callable[..., RuntimeGraph],
 ) -> None:
     graph = structure(
@@ -129,7 +132,7 @@ def test_a_layout_that_does_not_fit_changes_no_structure(
     assert texts(graph, overrides={"b": Layout(axes)})["a"] == "tokens × features"
 
 
-def test_a_flattened_dimension_takes_what_the_user_says(
+def test_a_flattened_dimension_accepts_the_user_layout(
     structure: Callable[..., RuntimeGraph],
 ) -> None:
     graph = structure(
@@ -145,7 +148,7 @@ def test_a_flattened_dimension_takes_what_the_user_says(
     assert found["b"] == "channels × rows × columns"  # which the convolution declares
 
 
-def test_queries_that_the_user_names_are_tokens_elsewhere(
+def test_queries_named_by_the_user_are_tokens_elsewhere(
     structure: Callable[..., RuntimeGraph],
 ) -> None:
     graph = structure(
@@ -170,7 +173,9 @@ def test_an_axis_of_a_foreign_file_is_refused() -> None:
     deep: dict[str, object] = Axis(Kind.ROW, 2).to_plain()
     for _ in range(9):
         deep = {**deep, "factors": [deep]}
-    for plain in (deep, {}, [], None, {**deep, "factors": [], "size": 1.5}, {"kind": "NO"}):
+    flat = {**deep, "factors": []}
+    sizes = [{**flat, "size": size} for size in (1.5, -1, True)]
+    for plain in (deep, {}, [], None, *sizes, {**flat, "shift": ""}, {"kind": "NO"}):
         with pytest.raises((ValueError, TypeError, KeyError, AttributeError)):
             Axis.from_plain(plain)
 
@@ -226,6 +231,29 @@ def test_operators_with_anything_wrong_are_harmless(
         layout.text()
 
 
+GIVEN = ("()", "(0)", "(3)", "(?,%n)", "(3,4,5)", "(2,3,4,5)", "(3,4,5,6,7)", "(1,2,3,1,2,3)")
+MADE = ("()", "(3,4)", "(2,3,4,5)")
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3])
+def test_every_rule_takes_operands_of_any_rank(
+    structure: Callable[..., RuntimeGraph], inputs: int
+) -> None:
+    # One type of each rule, and of each number of spatial dimensions.
+    types = {(find_rule(type_), type_[-2:]): type_ for type_ in registered_types()}
+    lines = []
+    for number, (type_, given, made) in enumerate(product(types.values(), GIVEN, MADE)):
+        names = " ".join([f"a{number}"] * inputs)
+        lines += [
+            f"pnnx.Input i{number} 0 1 a{number} #a{number}={given}f32",
+            f"{type_} x{number} {inputs} 1 {names} b{number} #b{number}={made}f32",
+        ]
+    graph = structure(*lines)
+    layouts = infer_layouts(graph)
+    for name, operand in graph.operands.items():
+        assert tuple(axis.size for axis in layouts[name].axes) == operand.shape
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -236,7 +264,7 @@ def test_operators_with_anything_wrong_are_harmless(
     ],
 )
 @pytest.mark.slow
-def test_time_grows_with_the_operators(
+def test_time_is_linear_in_the_operators(
     structure: Callable[..., RuntimeGraph], line: str
 ) -> None:
     seconds = []

@@ -44,7 +44,7 @@ def test_tokens_fold_to_their_grid_without_the_class_token() -> None:
     assert plan.place((0, 4, 2)) == (0, 2, 1, 0)
 
 
-def test_windows_are_put_together_and_rolled_back() -> None:
+def test_windows_are_joined_and_unrolled() -> None:
     layout = Layout((windows(2, 2, shift=3), grid(2, 2), FEATURES))  # rolled by -1 of 4
     image = numbers(4, 4, 5)
     rolled = np.roll(image, (-1, -1), (0, 1))
@@ -91,6 +91,7 @@ def test_every_element_is_found_in_both_directions() -> None:
         ((BATCH, grid(2, 3), FEATURES), (1, 6)),
         ((BATCH, Axis(Kind.TOKEN, 7, grid(2, 3).factors), FEATURES), (1, 7, 5)),
         ((Axis(Kind.ROW, 0), Axis(Kind.COLUMN, 3), FEATURES), (0, 3, 5)),
+        ((BATCH, Axis(Kind.TOKEN, 6, segments=(grid(0, 3), FEATURES)), FEATURES), (1, 6, 5)),
         ((), ()),
     ],
 )

@@ -35,6 +35,33 @@ def slow_adaptive(x, counts, reduce):
     return results
 
 
+@pytest.mark.parametrize("size", [3 * 4099, 3 * 4099 + 1])
+@pytest.mark.parametrize("axis", [-1, -2])
+def test_long_windows(run, size, axis):
+    image = RNG(4).standard_normal((2, 1, size, 5)).astype(np.float32)
+    image[0, 0, size // 2, 1] = np.nan
+    image, counts = (image, (3, 5)) if axis == -2 else (image.swapaxes(-1, -2), (5, 3))
+    windows = [slice(w.start, w.stop) for w in slow_windows(size, 3)]
+    parts = [np.moveaxis(image, axis, 0)[w].astype(np.float64) for w in windows]
+    for operator_type, reduce in (
+        ("nn.AdaptiveMaxPool2d", np.max), ("nn.AdaptiveAvgPool2d", np.mean)
+    ):  # fmt: skip
+        expected = np.stack([reduce(part, axis=0) for part in parts], axis)
+        found = run(operator_type, image, output_size=counts)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        assert found.dtype == np.float32
+
+
+def test_work_is_bounded_by_the_data(run):
+    """Not by the length of a window, which is millions of steps in Python."""
+    image = np.zeros((1, 1, 5_000_003), np.float32)
+    image[0, 0, [1, 2_000_000, 5_000_002]] = 1, 2, 3
+    found = run("F.adaptive_max_pool1d", image, output_size=(3,))
+    np.testing.assert_array_equal(found, [[[1, 2, 3]]])
+    with pytest.raises(LayerError, match="positions of a window are too many"):
+        run("F.adaptive_max_pool1d", image, output_size=(3,), return_indices=True)
+
+
 ROW = np.array([[1, 2, 3, 4, 5, 6, 7]], np.float32)
 
 

@@ -15,7 +15,7 @@ from typing_extensions import TypeAliasType
 from engine.errors import ParameterError
 from engine.layers import OperatorCall, load_layers, unload_layers
 from engine.layers.annotations import hints_of, is_union, parameters_of
-from engine.layers.binding import bind, spoken_annotation, takes_array
+from engine.layers.binding import bind, describe_annotation, takes_array
 from engine.layers.notes import note
 from engine.layers.registry import registration
 
@@ -107,7 +107,7 @@ class TestAliases:
         array = arrays(alias)[Any]
         optional = hint_of(array | None)
         assert takes_array(optional)
-        assert spoken_annotation(optional) == "a tensor or None"
+        assert describe_annotation(optional) == "a tensor or None"
         assert takes_array(hint_of(array | int | None))
         assert not takes_array(hint_of(alias("Ints", int | tuple[int, ...])))
 

@@ -103,7 +103,7 @@ def test_halves_are_computed_in_single_precision(run):
         ([(2, 3, 4), (3, 5, 4), (3, 5, 4)], {}, "query, key and value do not fit"),
         ([(3, 4), (5, 4), (5, 4), (3, 4)], {}, "a mask of shape 3×4 does not fit the scores"),
         ([(5, 3, 4), (2, 3, 4), (2, 3, 4)], {"enable_gqa": True}, "2 heads of keys and values"),
-        ([(3, 4)] * 3, {"dropout_p": 1.5}, "dropout_p=1.5 is no probability"),
+        ([(3, 4)] * 3, {"dropout_p": 1.5}, "dropout_p=1.5 is not a probability"),
         ([(3, 4)] * 3 + [(3, 3)], {"is_causal": True}, "exclude each other"),
     ],
 )

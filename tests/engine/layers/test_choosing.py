@@ -68,7 +68,7 @@ def test_masked_select(run):
 def test_masked_scatter(run):
     source = np.array([7, 8, 9], np.float32)
     assert run("Tensor.masked_scatter", X, MASK, source).tolist() == [[7, 2], [3, 8]]
-    with pytest.raises(LayerError, match="2 elements are to be replaced, source has 1"):
+    with pytest.raises(LayerError, match="the mask selects 2 elements, source has 1"):
         run("Tensor.masked_scatter", X, MASK, source[:1])
 
 

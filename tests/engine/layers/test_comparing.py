@@ -28,7 +28,7 @@ def test_isclose(run, params, expected):
 
 
 def test_isclose_of_two_dtypes(run):
-    with pytest.raises(LayerError, match="float32 and int64 are not compared"):
+    with pytest.raises(LayerError, match="float32 and int64 cannot be compared"):
         run("torch.isclose", X, np.zeros(5, int))
 
 

@@ -266,9 +266,9 @@ def test_temporaries_stay_small(run):
             {"padding_mode": "mirror"},
             (8, 3, 2, 2),
             "padding_mode",
-            "padding_mode=mirror is none of zeros, reflect, replicate, circular",
+            "padding_mode=mirror is not one of zeros, reflect, replicate, circular",
         ),
-        ({}, (8,), "weight", "a weight of shape (8,) is no kernel"),
+        ({}, (8,), "weight", "a weight of shape (8,) is not a kernel"),
         (
             {"bias": True},
             (8, 3, 2, 2),

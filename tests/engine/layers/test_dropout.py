@@ -159,8 +159,8 @@ def test_constants_of_the_file_settle_whether_it_is_random(constants, random):
 @pytest.mark.parametrize(
     ("operator_type", "x", "p", "sentence"),
     [
-        ("F.dropout", np.zeros(3, "f4"), 1.5, "p=1.5 is no probability"),
-        ("F.dropout", np.zeros(3, "f4"), -0.1, "p=-0.1 is no probability"),
+        ("F.dropout", np.zeros(3, "f4"), 1.5, "p=1.5 is not a probability"),
+        ("F.dropout", np.zeros(3, "f4"), -0.1, "p=-0.1 is not a probability"),
         ("F.dropout", np.zeros(3, "i8"), 0.5, "dropout gives floats; int64 cannot hold them"),
         ("F.alpha_dropout", np.zeros(3, "i8"), 0.5, "int64 cannot hold them"),
         ("F.dropout2d", np.zeros(3, "f4"), 0.5, "the input has 1 dimensions"),

@@ -52,7 +52,11 @@ def test_traced(run):
         ((INDICES, TABLE, OFFSETS + 1), {}, "offsets must begin with 0, rise and stay below 4"),
         ((INDICES, TABLE, np.array([0, 3, 1])), {}, "offsets must begin with 0, rise and stay"),
         ((INDICES, TABLE, np.array([0, 3, 5])), {}, "offsets must begin with 0, rise and stay"),
-        ((INDICES, TABLE, OFFSETS), {"mode": "product"}, "mode product is none of sum, mean"),
+        (
+            (INDICES, TABLE, OFFSETS),
+            {"mode": "product"},
+            "mode product is not one of sum, mean",
+        ),
     ],
 )
 def test_refusals(run, operands, params, sentence):

@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import LayerError
 from engine.layers import Outputs
-from engine.layers.partition import partitioned
+from engine.layers.partition import order_by_nth_element
 
 X = np.array([[3, 1, 2], [5, 9, 5]], np.float32)
 NAN = math.nan
@@ -124,7 +124,7 @@ def test_unsorted_topk_in_pytorchs_order(run):
 def test_partition_has_the_property_of_nth_element(nth):
     for seed in range(20):
         keys = np.random.default_rng(seed).integers(0, 6, 12).tolist()
-        order = partitioned(keys, nth)
+        order = order_by_nth_element(keys, nth)
         assert sorted(order) == list(range(12))
         moved = [keys[place] for place in order]
         assert moved[nth] == sorted(keys)[nth]
@@ -133,7 +133,7 @@ def test_partition_has_the_property_of_nth_element(nth):
 
 def test_partition_of_what_misleads_quick_select():
     keys = [*range(0, 2000, 2), *range(1, 2000, 2), *range(2000, 0, -1)]
-    moved = [keys[place] for place in partitioned(keys, 700)]
+    moved = [keys[place] for place in order_by_nth_element(keys, 700)]
     assert moved[700] == sorted(keys)[700]
 
 

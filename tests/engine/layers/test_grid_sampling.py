@@ -73,7 +73,7 @@ def test_affine_grid_by_hand(run):
         ([(1, 2, 2), (1, 3, 2)], {}, "input and grid do not fit"),
         ([(1, 1, 2, 2), (1, 3, 3, 2)], {"mode": "area"}, "mode area does not sample"),
         ([(1, 1, 2, 2, 2), (1, 1, 1, 1, 3)], {"mode": "bicubic"}, "mode bicubic does not"),
-        ([(1, 1, 2, 2), (1, 3, 3, 2)], {"padding_mode": "wrap"}, "padding_mode wrap is none"),
+        ([(1, 1, 2, 2), (1, 3, 3, 2)], {"padding_mode": "wrap"}, "padding_mode wrap is not"),
         ([(1, 1, 0, 2), (1, 3, 3, 2)], {}, "the image has no pixels"),
     ],
 )

@@ -54,8 +54,8 @@ def test_without_a_cut_matrices_go_in_pairs():
 @pytest.mark.parametrize(
     ("a", "b", "offs", "reason"),
     [
-        (A, B, None, "offs is not given"),
-        (B.transpose(0, 2, 1), B, ENDS, "no matrix to cut"),
+        (A, B, None, "offs is missing"),
+        (B.transpose(0, 2, 1), B, ENDS, "no matrix to split"),
         (A, B, ENDS[:2], "cannot be multiplied by groups"),
         (A[:, :3], B, ENDS, "cannot be multiplied by groups"),
         (A, B, np.array([1, 0, 5]), "ascend from 0 to at most 6"),

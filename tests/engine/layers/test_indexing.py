@@ -352,7 +352,7 @@ def test_rows_are_added_by_several_lists(run):
 
 
 def test_a_source_that_does_not_fit_its_places(run):
-    with pytest.raises(LayerError, match="2 places of dim 1 take 2×2×4, and the source is"):
+    with pytest.raises(LayerError, match="2 indices of dim 1 take a source of 2×2×4, not"):
         run("torch.index_add", X, 1, np.array([0, 1]), np.ones((2, 3, 4), np.float32))
 
 

@@ -73,7 +73,7 @@ def test_wrong_parameters(run, params, bias, parameter, reason):
 
 
 def test_a_weight_that_is_no_matrix(run):
-    with pytest.raises(ParameterError, match=r"a weight of shape \(3,\) is no matrix"):
+    with pytest.raises(ParameterError, match=r"a weight of shape \(3,\) is not a matrix"):
         run("nn.Linear", names=("",), weights={"weight": WEIGHT[0]})
 
 

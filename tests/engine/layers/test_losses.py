@@ -54,7 +54,12 @@ def test_cross_entropy_by_hand(run):
     ("name", "operands", "params", "sentence"),
     [
         ("F.mse_loss", (X, Y[:2]), {}, "input and target of shapes 3, 2 do not fit"),
-        ("F.mse_loss", (X, Y), {"reduction": "most"}, "reduction=most is none of none, mean"),
+        (
+            "F.mse_loss",
+            (X, Y),
+            {"reduction": "most"},
+            "reduction=most is not one of none, mean",
+        ),
         ("F.nll_loss", (some(2, 3), np.array([0, 3])), {}, "not one of the 3 classes"),
         ("F.nll_loss", (some(2, 3), np.array([0])), {}, "does not fit targets of shape 1"),
     ],

@@ -98,7 +98,7 @@ def test_diagflat(run):
 def test_diagonal_scatter(run, offset, src, expected):
     x = np.ones((2, 3), int)
     assert run("torch.diagonal_scatter", x, np.array(src), offset=offset).tolist() == expected
-    with pytest.raises(LayerError, match="the part and what replaces it differ in shape"):
+    with pytest.raises(LayerError, match="the part and its replacement differ in shape"):
         run("torch.diagonal_scatter", x, np.zeros(4), offset=offset)
 
 

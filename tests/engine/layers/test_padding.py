@@ -130,7 +130,7 @@ def test_dtypes_stay(run, dtype):
         (
             "F.pad",
             {"pad": (1, 1), "mode": "mirror"},
-            "padding mode mirror is none of reflect, replicate, circular",
+            "padding mode mirror is not one of reflect, replicate, circular",
         ),
     ],
 )

@@ -116,7 +116,11 @@ def test_fake_quantisation_by_hand(run):
     ("name", "operands", "sentence"),
     [
         ("torch.quantize_per_tensor", (X, 0.0, 0, "torch.quint8"), "scale=0.0 is not positive"),
-        ("torch.quantize_per_tensor", (X, 1.0, 0, "torch.int8"), "dtype torch.int8 is none of"),
+        (
+            "torch.quantize_per_tensor",
+            (X, 1.0, 0, "torch.int8"),
+            "dtype torch.int8 is not one of",
+        ),
         ("torch.quantize_per_tensor", (X, X, 0, "torch.qint8"), "scale is not one number"),
         (
             "torch.fake_quantize_per_channel_affine",

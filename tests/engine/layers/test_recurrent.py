@@ -161,7 +161,7 @@ def test_halves_stay_halves(run):
         ({"bias": False}, "'bias_ih_l0' is not known to this layer"),
         ({"nonlinearity": "sine"}, "nonlinearity=sine is neither tanh nor relu"),
         ({"depth": 3}, "'depth' is not known to this layer"),
-        ({"weights": {}}, "weight_ih_l0 is no matrix, or missing"),
+        ({"weights": {}}, "weight_ih_l0 is not a matrix, or missing"),
     ],
 )
 def test_wrong_parameters(run, changes, sentence):
@@ -300,5 +300,5 @@ class TestDropout:
         assert (handed_on(dropout, train, layers) == 3).all()
 
     def test_no_probability(self, handed_on):
-        with pytest.raises(LayerError, match="dropout=2.0 is no probability"):
+        with pytest.raises(LayerError, match="dropout=2.0 is not a probability"):
             handed_on(2.0, True)

@@ -80,7 +80,7 @@ def test_tile_counts_from_the_back(run):
 
 
 def test_repeat_wants_all_dimensions(run):
-    with pytest.raises(LayerError, match="fewer than the 2 dimensions"):
+    with pytest.raises(LayerError, match="has fewer numbers than the input's 2 dimensions"):
         run("Tensor.repeat", ROW, sizes=(2,))
     with pytest.raises(LayerError, match="repeated -1 times"):
         run("Tensor.repeat", ROW, sizes=(-1, 1))
@@ -107,7 +107,7 @@ def test_repeat_interleave_of_counts_alone(run):
 
 @pytest.mark.parametrize("repeats", [np.array([-1, 1, 1]), np.array([0.5, 1, 1])])
 def test_wrong_repeats(run, repeats):
-    with pytest.raises(LayerError, match="repeats are not all integers from 0 on"):
+    with pytest.raises(LayerError, match="repeats must be integers of at least 0"):
         run("torch.repeat_interleave", ROW, repeats, dim=1)
 
 

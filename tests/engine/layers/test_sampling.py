@@ -90,8 +90,8 @@ class TestMultinomial:
             ([1, -1], 1, "none negative"),
             ([1, np.inf], 1, "finite"),
             ([1, np.nan], 1, "finite"),
-            ([1, 1], 3, "cannot draw 3 of 2 places without replacement"),
-            ([1, 1], 0, "cannot draw 0 of 2 places"),
+            ([1, 1], 3, "cannot draw 3 of 2 indices without replacement"),
+            ([1, 1], 0, "cannot draw 0 of 2 indices"),
             ([[[1, 1]]], 1, "input has 3 dimensions"),
         ],
     )
@@ -112,7 +112,7 @@ def test_poisson(run, dtype):
 
 @pytest.mark.parametrize("rate", [-1, np.nan])
 def test_poisson_needs_rates(run, rate):
-    with pytest.raises(LayerError, match="a rate is negative, or no number"):
+    with pytest.raises(LayerError, match="a rate is negative or NaN"):
         run("torch.poisson", np.array([rate], "f4"))
 
 

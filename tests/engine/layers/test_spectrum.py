@@ -154,7 +154,7 @@ def test_faults(run, x, kwargs, reason):
 
 
 def test_faults_of_the_inverse(run):
-    with pytest.raises(LayerError, match="is no short-time Fourier transform"):
+    with pytest.raises(LayerError, match="is not a short-time Fourier transform"):
         run("torch.istft", SIGNAL, n_fft=8)
     there = run("torch.stft", SIGNAL, n_fft=8)
     with pytest.raises(LayerError, match="5 frequencies do not belong to pieces of 16"):

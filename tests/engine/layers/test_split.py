@@ -105,7 +105,7 @@ def test_what_onnx_leaves_out():
 @pytest.mark.parametrize("operator_type", ["torch.split", "torch.chunk", "torch.unbind"])
 def test_a_scalar_cannot_be_cut(run, operator_type):
     more = {"torch.split": {"split_size_or_sections": 1}, "torch.chunk": {"chunks": 1}}
-    with pytest.raises(LayerError, match="a 0-d tensor cannot be cut"):
+    with pytest.raises(LayerError, match="a 0-d tensor cannot be split"):
         run(operator_type, np.array(1.0), **more.get(operator_type, {}))
 
 
@@ -148,7 +148,7 @@ def test_the_reverse_of_stacking(run, name, shape, indices, expected):
 @pytest.mark.parametrize(
     ("name", "shape", "indices", "sentence"),
     [
-        ("hsplit", (5,), 2, "5 elements do not make 2 parts of one size"),
+        ("hsplit", (5,), 2, "5 elements cannot be split into 2 parts of one size"),
         ("vsplit", (4,), 2, "needs 2 dimensions, it has 1"),
         ("dsplit", (4, 4), 2, "needs 3 dimensions, it has 2"),
         ("hsplit", (), 1, "needs 1 dimensions, it has 0"),

@@ -69,5 +69,5 @@ def test_scatter(run):
     src = np.array([[1, 2], [3, 4]])
     result = run("torch.as_strided_scatter", x, src, size=(2, 2), stride=(3, 1))
     assert (result.tolist(), result.dtype) == ([[1, 2, 0], [3, 4, 0]], np.float32)
-    with pytest.raises(LayerError, match="the part and what replaces it differ in shape"):
+    with pytest.raises(LayerError, match="the part and its replacement differ in shape"):
         run("torch.as_strided_scatter", x, src[0], size=(2, 2), stride=(3, 1))

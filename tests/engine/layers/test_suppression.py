@@ -33,7 +33,7 @@ def test_bare_arguments(run):
 
 
 def test_other_parameters(run):
-    with pytest.raises(ParameterError, match="'iou' is not the number of an argument"):
+    with pytest.raises(ParameterError, match="'iou' is not an argument number"):
         run("pnnx.custom_op.torchvision.nms", BOXES, SCORES, iou=0.6)
 
 

@@ -126,7 +126,7 @@ def test_unbatched_and_empty_batches(run):
         (
             {"padding_mode": "reflect"},
             "padding_mode",
-            "padding_mode=reflect; only zeros is known here",
+            "padding_mode=reflect is unknown, only zeros is supported",
         ),
     ],
 )

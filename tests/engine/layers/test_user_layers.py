@@ -291,12 +291,12 @@ WRONG = {
     "bare decorator": (
         f"{REGISTERING}@register\ndef f(x):\n    ...\n",
         2,
-        'say for which operator types: @register("my.Operator")',
+        'state the operator types: @register("my.Operator")',
     ),
     "no type": (
         f"{REGISTERING}@register()\ndef f(x):\n    ...\n",
         2,
-        'say for which operator types: @register("my.Operator")',
+        'state the operator types: @register("my.Operator")',
     ),
     "no layer": (
         f"{REGISTERING}@register('my.A')\nclass A:\n    ...\n",

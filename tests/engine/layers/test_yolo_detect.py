@@ -128,7 +128,7 @@ def test_channels_that_are_no_boxes(run):
     for level, channels in enumerate(CHANNELS):
         weights[f"m.{level}.weight"] = np.zeros((7, channels, 1, 1), np.float32)
         weights[f"m.{level}.bias"] = np.zeros(7, np.float32)
-    with pytest.raises(LayerError, match="7 channels are no boxes of 2 anchors"):
+    with pytest.raises(LayerError, match="7 channels do not hold boxes of 2 anchors"):
         run("models.yolo.Detect", *images(), weights=weights)
 
 

@@ -137,5 +137,5 @@ def test_cast_like(run):
 def test_bit_cast(run):
     result = run("BitCast", np.array([1, -2], np.float32), to=6)
     np.testing.assert_array_equal(result, np.array([0x3F800000, -0x40000000], np.int32))
-    with pytest.raises(LayerError, match="not equally wide"):
+    with pytest.raises(LayerError, match="have different widths"):
         run("BitCast", X, to=7)

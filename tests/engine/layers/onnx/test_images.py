@@ -161,7 +161,7 @@ def test_regions(run):
         output_height=2, output_width=2, sampling_ratio=1,
     )  # fmt: skip
     np.testing.assert_allclose(aligned, [[[[1, 2], [4, 9]]]])
-    with pytest.raises(LayerError, match="mode=max is not computed"):
+    with pytest.raises(LayerError, match="mode=max is not supported"):
         run("RoiAlign", IMAGE, np.float32([[0, 0, 2, 2]]), np.array([0]), mode="max")
 
 
@@ -232,7 +232,7 @@ def test_integers_are_cut(run):
     [
         ({}, "neither scales nor sizes are given"),
         ({"scales": (1.0, 2.0, 3.0)}, "3 scales do not fit 1 axes"),
-        ({"sizes": 3, "mode": "spline"}, "mode=spline is none of"),
+        ({"sizes": 3, "mode": "spline"}, "mode=spline is not one of"),
         ({"sizes": 3, "coordinate_transformation_mode": "x"}, "x is not known"),
     ],
 )

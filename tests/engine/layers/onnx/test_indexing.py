@@ -111,7 +111,7 @@ def test_tensor_scatter(run, mode, starts, expected):
 
 
 def test_tensor_scatter_beyond_the_end(run):
-    with pytest.raises(LayerError, match="2 steps from 3 leave a cache of 4"):
+    with pytest.raises(LayerError, match="2 steps from 3 on exceed a cache of 4"):
         run("TensorScatter", np.zeros((1, 4, 1)), np.zeros((1, 2, 1)), ints(3))
 
 

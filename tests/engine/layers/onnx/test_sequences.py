@@ -243,7 +243,11 @@ def test_what_attention_shows_of_its_scores(mode):
     ("operands", "params", "message"),
     [
         ([(1, 2, 3, 4)] * 2, {}, "query, key and value are needed"),
-        ([(1, 3, 4)] * 3, {"q_num_heads": 3, "kv_num_heads": 2}, "1×3×4 cannot be cut into 3"),
+        (
+            [(1, 3, 4)] * 3,
+            {"q_num_heads": 3, "kv_num_heads": 2},
+            "1×3×4 cannot be split into 3",
+        ),
         ([(1, 3, 2, 4), (1, 2, 2, 4), (1, 2, 2, 4)], {}, "2 heads cannot be shared among 3"),
     ],
 )

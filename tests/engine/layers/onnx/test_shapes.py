@@ -107,7 +107,7 @@ def test_pad_by_operands(run):
     ("params", "error", "message"),
     [
         ({"pads": (1, 1, 1)}, LayerError, "2 axes need 4 pads, not 3"),
-        ({"pads": (1, 1, 1, 1), "mode": "mirror"}, ParameterError, "mode=mirror is no way"),
+        ({"pads": (1, 1, 1, 1), "mode": "mirror"}, ParameterError, "mode=mirror is unknown"),
     ],
 )
 def test_pad_that_does_not_fit(run, params, error, message):
