@@ -30,6 +30,7 @@ __all__ = [
     "ChannelStatistics",
     "TensorStatistics",
     "channel_statistics",
+    "dot_rows",
     "histogram",
     "sampling_step",
     "statistics",
@@ -448,15 +449,24 @@ def _sums(values: Array) -> tuple[float, float]:
     rest = values.size // _ROW * _ROW
     rows, others = values[:rest].reshape(-1, _ROW), values[rest:].astype(np.float64)
     total = np.einsum("ij->i", rows).sum(dtype=np.float64) + others.sum()
-    squares = _squares_of(rows).sum(dtype=np.float64) + np.dot(others, others)
+    squares = dot_rows(rows, rows).sum(dtype=np.float64) + np.dot(others, others)
     return float(total), float(squares)
 
 
-def _squares_of(rows: Array) -> Array:
-    """Sum of the squares of each row."""
+def dot_rows(one: Array, other: Array) -> Array:
+    """Return the dot product of each row.
+
+    Parameters
+    ----------
+    one, other : ndarray of shape (N, M), of one dtype
+
+    Returns
+    -------
+    ndarray of shape (N,), of that dtype
+    """
     if hasattr(np, "vecdot"):  # since NumPy 2
-        return np.asarray(np.vecdot(rows, rows))
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+        return np.asarray(np.vecdot(one, other))
+    return np.asarray(np.einsum("ij,ij->i", one, other))
 
 
 class _Bins:

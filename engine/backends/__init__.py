@@ -1,8 +1,8 @@
 """Backends: the libraries that compute operators.
 
-NumPy is the readable reference and computes every operator that is registered. ONNX Runtime
-and ncnn compute those that they have a lowering for; a session that uses one of them falls
-back to NumPy for the rest. ``auto`` chooses by rules, and by an autotuner between passes.
+NumPy is the readable reference and computes every operator that is registered. ONNX Runtime and
+ncnn compute the operators that they have a lowering for. NumPy computes the others. ``auto``
+chooses by rules, and by an autotuner between passes.
 """
 
 from __future__ import annotations
@@ -150,16 +150,18 @@ def make_kernels(
         One of `BACKEND_NAMES`, or the kernels of an earlier run by operator.
     operators : sequence of RuntimeOperator
     excluded : mapping of str to collection of str, optional
-        By operator, the libraries that never compute it: neither alone nor fused with others
-        nor in a trial, whatever was tuned or recorded earlier. Another library or NumPy does.
+        The libraries that must not compute an operator: not alone, not fused with others, not
+        in a trial. This overrides the tuning cache and earlier runs. Another library or NumPy
+        computes the operator.
     ncnn_options : NcnnOptions, optional
-        For a model of ncnn's own format, of which ncnn and NumPy compute the layers.
+        Options of ncnn for a model in ncnn's own format. Only ncnn and NumPy compute its
+        layers.
 
     Raises
     ------
     SessionStateError
         If there is no such backend, its library is not installed, the earlier run was of
-        another model, or an excluded name is NumPy or no library.
+        another model, or an excluded library is NumPy or unknown.
     """
     exclusions = Exclusions(excluded, [library.name for library in _LIBRARIES])
     if operators and operators[0].type.startswith(PREFIX):

@@ -1,10 +1,10 @@
 """The autotuner: measures which kernel of an operator is fastest.
 
 No library is best everywhere: it depends on the operator, its parameters, its shapes and the
-processor. Trying takes many times as long as a pass, so a pass never does: what the tuning
-cache does not know, rules choose (`kernel_rules`). Afterwards every backend that has a lowering
-computes the operator a few times. The tuning cache remembers the fastest kernel whose result
-agrees with NumPy's.
+processor. Measuring takes many times as long as a pass, so a pass measures nothing. Where the
+tuning cache has no entry, rules choose (`kernel_rules`). After the pass every backend that has
+a lowering computes the operator a few times. The tuning cache remembers the fastest kernel
+whose result agrees with NumPy's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _SECONDS: Final = 0.02  # seconds after which a burst ends; slow operators get o
 _LARGE: Final = 1 << 20
 _COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 32 << 20
-_TRIAL_RESULTS: Final = 10  # maximum number at once
+_TRIAL_RESULTS: Final = 10  # results that a trial holds at once, at most
 _RIVALS: Final = 2  # kernels with large weights, each of which may hold several times as much
 
 
@@ -87,7 +87,7 @@ class Autotuner:
         chosen = self._make_cached(operator, inputs, key)
         if chosen is None:
             chosen = choose_kernel(operator, inputs, self._allowed_backends(operator))
-        _give_back(operator, chosen[0], nbytes)
+        _free_unused(operator, chosen[0], nbytes)
         return chosen
 
     def tune(
@@ -104,7 +104,7 @@ class Autotuner:
         chosen = self._make_cached(operator, inputs, key)
         if chosen is None:
             chosen = yield from self._measure(operator, inputs, key)
-        _give_back(operator, chosen[0], nbytes)
+        _free_unused(operator, chosen[0], nbytes)
         return chosen
 
     def _make_cached(
@@ -166,15 +166,15 @@ class Autotuner:
 
 
 class _Trials:
-    """Times compiled kernels, and frees those that cannot win, because of their memory.
+    """Times compiled kernels, and frees the memory of those that cannot win.
 
     Parameters
     ----------
     operator : RuntimeOperator
     inputs : sequence of Value
     cold : bool
-        Whether weights are so large that they are evicted from the processor's cache before
-        each round, and that few kernels are kept.
+        Whether the weights are too large for the processor's cache. Then the cache is emptied
+        before each round, and few kernels are kept.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class _Trials:
             if (self._cold and place >= _RIVALS) or self._least[each] > limit:
                 del self.variants[each]
         if self._cold:  # room to compile the next
-            self._cache.give_back()
+            self._cache.free()
             trim_libraries()
             trim_heap()
 
@@ -216,19 +216,19 @@ class _Trials:
         return min(self.variants.items(), key=lambda item: self._least[item[0]])
 
     def seconds(self, name: str) -> float | None:
-        """The least that a kernel took; None where it was not timed."""
+        """Return the shortest time of a kernel; None if it was not timed."""
         return self._least.get(name)
 
     def _time(self, name: str) -> None:
         """Time a burst.
 
         In a burst a library's threads stay awake, as between similar operators in a pass. The
-        minimum is the time that nothing else on the machine has disturbed.
+        minimum is least disturbed by other programs.
         """
         spent, rounds = 0.0, 0
         while rounds < _ROUNDS and spent < _SECONDS:
             if self._cold:
-                self._cache.drive_out()
+                self._cache.flush()
             announce(self._operator.name, name)
             seconds = _seconds(self.variants[name], self._inputs)
             self._least[name] = min(self._least[name], seconds)
@@ -244,13 +244,13 @@ class ColdCache:
     def __init__(self) -> None:
         self._memory: np.ndarray | None = None
 
-    def drive_out(self) -> None:
+    def flush(self) -> None:
         """Write enough memory to fill the caches."""
         if self._memory is None:
             self._memory = np.zeros(_EVICTING_BYTES // 8, np.int64)
         self._memory += 1
 
-    def give_back(self) -> None:
+    def free(self) -> None:
         """Free the memory until the next use."""
         self._memory = None
 
@@ -264,8 +264,8 @@ def _nbytes(operator: RuntimeOperator, inputs: Sequence[Value]) -> int:
     return sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
 
 
-def _give_back(operator: RuntimeOperator, name: str, nbytes: int) -> None:
-    """Return memory that the chosen kernel does not need."""
+def _free_unused(operator: RuntimeOperator, name: str, nbytes: int) -> None:
+    """Free the memory that the chosen kernel does not need."""
     if name not in {ONE_THREAD, REFERENCE}:  # libraries have their own copy of the weights
         release_weights(operator)
     if nbytes >= _LARGE:

@@ -1,8 +1,8 @@
 """Libraries that are excluded from certain operators.
 
 A library that crashed or did not return is excluded from that operator: alone, in a subgraph,
-and in every trial. The tuning cache has separate entries for such operators, because the others
-were measured with that library.
+and in every trial. Such operators have entries of their own in the tuning cache, because the
+usual entries were measured with that library.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Kernels that fuse consecutive operators where that is faster.
 
-In a pass nothing is tried. What the tuning cache knows is used from the first inputs on; for
-the rest rules choose. After a pass `FusingKernels.tune` tries the alternatives, and the next
-inputs are computed by what was fastest. Repeating a pass with the same inputs never changes the
-kernels.
+A pass tries nothing. It uses the decisions in the tuning cache, and rules choose for the other
+operators. After a pass `FusingKernels.tune` tries the alternatives, and the next inputs are
+computed by the fastest. Repeating a pass with the same inputs never changes the kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from typing_extensions import override
 
-from engine.backends.estimates import estimate_making_seconds
+from engine.backends.estimates import estimate_making_seconds, estimate_stated
 from engine.backends.exclusions import describe_exclusion
 from engine.backends.fusion import FusedKernel, Strategy, supported_parts
 from engine.backends.fusion_autotuner import (
@@ -66,10 +65,11 @@ _MOST: Final = 256
 # A subgraph ends after operators that took this time, because a single step computes all of it.
 # The next subgraph may begin there.
 _SECONDS: Final = 0.05
-# Weights of subgraphs that wait for the next inputs beside those of this pass. Further ones are
-# made again from the tuning cache, because memory may wait for ever.
+# Most bytes of weights of subgraphs that wait for the next inputs. Further subgraphs are
+# dropped and made again from the tuning cache, because the next inputs may never come.
 _MOST_WAITING: Final = 256 << 20
-# A second input means that there will be more: making a subgraph pays within so many passes.
+# After a second input more are expected: a subgraph must pay for itself within this many
+# passes.
 _PASSES: Final = 8
 _ONE_BY_ONE: Final = "one by one"
 _SHARE_UNITS: Final = 10_000
@@ -78,7 +78,7 @@ _STRATEGIES: Final = (Strategy.ELEMPACK, Strategy.NCHWC, Strategy.NCHW)
 
 @dataclass(slots=True)
 class _Tuned:
-    """What trials of consecutive operators found; for the next inputs.
+    """The result of trials of consecutive operators, used for the next inputs.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class _Tuned:
     subgraph : FusedSubgraph or None
         None if one by one is faster.
     kernels : dict of int to Kernel
-        By index, of operators that are not fused.
+        Kernels of operators that are not fused, by index.
     dropped : bool
         Whether the subgraph is to be made again.
     """
@@ -101,7 +101,7 @@ class _Tuned:
 
 @dataclass(slots=True)
 class _Plans:
-    """Decisions for inputs of some sizes.
+    """Decisions for inputs of certain sizes.
 
     Attributes
     ----------
@@ -110,16 +110,16 @@ class _Plans:
     decided : set of int
         Operators that belong to a subgraph, or do not begin one.
     tuned : list of _Tuned
-        In order, until the next inputs.
+        Results of trials in order, until the next inputs.
     reached : int
         Index of the first operator that is not tuned.
     found : dict of Strategy to Fastest or None
-        By the strategies that were tried from there on.
+        Results of the strategies that were tried from that operator on.
     passes : int
         Number of inputs so far.
     postponed : set of int
-        Operators that NumPy computes in the first pass, because it is done before a library
-        has made their subgraph.
+        Operators that NumPy computes in the first pass, because a library would take longer to
+        make their subgraph.
     waiting : int
         Bytes of weights of tuned subgraphs.
     """
@@ -145,7 +145,7 @@ class _TunedFusion:
     count : int
         Number of operators.
     shares : tuple of int
-        Share of each in the time one by one, in ten thousandths.
+        Share of each operator in the time one by one, in ten thousandths.
     """
 
     strategy: Strategy | None
@@ -183,10 +183,10 @@ class FusingKernels(Kernels):
     tuning_cache : TuningCache
         Results of earlier sessions.
     excluded : Exclusions
-        All operators of a subgraph have the same excluded libraries, and none of these computes
-        it.
+        A subgraph contains only operators with the same excluded libraries, and none of these
+        libraries computes it.
     fuses : bool
-        Whether the library is there that fuses.
+        Whether a library that fuses is installed.
     """
 
     def __init__(
@@ -209,7 +209,7 @@ class FusingKernels(Kernels):
 
     @override
     def fed(self, inputs: Iterable[Array]) -> None:
-        """Look up the decisions for inputs of these sizes, and adopt what was tuned."""
+        """Look up the decisions for inputs of these sizes, and adopt the tuned kernels."""
         sizes = signature_of(list(inputs))
         while len(self._of_sizes) >= MOST_COMPILED and sizes not in self._of_sizes:
             del self._of_sizes[next(iter(self._of_sizes))]
@@ -250,7 +250,7 @@ class FusingKernels(Kernels):
 
     @override
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
-        """Prepare the subgraph that begins here, and decide first whether one should."""
+        """Decide whether a subgraph begins here, and prepare it."""
         plans = self._plans
         subgraph, fresh = plans.subgraphs.get(index), False
         if subgraph is None:
@@ -262,10 +262,10 @@ class FusingKernels(Kernels):
             plans.subgraphs[index] = subgraph
         activate(subgraph, subgraph.indices, values, self, self.make_single)
         if fresh:
-            self._give_back(subgraph.indices)
+            self._free_replaced(subgraph.indices)
 
-    def _give_back(self, indices: Iterable[int]) -> None:
-        """Return the memory of kernels that a subgraph has replaced to the system."""
+    def _free_replaced(self, indices: Iterable[int]) -> None:
+        """Free the memory of kernels that a subgraph has replaced."""
         trim_heap()
         for index in indices:
             release_weights(self._operators[index])
@@ -285,7 +285,7 @@ class FusingKernels(Kernels):
         return subgraph
 
     def _find_row(self, first: int) -> list[RuntimeOperator]:
-        """Operators that may be fused from one on; none if no subgraph can begin there."""
+        """Return the operators that a subgraph from one on may fuse; empty for none."""
         operator = self._operators[first]
         if not (
             self._fuses
@@ -312,7 +312,7 @@ class FusingKernels(Kernels):
     def _find_cached(
         self, row: Sequence[RuntimeOperator], values: Mapping[str, Held]
     ) -> tuple[int, FusedSubgraph | None] | None:
-        """The number of operators and the subgraph of a cached decision; None without one."""
+        """Return the length and the subgraph of a cached decision; None without one."""
         key = self._make_key(row, values)
         known = _TunedFusion.read(self._tuning_cache.get(key) or "")
         if known is None or known.count > len(row):
@@ -335,14 +335,23 @@ class FusingKernels(Kernels):
     def _choose_by_rules(
         self, row: Sequence[RuntimeOperator], values: Mapping[str, Held], plans: _Plans
     ) -> tuple[int, FusedSubgraph | None]:
-        """The number of operators, and the subgraph that is likely to be fastest.
+        """Return the number of operators, and the subgraph that is likely to be fastest.
 
-        None where NumPy is done before a library has made it.
+        None if NumPy computes the operators faster than a library makes the subgraph.
         """
         first_pass = plans.passes == 1
+        if first_pass:
+            # Lowering small operators takes longer than NumPy takes to compute them.
+            stated = estimate_stated(row, values, _SECONDS)
+            if stated is not None and stated.numpy_seconds <= stated.making_seconds:
+                self._compute_by_numpy(row[: stated.length], plans)
+                return max(1, stated.length), None
         found = infer_parts(row, values, _SECONDS)
         parts, known = found.parts, {**values, **found.stand_ins}
-        making = estimate_making_seconds(parts) / (1 if first_pass else _PASSES)
+        operators = [part.operator for part in parts]
+        making = estimate_making_seconds(operators, sum(part.given for part in parts))
+        if not first_pass:
+            making /= _PASSES
         if found.numpy_seconds > making:
             for strategy in rank_strategies(self._list_strategies(row[0]), parts):
                 some = supported_parts(strategy, parts, known)
@@ -351,10 +360,14 @@ class FusingKernels(Kernels):
                     if subgraph is not None:
                         return len(some), subgraph
         elif first_pass:
-            for part in parts:
-                self[part.operator.index] = NumpyKernel(part.operator)
-                plans.postponed.add(part.operator.index)
+            self._compute_by_numpy(operators, plans)
         return max(1, len(parts)), None
+
+    def _compute_by_numpy(self, operators: Iterable[RuntimeOperator], plans: _Plans) -> None:
+        """Have NumPy compute operators in this pass, and decide again for the next inputs."""
+        for operator in operators:
+            self[operator.index] = NumpyKernel(operator)
+            plans.postponed.add(operator.index)
 
     # Tuning
 
@@ -405,7 +418,7 @@ class FusingKernels(Kernels):
     def _tune_each(
         self, row: Iterable[RuntimeOperator], values: Mapping[str, Held], limit: float = np.inf
     ) -> Generator[None, None, dict[int, Kernel]]:
-        """Measure single kernels, of operators that take a time together at most."""
+        """Measure single kernels, of operators that together take no more than a time limit."""
         kernels: dict[int, Kernel] = {}
         spent = 0.0
         for operator in row:
@@ -421,7 +434,7 @@ class FusingKernels(Kernels):
                 if limit < np.inf:
                     kernel(inputs)
                 spent += time.perf_counter() - started
-            except EngineError:  # as in the pass, which has reported it
+            except EngineError:  # the pass has reported the same error
                 break
             kernels[operator.index] = kernel
             yield
@@ -434,11 +447,11 @@ class FusingKernels(Kernels):
         kernels: dict[int, Kernel],
         plans: _Plans,
     ) -> Generator[None, None, _Tuned]:
-        """Try to fuse operators, and remember what was faster."""
+        """Try to fuse operators, and remember the faster alternative."""
         first, key = row[0].index, self._make_key(row, values)
         some = row[: len(kernels)]
         parts, results = run_one_by_one(some, values, kernels.__getitem__, _SECONDS)
-        results.clear()  # whose memory the kernels take again, as they do in a pass
+        results.clear()  # so that kernels reuse its memory, as in a pass
         trial = FusionTrial(kernels, values, plans.found)
         found = yield from trial.fastest(self._list_strategies(row[0]), parts, _FEWEST)
         self.wrong += [

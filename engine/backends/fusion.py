@@ -1,13 +1,13 @@
 """Fused subgraphs: a library computes consecutive operators in one call, keeping every operand.
 
 A session or network per operator pays for waking threads and for converting images to the
-library's layout and back, which is half of the time for small operators. One for many
-operators, with every operand among its outputs, pays once: the first operator computes all of
-them, and the others return what is computed.
+library's layout and back, which is half of the time for small operators. One for many operators
+pays once and has every operand among its outputs. The first operator computes all of them, and
+the others return their results.
 
 These results are valid only for the operands that the first operator saw. Each operator checks
-that its inputs are those very arrays, and otherwise uses its own kernel: after an override, for
-example, or where NaN makes the library's result differ from PyTorch's.
+that its inputs are those arrays. If not, as after an override, it uses its own kernel. It also
+does so where NaN makes the library's result differ from PyTorch's.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Strategy(Enum):
     ELEMPACK = "ncnn/elempack"
 
 
-# By the names of kernels in dumps, including former names.
+# Strategies by their name in dumps, including former names.
 _STRATEGY_OF: Final = {
     **{strategy.value: strategy for strategy in Strategy},
     "onnxruntime/segment": Strategy.NCHW,
@@ -322,7 +322,7 @@ class _View:
 
 
 def _free(given: Sequence[Part]) -> frozenset[str]:
-    """Return operands that only operators of the subgraph read, which may have any layout."""
+    """Return the operands that only the subgraph reads; they may have any layout."""
     here = {part.operator.index for part in given}
     return frozenset(
         part.output
@@ -339,9 +339,9 @@ class Draft:
     Parameters
     ----------
     parts : sequence of Part
-        Their seconds decide how the time of a run is divided.
+        Their times divide the time of a run among the operators.
     values : mapping of str to Held
-        Inputs and outputs of all of them, without a subgraph.
+        Inputs and outputs of all parts, as computed one by one.
     threads : int
     strategy : Strategy
 
@@ -382,8 +382,8 @@ class Draft:
         Raises
         ------
         LoweringError
-            If the library lacks a node, or no image can be in its own layout. Other exceptions
-            are the library's.
+            If the library lacks a node, or no image can be in its own layout. The library may
+            raise other exceptions.
         """
         from engine.backends.ncnn_lowering import lower_to_ncnn
         from engine.backends.onnx_lowering import lower_to_onnx
@@ -412,14 +412,14 @@ class FusedSubgraph:
     length : int
         Number of its operators, including views.
     indices : tuple of int
-        Of the operators that it computes.
+        Indices of the operators that it computes.
     expectation : Expectation or None
-        Hears what each run takes.
+        Gets the time of each run.
 
     Raises
     ------
     LoweringError
-        If no image can be in NCHWc. Other exceptions are the library's.
+        If no image can be in NCHWc. The library may raise other exceptions.
     """
 
     def __init__(self, draft: Draft) -> None:
@@ -457,7 +457,7 @@ class FusedSubgraph:
         Returns
         -------
         bool
-            Whether all are known, in the same sizes.
+            Whether all operands are known, and have the sizes for which it was compiled.
         """
         self._valid, self._waiting, self._seen = False, [], {}
         self._handed.clear()
@@ -535,14 +535,14 @@ class FusedSubgraph:
     def seconds_of(self, index: int, seconds: float) -> float:
         """Return the share of an operator in the time of the last run.
 
-        It is proportional to its time in the run, if the library measures that, else to its
-        time alone.
+        The share is proportional to the operator's time in the run if the library measures it,
+        else to its time alone.
 
         Parameters
         ----------
         index : int
         seconds : float
-            Time of returning its result, including the run for the first operator.
+            Time to return its result; for the first operator it includes the run.
         """
         if self._fresh:
             self._seconds, self._fresh = seconds, False
@@ -560,7 +560,7 @@ def _compute_shares(spent: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 class FusedKernel:
-    """Returns what a subgraph computed, or computes with the operator's own kernel.
+    """Returns the result of a subgraph, or computes with the operator's own kernel.
 
     Parameters
     ----------

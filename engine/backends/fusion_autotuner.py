@@ -1,6 +1,6 @@
-"""The autotuner of fusion: measures whether consecutive operators are faster fused, and how.
+"""The autotuner of fusion: measures whether consecutive operators are faster when fused.
 
-They are timed one by one and by each strategy, on values of a pass that has ended.
+It times them one by one and with each strategy, on the values of a finished pass.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ __all__ = ["Fastest", "FusionTrial", "activate", "make_subgraph", "run_one_by_on
 _ROUNDS: Final = 6
 _FEWEST_ROUNDS: Final = 3
 _SECONDS_OF_ROUNDS: Final = 0.2
-# What is computed by ncnn must take less by this, where weights come from memory in every
-# pass: its layout of them for Winograd's convolutions is up to four times as large, and so it
-# takes a third longer while other processes use the memory, where others take a tenth.
+# Where weights come from memory in every pass, ncnn must be faster by this factor. Its weights
+# for Winograd's convolutions are up to four times as large. While other processes use the
+# memory, ncnn takes a third longer, the others a tenth.
 _LARGER_WEIGHTS: Final = 1.1
 _COPIES: Final = 3  # bytes of all results of a subgraph in a trial
 
@@ -59,12 +59,12 @@ class Fastest(NamedTuple):
     Attributes
     ----------
     share : float
-        Of the time one by one; infinite where no strategy computes the same results.
+        Share of the time one by one; infinite if no strategy computes the same results.
     seconds : float
         Of a run.
     strategy : Strategy
     parts : sequence of Part
-        The first operators of those that were tried.
+        The fused operators: the first ones of those that were tried.
     """
 
     share: float
@@ -79,11 +79,11 @@ class FusionTrial:
     Parameters
     ----------
     kernels : mapping of int to Kernel
-        The operators' own, by index.
+        Single kernels of the operators, by index.
     values : mapping of str to Held
         The operands of the pass.
     found : dict of Strategy to Fastest or None
-        What trials that were interrupted have found; more is added.
+        Results of interrupted trials; new ones are added.
     """
 
     def __init__(
@@ -116,12 +116,13 @@ class FusionTrial:
         Raises
         ------
         SpecialNumbersError
-            If NaN or infinities are among the values, which say little about other inputs.
+            If NaN or infinities are among the values: times with them say little about other
+            inputs.
         """
         best, judged = Fastest(np.inf, np.inf, Strategy.NCHW, parts), np.inf
         nchwc = False
         for strategy in strategies:
-            # The first of ONNX Runtime's is faster wherever it computes images.
+            # The first strategy of ONNX Runtime is always the faster one for images.
             if strategy is Strategy.NCHW and nchwc:
                 continue
             if strategy not in self._found:
@@ -156,7 +157,7 @@ class FusionTrial:
             return None
         yield
         right = self._is_right(subgraph, some, known)
-        known.clear()  # whose memory the kernels take again, as they do in a pass
+        known.clear()  # so that kernels reuse its memory, as in a pass
         if not right:
             return Fastest(np.inf, np.inf, strategy, some)
         share, seconds = yield from self._share(subgraph, some)
@@ -185,19 +186,19 @@ class FusionTrial:
     def _share(
         self, subgraph: FusedSubgraph, parts: Sequence[Part]
     ) -> Generator[None, None, tuple[float, float]]:
-        """The time of a subgraph, as a share of that of its operators one by one and in s."""
+        """Return the time of a subgraph: as a share of the time one by one, and in seconds."""
         one_by_one: list[float] = []
         fused: list[float] = []
         cold, cache = is_cold(part.operator for part in parts), ColdCache()
         ended = time.perf_counter() + _SECONDS_OF_ROUNDS
         for _ in range(1 + _ROUNDS):
             if cold:
-                cache.drive_out()
+                cache.flush()
             started = time.perf_counter()
             self._run_each(parts)
             one_by_one.append(time.perf_counter() - started)
             if cold:
-                cache.drive_out()
+                cache.flush()
             started = time.perf_counter()
             subgraph.expect(self._values, self._kernels.__getitem__)
             subgraph.run()
@@ -207,9 +208,9 @@ class FusionTrial:
                 break
             yield
         count = sum(part.given for part in parts)
-        # Medians, and not the least times: single kernels are disturbed more often, and that
-        # is what a pass meets. The first round is for the memory that libraries take then and
-        # keep, a fifth of the time of a subgraph of large images.
+        # Medians, not minima: a pass is disturbed too, and single kernels more often than a
+        # subgraph. The first round does not count: libraries allocate memory in it and keep it,
+        # a fifth of the time of a subgraph of large images.
         seconds = median(fused[1:])
         return seconds / (median(one_by_one[1:]) + count * SECONDS_OF_WAKING), seconds
 

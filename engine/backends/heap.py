@@ -30,15 +30,15 @@ __all__ = [
 _others: Final[list[Callable[[], object]]] = []
 
 
-def register_trim(give_back: Callable[[], object]) -> None:
+def register_trim(trim: Callable[[], object]) -> None:
     """Register a function that frees a library's spare memory, for `trim_libraries`."""
-    _others.append(give_back)
+    _others.append(trim)
 
 
 def trim_libraries() -> None:
-    """Have libraries free the memory that they keep for the next call."""
-    for give_back in _others:
-        give_back()
+    """Free the memory that libraries keep for the next call."""
+    for trim in _others:
+        trim()
 
 
 @cache
@@ -51,10 +51,10 @@ def _trim() -> Callable[[int], object] | None:
 
 
 def trim_heap() -> None:
-    """Return memory to the system that libraries used during compilation.
+    """Return the memory that libraries used during compilation to the system.
 
-    Preparing weights, and kernels that were tried and not chosen, leave holes in the heap of
-    several times the weights of a network. Takes less than a millisecond.
+    Prepared weights and rejected kernels leave holes in the heap, several times as large as the
+    weights of a network. Takes less than a millisecond.
     """
     trim = _trim()
     if trim is not None:

@@ -45,10 +45,11 @@ __all__ = [
     "try_to_make",
 ]
 
-# A kernel of its own, not the reference: matrix products may round differently with one thread.
+# This is a kernel of its own, not the reference: matrix products may round differently on one
+# thread.
 ONE_THREAD: Final = f"{REFERENCE}/one-thread"
 
-MOST_COMPILED: Final = 4  # sizes between which a session alternates; each holds its outputs
+MOST_COMPILED: Final = 4  # input sizes that keep a kernel; each kernel holds its outputs
 
 
 class Backend(Protocol):
@@ -119,7 +120,7 @@ class NumpyKernel:
         return self._forward(materialise_all(inputs))
 
     def spent(self, seconds: float) -> float:
-        """Time to be stated for the last call: all of it."""
+        """Return the time to report for the last call: all of it."""
         return seconds
 
 
@@ -165,7 +166,7 @@ class SpecializedKernel:
         ----------
         inputs : sequence of Value
         chosen : (str, callable)
-            Its name, and the compiled kernel.
+            The kernel's name, and the compiled kernel.
         """
         self._compiled_kernels[signature_of(inputs)] = chosen
 
@@ -183,14 +184,14 @@ class SpecializedKernel:
             return one_thread_kernel(self._operator)(values)
 
     def spent(self, seconds: float) -> float:
-        """Time to be stated for the last call: all of it."""
+        """Return the time to report for the last call: all of it."""
         return seconds
 
 
 class Kernels(dict[int, "Kernel"]):
     """Kernels by the operators' index, made on first use.
 
-    So opening a model of many operators does not go through all of them.
+    So opening a model of many operators does not visit all of them.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class Kernels(dict[int, "Kernel"]):
     Attributes
     ----------
     wrong : list of str
-        Names of kernels that computed, and that tuning found to differ from NumPy.
+        Names of kernels that were used and whose results differ from NumPy's, as tuning found.
     """
 
     def __init__(
@@ -242,13 +243,14 @@ class Kernels(dict[int, "Kernel"]):
 
     @property
     def tuned(self) -> int:
-        """Number of operators, from the first on, whose kernels need no trial any more."""
+        """Number of operators, from the first on, whose kernels need no more trials."""
         return len(self._operators)
 
     def tune(self, values: Mapping[str, Held]) -> Iterator[None]:  # noqa: ARG002
         """Try kernels for inputs of the present sizes; none here.
 
-        The iterator yields after each trial, and may be dropped then. Another one continues.
+        The iterator yields after each trial. The caller may drop it then; another one
+        continues.
 
         Parameters
         ----------
@@ -306,9 +308,9 @@ def try_to_make(make: Callable[[], Made]) -> Made | None:
 def signature_of(inputs: Sequence[Value]) -> tuple[object, ...]:
     """Return what a compiled kernel depends on: shapes and dtypes of arrays, other values.
 
-    A list is the keys of its members.
+    The key of a list contains the keys of its members.
 
-    Numbers have their type beside them, because True, 1 and 1.0 are equal.
+    The key of a number contains its type, because True, 1 and 1.0 are equal.
     """
     return tuple(
         [

@@ -1,7 +1,7 @@
-"""Rules that choose kernels before anything was tried.
+"""Rules that choose kernels before anything is measured.
 
-They state what was measured for many networks on two cores (docs/performance.md). The autotuner
-replaces their choices by what is fastest here.
+They follow measurements of many networks on two cores (docs/performance.md). The autotuner
+replaces their choices by the fastest on this machine.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["choose_kernel", "rank_strategies"]
 
-# NumPy is done before a library's kernel is made.
+# Below this many seconds NumPy computes faster than a library makes its kernel.
 _WORTH_MAKING: Final = 2e-3
 _WINOGRAD: Final = ("ncnn/winograd", "ncnn/winograd23")
-# Share of the time of all convolutions from which ncnn's transformation pays for the rest.
+# From this share of the time of all convolutions on, ncnn's transformation makes up for the
+# rest.
 _MOSTLY: Final = 0.7
 
 
@@ -60,10 +61,10 @@ def choose_kernel(
 def _rank_candidates(
     operator: RuntimeOperator, inputs: Sequence[Value], backends: Mapping[str, Backend]
 ) -> Iterable[tuple[str, Callable[[], CompiledKernel | None]]]:
-    """Candidates, the likely fastest first; none where NumPy is likely to be faster.
+    """Yield candidates, the likely fastest first; none if NumPy is likely to be faster.
 
     NumPy with a buffer computes one pass over the elements as fast as a library. ncnn's
-    transformation wins convolutions of 3x3, ONNX Runtime the others.
+    transformation wins 3x3 convolutions, ONNX Runtime the others.
     """
     if REFERENCE in backends:
         yield from candidates(backends[REFERENCE], operator, inputs).items()
@@ -81,7 +82,7 @@ def _rank_candidates(
 def _is_worth_making(
     operator: RuntimeOperator, inputs: Sequence[Value], backends: Iterable[str]
 ) -> bool:
-    """Return whether NumPy takes longer than a library with making its kernel."""
+    """Return whether NumPy takes longer than a library that first makes its kernel."""
     output = None
     if "onnxruntime" in backends:
         names = [operand.name for operand in operator.inputs]
@@ -94,7 +95,7 @@ def _is_worth_making(
 def rank_strategies(strategies: Iterable[Strategy], parts: Iterable[Part]) -> list[Strategy]:
     """Sort strategies for a subgraph, the likely fastest first.
 
-    ncnn's is first where its transformation computes most of the convolutions.
+    The strategy of ncnn is first if its transformation computes most of the convolutions.
     """
     transformed = total = 0.0
     for part in parts:

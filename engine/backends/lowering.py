@@ -1,8 +1,8 @@
 """The table of lowerings, by the code that is registered for an operator type.
 
 The layers have read and checked every parameter already. Because the key is the code, ``nn.``,
-``F.`` and ``torch.`` types share a lowering. It gets the same arguments as the code: a `Layer`
-object and its operands, or a function's arguments by name, including operands.
+``F.`` and ``torch.`` types share a lowering. A lowering gets the same arguments as the code: a
+`Layer` object and its operands, or a function's arguments by name, including operands.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class LoweringTable(Generic[Graph, Result]):
         Returns
         -------
         decorator
-            For a function that takes the graph to write into, then for a `Layer` class the
-            layer and its operands, for a function that function's arguments by name. It
-            raises `LoweringError` for what the library cannot express.
+            For a function that takes the graph to write to. For a `Layer` class it also takes
+            the layer and its operands, for a function that function's arguments by name. It
+            raises `LoweringError` if the library cannot express the operator.
         """
 
         def decorate(lower: Function) -> Function:

@@ -1,6 +1,6 @@
 """Lowerings of operators that move elements, for use inside subgraphs.
 
-Alone they are NumPy's, which returns views where it can and copies as fast as memory allows.
+NumPy computes single ones: it returns views where it can, and copies as fast as memory allows.
 Between fused operators they must not end the subgraph.
 """
 

@@ -1,9 +1,9 @@
-"""Limits of what libraries get: sizes that they count in 32 bits, and scratch memory.
+"""Limits for libraries: sizes that they count in 32 bits, and scratch memory.
 
 Libraries check few of their arguments. ncnn computes the sides of a padded image and the
-offsets of a kernel's taps in 32 bits, pads by a copy, and writes beyond it after an overflow;
-ONNX Runtime divides by a square that may be zero. So every lowering checks sizes here first.
-NumPy, which does not pad and counts in 64 bits, computes the rest.
+offsets of a kernel's taps in 32 bits. It pads a copy, and after an overflow it writes beyond
+that copy. ONNX Runtime divides by a square that may be zero. So every lowering checks sizes
+here first. NumPy, which does not pad and counts in 64 bits, computes the rest.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ __all__ = ["require_elements", "require_scratch", "require_spread", "require_win
 _LARGEST_NUMBER: Final = 1 << 15  # largest kernel, stride, dilation or padding
 _MOST_ELEMENTS: Final = 1 << 29  # largest operand: 2 GiB of float32
 _MOST_IN_A_ROW: Final = 1 << 24
-# Elements of a plane, and of the rows between windows or taps; libraries process up to 16
-# channels together.
+# Largest number of elements of a plane, and of the rows between windows or taps; libraries
+# process up to 16 channels together.
 _MOST_OF_A_PLANE: Final = 1 << 26
-# Scratch memory in bytes, and a padded image or gathered windows relative to all operands.
+# Largest scratch memory in bytes, and largest ratio of a padded image or gathered windows to
+# all operands.
 _MOST_SCRATCH: Final = 1 << 30
 _SMALL: Final = 1 << 20  # number of elements that is always allowed
 _MOST_PADDED: Final = 4
 _MOST_GATHERED: Final = 128
 _MOST_LOOKED_AT: Final = (
     1 << 32
-)  # elements visited by poolings, which the reference computes axis by axis
+)  # elements that poolings visit; the reference computes axis by axis
 _ITEM: Final = 4  # bytes
 
 

@@ -1,10 +1,10 @@
-"""Kernels for the layers of a model of ncnn: ncnn itself, with chosen options.
+"""Kernels for the layers of a model in ncnn's format: ncnn itself, with the user's options.
 
-Each layer is a network of its own, which has the layer's line and weights as the file has them.
-Between layers ncnn only converts between float32 and what a layer wants (half precision,
-packed channels), and float32 holds all of that exactly. So the numbers are those of the whole
-network, bit for bit, while a layer runs again in any order, from overridden operands, and
-without the layers that ncnn does not know.
+Each layer is a network of its own, with the line and the weights that the file has. Between
+layers ncnn only converts float32 to the layer's format (half precision, packed channels) and
+back. float32 represents these formats exactly, so the numbers equal those of the whole network,
+bit for bit. But each layer can run again, in any order and on overridden operands. NumPy
+computes the layers that ncnn does not know.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class NcnnFileBackend(NcnnBackend):
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> dict[str, Callable[[], CompiledKernel]]:
-        """Return the variants of a kernel; of a layer only that with exact options."""
+        """Return the variants of a kernel; a layer has one, with exact options."""
         if can_compute(operator):
             return {EXACT.text: partial(compile_layer, operator, inputs, EXACT)}
         return super().variants(operator, inputs)
 
 
 def can_compute(operator: RuntimeOperator) -> bool:
-    """Whether ncnn has the type of a layer that a file of ncnn contains."""
+    """Return whether ncnn computes the type of a layer of its own format."""
     return bool(ncnn_name(operator.type))
 
 
@@ -95,9 +95,9 @@ def compile_layer(
     Raises
     ------
     LoweringError
-        If ncnn should not compute it.
+        If ncnn must not compute it.
     UnsupportedOperatorError
-        Likewise, where NumPy has no code for it either.
+        If ncnn must not compute it, and NumPy has no code for it.
     """
     try:
         require_computable(operator, inputs)
@@ -148,7 +148,7 @@ def make_layer_kernels(
 
 
 class _Chooser:
-    """Chooses ncnn with the same options for every layer that it computes."""
+    """Chooses ncnn, with the same options for every layer."""
 
     def __init__(self, options: NcnnOptions) -> None:
         self._options = options
@@ -162,7 +162,7 @@ class _Chooser:
             return name, compile_layer(operator, inputs, self._options)
         except UnsupportedOperatorError as exc:
             return name, partial(_refuse, exc)
-        except Exception:  # noqa: BLE001 - whatever ncnn dislikes, NumPy computes
+        except Exception:  # noqa: BLE001 - NumPy computes the layers that ncnn refuses
             return ONE_THREAD, one_thread_kernel(operator)
 
 
@@ -208,12 +208,14 @@ class LayerKernel:
         )
 
     def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
-        """Compute the outputs; they are copies of ncnn's blobs without padding."""
+        """Compute the outputs: copies of ncnn's blobs without padding."""
         arrays = {o.name: x for o, x in zip(self._operator.inputs, inputs, strict=True)}
         with self._net.net.create_extractor() as extractor:
             for place, name in enumerate(self._sources):
-                # A copy, for ncnn may read a few bytes beyond the end of its own memory only.
-                extractor.input(f"in{place}", mat_of(_as_mat(arrays[name])).clone())
+                array = _as_mat(arrays[name])  # alive until it is copied
+                # A copy: ncnn may read a few bytes beyond the end, which is only safe in its
+                # own memory.
+                extractor.input(f"in{place}", mat_of(array).clone())
             return tuple(self._extract(extractor, name) for name in self._results)
 
     def _extract(self, extractor: Any, name: str) -> Array:  # noqa: ANN401 - untyped
@@ -224,7 +226,7 @@ class LayerKernel:
             raise _make_error(self._operator, f"{reason} for {name}, status {status}")
         array: Array = np.array(blob)
         _, stored = extractor.extract(name, 1)
-        if stored.elembits() == _INT8_BITS:  # which came as float32
+        if stored.elembits() == _INT8_BITS:  # integers that were passed as float32
             array = array.astype(np.int8)
         array.flags.writeable = False
         return array
@@ -239,7 +241,7 @@ def _as_mat(value: Value) -> Array:
 
 
 def _format_params(operator: RuntimeOperator, kind: str) -> list[str]:
-    """Format parameters as the file has them; shapes of its blobs are left out."""
+    """Format parameters as the file has them, without the shapes of blobs."""
     words: list[str] = []
     known = TYPES[kind].kinds
     for name, text in operator.parameter_texts:
@@ -249,7 +251,7 @@ def _format_params(operator: RuntimeOperator, kind: str) -> list[str]:
         elif name in _UNNAMED:
             key = _UNNAMED[name]
         else:
-            key = int(name)  # of a newer ncnn
+            key = int(name)  # parameters of a newer ncnn
         if isinstance(value, str):
             words.append(f'{key}="{text}"')
         elif isinstance(value, tuple):

@@ -1,9 +1,9 @@
-"""What is checked before ncnn gets a layer.
+"""Checks of a layer before ncnn gets it.
 
 ncnn trusts its files: a wrong count, size or axis makes it read or write beyond its memory. So
-a layer gets to ncnn only when its operands, parameters and weights fit each other. Where NumPy
-has the layer, NumPy's own checks decide, by the shapes for a layer that takes long and by
-computing it otherwise. The parameters of the others are bounded.
+ncnn gets a layer only if its operands, parameters and weights fit each other. Where NumPy has
+the layer, NumPy's checks decide: from the shapes if the layer takes long, else by computing it.
+The parameters of other layers are bounded.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _MOST_DIMS: Final = 4
 _LARGEST_NUMBER: Final = 1 << 15
 _LARGEST_COUNT: Final = 1 << 26
 _LARGEST_SIDE: Final = 1 << 24
-# Numbers that are compared with the sizes of weights.
+# Parameters that are compared with the sizes of weights.
 _COUNTS: Final = frozenset(
     {
         "weight_data_size", "bias_data_size", "scale_data_size", "scale_in_data_size",
         "scale_out_data_size", "per_channel_pad_data_size", "input_dim",
     }
 )  # fmt: skip
-# Numbers from which ncnn derives the size of a result, or by which it divides.
+# Parameters that determine the size of a result, or by which ncnn divides.
 _SENTINELS: Final = frozenset({UNSET, UNSET - 1, 2**31 - 1, -(2**31)})
 
 
 @runtime_checkable
 class ShapeChecked(Protocol):
-    """A layer in NumPy that can say whether operands fit without computing."""
+    """A layer in NumPy that checks its operands without computing."""
 
     def require_shapes(self, *shapes: tuple[int, ...]) -> Sliding | None:
-        """Check shapes of the operands; return the windows, if it has some.
+        """Check the shapes of the operands; return the windows, if the layer has any.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class ShapeChecked(Protocol):
 
 
 def require_computable(operator: RuntimeOperator, inputs: Sequence[Value]) -> None:
-    """Check that ncnn can compute a layer without a fault.
+    """Check that ncnn can compute a layer without a memory fault.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def require_computable(operator: RuntimeOperator, inputs: Sequence[Value]) -> No
     Raises
     ------
     LoweringError
-        If it cannot, or should not.
+        If ncnn cannot compute it, or must not.
     """
     kind = ncnn_name(operator.type)
     layer = TYPES[kind]
@@ -103,7 +103,9 @@ def _require_operand(value: Value) -> None:
     if not isinstance(value, np.ndarray) or not 1 <= value.ndim <= _MOST_DIMS:
         raise LoweringError("an operand that ncnn has no blob for")
     if not value.size or max(value.shape) > _LARGEST_SIDE or value.dtype.kind not in "fiu":
-        raise LoweringError("an empty operand, one of a dtype that ncnn has not, or too long")
+        raise LoweringError(
+            "an operand that is empty, too large, or of a dtype that ncnn does not have"
+        )
     require_elements(value.shape)
 
 
@@ -134,7 +136,7 @@ def _require_few(sliding: Sliding | None) -> None:
 
 
 def _require_bounded(operator: RuntimeOperator) -> None:
-    """Bound the parameters of a layer that only ncnn has."""
+    """Check the parameters of a layer that only ncnn has against upper bounds."""
     for name, value in operator.params.items():
         largest = _LARGEST_COUNT if name in _COUNTS else _LARGEST_NUMBER
         for number in value if isinstance(value, tuple) else (value,):

@@ -42,13 +42,13 @@ LARGEST: Final = float(np.finfo(np.float32).max)
 AVERAGE_POOLING: Final = 1  # a ``pooling_type``; 0 takes the largest
 VALID_PADDING: Final = 1  # a ``pad_mode``: no window begins after the padding
 REVERSED_SUB: Final = 7  # an ``op_type``: the second operand minus the first
-# ``activation_type`` of a fused activation, by the type of its layer, with its number of
+# By the type of a layer: the ``activation_type`` of the fused activation, and its number of
 # parameters.
 ACTIVATION_TYPES: Final = {
     ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4,
 }  # fmt: skip
 
-_ARRAY_ID: Final = -23300  # minus the parameter's number, for several numbers
+_ARRAY_ID: Final = -23300  # minus the number of a parameter that is a list
 _SHAPE_HINT_ID: Final = -23330
 # Precedes the first weight of most layers: they are plain float32.
 _FLOAT32_MARK: Final = np.zeros(1, np.float32)

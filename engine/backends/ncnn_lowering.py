@@ -1,7 +1,7 @@
 """Lowers a subgraph to one network of ncnn.
 
-The network states the shape of every image, by which ncnn chooses its convolution kernels.
-Without it, it chooses a slow one.
+The network states the shape of every image, because ncnn chooses its convolution kernels by it.
+Without a shape ncnn chooses a slow kernel.
 
 In ncnn a value is an image of three axes, without the batch, or a vector. A value that several
 layers read needs a Split layer.
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NcnnNetwork", "NcnnOutput", "first_unsupported", "lower_to_ncnn"]
 
-# An image (C, H, W), or a vector (F,).
+# Sides of an image (C, H, W), or of a vector (F,).
 Sides: TypeAlias = tuple[int, ...]
 
 _UNARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.ncnn and row.operands == 1]
@@ -66,8 +66,7 @@ _ACTIVATION_PARAMS: Final[Mapping[str, Callable[[Node], Mapping[str, float]]]] =
         name: float(node.attributes[name]) for name in ("alpha", "beta")
     },
 }
-# These may return NaN or infinities for finite numbers. Other layers never do, nor do these
-# layers with only a fused activation.
+# These layers may return NaN or infinities for finite numbers. Other layers never do.
 _GENERATORS: Final = frozenset(
     [
         "Input", "Convolution", "ConvolutionDepthWise", "Deconvolution", "InnerProduct",
@@ -112,10 +111,10 @@ class NcnnNetwork:
         Operands that are passed as ``in0`` and so on, with their sides.
     outputs : tuple of NcnnOutput
     verdict : int
-        Number of the blob that is finite if all results are.
+        Number of a blob that is finite if all results are finite.
     watched : tuple of (int, int)
-        Its parts: the count of numbers that check a value, and the count of outputs before that
-        value.
+        Parts of that blob: how many of its numbers check a value, and how many outputs come
+        before that value.
     refinements : tuple of Refinement
     """
 
@@ -408,9 +407,9 @@ class _Writer:
     def _add_activation(self, source: int, kind: str, params: Mapping[str, float]) -> int:
         """Add an element-wise layer.
 
-        ncnn computes these in place, and first makes a copy on one thread if both values are
-        kept. Folded into a 1x1 convolution that multiplies each channel by 1, an element-wise
-        operator takes half of the time.
+        ncnn computes these in place. If both values are kept, it first makes a copy on one
+        thread. Folding an element-wise operator into a 1x1 convolution that multiplies each
+        channel by 1 halves the time.
         """
         sides = self._layers[source].sides
         activation_type = ACTIVATION_TYPES.get((kind, len(params)))
@@ -432,7 +431,8 @@ class _Writer:
 
     def _swish(self, node: Node) -> int:
         source = self._read(node.inputs[0])
-        # Below this its Sigmoid is constant, and times a large number that is an error.
+        # Below this ncnn's Sigmoid is constant, which is a large error after a multiplication
+        # by x.
         limits = {"min": _LEAST_OF_SWISH, "max": LARGEST}
         limited = self._add_activation(source, "Clip", limits)
         return self._add("Swish", (limited,), self._layers[source].sides)
@@ -605,7 +605,7 @@ def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[s
 
 
 def _is_normal(*numbers: float) -> bool:
-    """Return whether no number is infinite in float32, or one that ncnn takes for 0."""
+    """Return whether every number is finite in float32 and is none that ncnn takes for 0."""
     return all(_SMALLEST <= abs(number) <= LARGEST for number in numbers)
 
 

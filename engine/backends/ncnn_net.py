@@ -1,8 +1,8 @@
 """The backend ncnn: a network of one layer per operator and shape.
 
 Everything is float32: by default ncnn stores half-precision numbers if the processor has them.
-Its threads spin for more work; more than a moment of that takes the processor from other
-libraries' threads, so spinning is limited when ncnn is loaded.
+Its threads spin while they wait for work, which takes the processor from other libraries'
+threads. So spinning is limited when ncnn is loaded.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["NcnnBackend", "NcnnNet", "give_back_results", "mat_of"]
+__all__ = ["NcnnBackend", "NcnnNet", "free_unused_results", "mat_of"]
 
-# Rounds that OpenMP's threads spin. On an idle machine 3000 to 10 000 are fastest; 0 takes a
-# quarter longer. Beside a program that keeps a core busy, 3000 take half of the time of 10 000.
-_SPIN_ROUNDS: Final = "3000"
+# Rounds that OpenMP's threads spin. A processor that has rested wakes slowly, and threads that
+# sleep pay for this at each operator: after 0.3 s of rest a pass of resnet18 takes 2.5 times as
+# long with 3000 rounds. In a loop both are equal. Beside a program that keeps a core busy
+# resnet18 is as fast, but first passes of unet and vit_b_32 take twice as long as with 3000.
+_SPIN_ROUNDS: Final = "200000"
 _LARGE_WEIGHTS: Final = 2 << 20  # bytes
 _FEW_PIXELS: Final = 14 * 14
 _OPEN_FILE: Final = "/proc/self/fd/{}"
@@ -135,7 +137,7 @@ class NcnnBackend:
 
 
 def _is_heavy(layer: NcnnLayer) -> bool:
-    """Return whether ncnn's large tiles do not pay for such large weights and few pixels.
+    """Return whether the weights are too large, and the pixels too few, for ncnn's large tiles.
 
     They take four to seven times the memory of the weights, and more time than small tiles.
     """
@@ -143,7 +145,7 @@ def _is_heavy(layer: NcnnLayer) -> bool:
     return sum(w.nbytes for w in layer.weights) > _LARGE_WEIGHTS and pixels <= _FEW_PIXELS
 
 
-def give_back_results() -> None:
+def free_unused_results() -> None:
     """Free the memory of unused results."""
     results, _ = _pools()
     results.clear()
@@ -151,7 +153,7 @@ def give_back_results() -> None:
 
 @cache
 def _has_layer(kind: str) -> bool:
-    """Whether ncnn has a type of layers; it prints a line on standard error for one unknown."""
+    """Return whether ncnn has a type of layers. ncnn prints a line about an unknown one."""
     return bool(_library().layer_to_index(kind) >= 0)
 
 
@@ -163,7 +165,7 @@ class NcnnNet:
     text : str
         As in a ``.param`` file.
     weights : iterable of ndarray of float32
-        What a ``.bin`` file holds, in order.
+        The contents of a ``.bin`` file, in order.
     threads : int
     **options : bool
         Options of ncnn, by name.
@@ -200,8 +202,8 @@ class NcnnNet:
 def _load_weights(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyped
     """Load a network's weights; return an object that must live as long as the network.
 
-    ncnn frees weights from a file when it has converted their layout, but keeps using memory
-    of ours. So an in-memory file is used where the system has one.
+    ncnn frees weights that it read from a file after it has converted their layout. Weights in
+    our memory it keeps using. So an in-memory file is used where the system has one.
     """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("weights"), "wb") as file:
@@ -210,7 +212,7 @@ def _load_weights(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 -
                 unload(array)
             file.flush()
             path = _OPEN_FILE.format(file.fileno())
-            # ncnn prints a line on standard error where it cannot open one.
+            # ncnn prints a line on standard error if it cannot open the file.
             if os.access(path, os.R_OK) and not net.load_model(path):
                 return b""
     content = b"".join(array.data for array in arrays)

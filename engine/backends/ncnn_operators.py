@@ -1,8 +1,8 @@
 """Lowers single operators to layers of ncnn.
 
 A lowering returns a `NcnnLayer`: the type, its parameters and its weights in ncnn's order.
-ncnn knows images without a batch axis, of at most three axes and an odd fourth; only
-batches of one come here.
+ncnn's images have no batch axis and at most three axes, rarely four. So only batches of one are
+lowered.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.backends.lowering import SpecialNumbersError
 from engine.backends.nchwc import nchwc_to_nchw
-from engine.backends.ncnn_net import NcnnNet, give_back_results, mat_of
+from engine.backends.ncnn_net import NcnnNet, free_unused_results, mat_of
 from engine.values import LazyArray
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class NcnnCompiledSubgraph:
     """
 
     def __init__(self, network: NcnnNetwork, operands: Sequence[str], threads: int) -> None:
-        # Tiles of 6x6 results take no less time than those of 4x4, and differ by several times
-        # as much.
+        # Tiles of 6x6 results are no faster than tiles of 4x4, and their errors are several
+        # times as large.
         self._net = NcnnNet(
             network.text, network.weights, threads, use_winograd63_convolution=False
         )
@@ -57,7 +57,7 @@ class NcnnCompiledSubgraph:
         self._sources = [(operands.index(name), sides) for name, sides in network.inputs]
         self._results: list[Any] = [None] * len(self._outputs)
         self.seconds = [0.0] * len(self._outputs)
-        self._right = 0  # number of first results that equal the reference's
+        self._right = 0  # number of results, from the first on, that equal the reference's
 
     def run(self, inputs: Sequence[Value]) -> None:
         """Compute the results."""
@@ -73,7 +73,7 @@ class NcnnCompiledSubgraph:
                 extractor.input(f"in{place}", mat_of(array))
             results = []
             now = time.perf_counter()
-            for place, output in enumerate(self._outputs):  # each computes its dependencies
+            for place, output in enumerate(self._outputs):  # extracting one computes its inputs
                 kind = _AS_IT_IS if output.elempack else _NCHW
                 results.append(_extract(extractor, output.blob, kind))
                 if output.seen_by is not None:
@@ -127,7 +127,7 @@ class NcnnCompiledSubgraph:
         Raises
         ------
         SpecialNumbersError
-            If there are NaN or infinities up to it, which ncnn spreads or ignores.
+            If NaN or infinities occur in it or upstream: ncnn spreads or ignores them.
         """
         if place >= self._right:
             raise SpecialNumbersError
@@ -173,7 +173,7 @@ def _read_blocks(mat: Any) -> Array:  # noqa: ANN401 - untyped
 
 def _to_nchw(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
     """Convert a result to NCHW, in the memory of an earlier one if possible."""
-    give_back_results()
+    free_unused_results()
     blocks = _read_blocks(mat)
     if blocks.ndim == 1:
         return blocks.copy().reshape(shape)

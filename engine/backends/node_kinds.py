@@ -1,10 +1,10 @@
 """The table of element-wise nodes and the libraries that compute them.
 
-Kinds of nodes have ONNX's names. A library has an entry only if it is accurate to a few units
-in the last place, element by element (`tests/accuracy`). ONNX Runtime's own Tanh, Elu,
-Softplus, Mish, HardSwish and Gelu with ``approximate=tanh`` are not; nor are ncnn's TanH, ELU,
-Mish, HardSwish, Swish, exponential and logarithm. Gelu is where it
-is refined (`Subgraph.refine`).
+Kinds of nodes have ONNX's names. A node has an entry for a library only if the library is
+accurate to a few units in the last place, element by element (`tests/accuracy`). ONNX Runtime's
+own Tanh, Elu, Softplus, Mish, HardSwish and Gelu with ``approximate=tanh`` are not; nor are
+ncnn's TanH, ELU, Mish, HardSwish, Swish, exponential and logarithm. Gelu is accurate after
+refinement (`Subgraph.refine`).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _swish(node: Node, constant: Constant) -> list[Node]:
 
 
 def _divisor(node: Node, constant: Constant) -> tuple[list[Node], str]:
-    """Compute ``1 + exp(-x)``; also returns the name of it."""
+    """Compute ``1 + exp(-x)``; return the nodes and the name of the result."""
     (source,), result = node.inputs, node.output
     negative, power, divisor = (f"{result}.{part}" for part in ("negative", "power", "divisor"))
     nodes = [

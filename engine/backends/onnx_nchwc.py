@@ -2,13 +2,13 @@
 
 NCHWc has channels in blocks of 8 or 16, as many as the processor computes at once, with the
 channels of a block innermost. By default ONNX Runtime converts each result to NCHW. With every
-operand as a result, a pass spends as much time on that as on a third of its convolutions. A
-model with the operators of that layout returns results unconverted.
+operand as a result, these conversions take as long as a third of the convolutions. A model with
+the operators of that layout returns results unconverted.
 
 The operators are those that ONNX Runtime's own optimiser writes (domain
-``com.microsoft.nchwc``), and so are the conditions under which they can take the place of
-others. Channels that do not fill the last block are followed by padding: zeros, or what
-element-wise operators make of zeros. Downstream, weights of zero multiply it.
+``com.microsoft.nchwc``). They replace others under the same conditions as there. Channels that
+do not fill the last block are followed by padding: zeros, or what element-wise operators make
+of zeros. Downstream the padding is multiplied by weights of zero.
 """
 
 from __future__ import annotations
@@ -293,8 +293,8 @@ class _Writer:
         self._node(node, "Concat", [n for n in names if n], {"axis": 1})
         return True
 
-    # Of the class: bound methods would have an instance, and the weights that it holds, wait
-    # for the collector.
+    # Functions of the class: bound methods would keep an instance and its weights until the
+    # collector runs.
     _writers: ClassVar[dict[str, Callable[[_Writer, Node], bool]]] = {
         "Conv": _convolution,
         "MaxPool": _pooling,

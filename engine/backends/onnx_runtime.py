@@ -1,7 +1,7 @@
 """The backend ONNX Runtime: one small session per operator and shape.
 
-A session reads operands in place and writes to buffers of ours, so nothing is copied. Each has
-its own threads, which must sleep between calls, or they would take the processor from others.
+A session reads operands in place and writes to buffers of ours, so nothing is copied. Each
+session has its own threads. They sleep between calls, so that others can use the processor.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _RESULTS: Final[dict[str, DType]] = {
     "tensor(int64)": np.dtype(np.int64),
     "tensor(bool)": np.dtype(np.bool_),
 }
-# Below the first number of bytes a second thread does not pay, above the second number it
-# always does; in between it is measured.
+# Below the first number of bytes a second thread does not pay; above the second one it always
+# pays. In between it is measured.
 _WORTH_THREADS: Final = (1 << 16, 1 << 21)
 
 
@@ -66,8 +66,8 @@ def _library() -> ModuleType:
 def _share_memory(library: ModuleType) -> None:
     """Have all sessions share one arena for their working memory.
 
-    An arena each would hold several times that between calls. Without an arena a session
-    allocates on the heap, whose pages are not in memory yet.
+    One arena for each session would hold several times that memory between calls. Without an
+    arena a session allocates fresh pages on the heap.
     """
     from engine.backends.onnx_lowering import lower_to_onnx
     from engine.backends.subgraph import Subgraph
@@ -87,12 +87,12 @@ def _share_memory(library: ModuleType) -> None:
     giving_back = library.RunOptions()
     giving_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 
-    def give_back() -> None:
+    def trim_arena() -> None:
         session.run(None, fed, giving_back)
 
-    # Allocated now: the arena never frees its first block, which is tiny this way.
-    give_back()
-    register_trim(give_back)
+    # This first allocation is tiny, because the arena never frees its first block.
+    trim_arena()
+    register_trim(trim_arena)
 
 
 def _session_options(library: ModuleType, threads: int) -> SessionOptions:
@@ -205,7 +205,7 @@ class OnnxCompiledKernel:
         if model.weights:
             values = map(ort.OrtValue.ortvalue_from_numpy, model.weights.values())
             options.add_external_initializers(list(model.weights), list(values))
-        # And not the model, which holds copies of weights.
+        # The model is dropped: it holds copies of weights.
         self._outputs, self._refinements = model.outputs, model.refinements
         self._session = ort.InferenceSession(
             model.content, options, providers=[_PROVIDER], enable_fallback=False
@@ -296,7 +296,7 @@ def _compile_single(
 
 
 def _size_of(found: NodeArg) -> tuple[tuple[int, ...], DType]:
-    """Return shape and dtype of a result, which the library infers from the inputs.
+    """Return the shape and dtype of a result, which the library infers from the inputs.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Lowers operators to nodes of a subgraph.
 
-Each lowering returns the name of its result, or a pair of name and the shape to give the
-result; a tuple of these for several outputs. Operands are float32, and indices int64.
+Each lowering returns the name of its result, or a pair of the name and the final shape. For
+several outputs it returns a tuple of these. Operands are float32, and indices int64.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _max_pool(graph: Subgraph, layer: MaxPool, input: Operand) -> Result:
         raise LoweringError("indices, or no batch axis")
     _require_own_sizes(layer.windows, shape, ceil_mode=layer.ceil_mode)
     require_windows(layer.windows, shape, shape[1])
-    graph.require_above_infinity(input)  # it ignores NaN, and its lowest number is finite
+    graph.require_above_infinity(input)  # ONNX Runtime ignores both
     return graph.node(
         "MaxPool",
         graph.read(input),
@@ -191,7 +191,7 @@ def _average_pool(graph: Subgraph, layer: AveragePool, input: Operand) -> Result
 
 
 def _require_own_sizes(windows: Windows, shape: tuple[int, ...], *, ceil_mode: bool) -> None:
-    """Refuse a last window that starts after the image: ONNX counts those."""
+    """Refuse a last window that starts after the image, which ONNX counts."""
     if ceil_mode and windows.counts(shape[2:], ceil_mode=True) != windows.counts(shape[2:]):
         raise LoweringError("a partial last window")
 
@@ -447,7 +447,7 @@ def _attention(
         if np.broadcast_shapes(attn_mask.shape, wanted) != wanted:
             raise LoweringError("a mask of another shape")
         mask = graph.read(attn_mask)
-    graph.require_finite()  # it returns NaN for a query without a key
+    graph.require_finite()  # the node returns NaN for a query without a key
     require_scratch(math.prod(batch) * query.shape[-2] * key.shape[-2])
     keys = graph.read(key)
     order = (*range(len(key.shape) - 2), len(key.shape) - 1, len(key.shape) - 2)
@@ -472,7 +472,7 @@ def _multihead(
     sequences = [*operands, *[operands[-1]] * (3 - len(operands))]
     if len({s.shape[0 if layer.batch_first else 1] for s in sequences}) > 1:
         raise LoweringError("unequal batches")
-    graph.require_finite()  # it returns NaN for a query whose scores are all -inf
+    graph.require_finite()  # the node returns NaN for a query whose scores are all -inf
     outputs, width = layer.output.weight.shape
     natural = (*sequences[0].shape[:2], outputs)
     require_scratch(layer.heads * math.prod(_sizes_of_scores(layer, sequences)))
@@ -508,7 +508,7 @@ def _sizes_of_scores(
 
 
 def _is_of_windows(layer: MultiheadAttention, sequences: Sequence[Any]) -> bool:
-    """Return whether several long samples attend to themselves, as windows of an image do.
+    """Return whether this is self-attention of several long samples, as of windows of an image.
 
     For a single sample, or short ones, three products with all samples at once are faster.
     """
@@ -522,8 +522,8 @@ def _fused_attention(
 ) -> str:
     """Lower projections and attention to one node, which returns the heads side by side.
 
-    ``Attention`` of ONNX Runtime's docs/ContribOperators.md: all threads work head by head,
-    and nothing is transposed between the products.
+    It is ``Attention`` of ONNX Runtime's docs/ContribOperators.md. All threads work head by
+    head, and nothing is transposed between the products.
     """
     weights = np.concatenate([linear.weight for linear in layer.projections])
     shifts = [

@@ -65,7 +65,7 @@ class RecordedKernels(Kernels):
     ) -> None:
         super().__init__(operators, self._make_recorded)
         self._names, self._installed = names, installed
-        # By the first operator: the name of a subgraph, and its operators.
+        # By the first operator of a subgraph: its name and its operators.
         self._subgraphs: dict[int, tuple[SubgraphName, list[int]]] = {}
         for operator in operators:
             self._check(operator)
@@ -113,7 +113,7 @@ class RecordedKernels(Kernels):
         name = self._names.get(operator.name)
         if name is None:
             raise SessionStateError(
-                f"the recorded kernels are of another model: there is none for "
+                f"the recorded kernels are of another model: there is no kernel for "
                 f"{operator.type} {operator.name!r}"
             )
         backend = backend_of(name)
@@ -163,5 +163,5 @@ def _exclude(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str
 
 
 def _is_possible(name: SubgraphName, operator: RuntimeOperator) -> bool:
-    """Whether an operator may be of such a subgraph; whoever wrote the name may have erred."""
+    """Return whether an operator can belong to a subgraph of this name, which may be wrong."""
     return name.first <= operator.index <= name.last and 1 <= name.threads <= thread_count()

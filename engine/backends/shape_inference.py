@@ -1,9 +1,8 @@
-"""Finds the parts of a subgraph without computing them.
+"""Finds the parts of a subgraph without computing operators.
 
-A subgraph needs the shapes of its operands and how NumPy's views lie in memory, not their
-elements. So memory that nobody has written stands in for what an operator would compute: its
-shape is inferred from the nodes that the operator is lowered to. NumPy only runs what moves
-elements or gives a view of them.
+A subgraph needs the shapes of its operands and the memory layout of NumPy's views, but no
+elements. So uninitialised memory stands in for the result of an operator. Its shape is inferred
+from the lowered nodes. NumPy only runs operators that move elements or return views.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class Inferred(NamedTuple):
         The operators that have a role, up to the first that has none or whose shape cannot be
         inferred.
     stand_ins : dict of str to Value
-        Their results: of the right shape, dtype and place in memory, with undefined elements.
+        Their results, with the right shape, dtype and memory layout, but undefined elements.
     numpy_seconds : float
-        Estimate of what NumPy takes for them.
+        Estimated time of NumPy for them.
     """
 
     parts: list[Part]
@@ -70,10 +69,11 @@ def infer_parts(
     values : mapping of str to Held
         The known operands.
     limit : float, optional
-        Seconds that a run of the subgraph may take; it ends after the operator that exceeds
-        them. They are estimated.
+        Estimated seconds that a run of the subgraph may take. It ends after the operator that
+        exceeds them.
     """
-    # One inference that confirms the file's shapes takes a tenth of one for each operator.
+    # One inference that confirms the file's shapes takes a tenth of the time of one inference
+    # per operator.
     return (
         _infer_parts(row, values, limit, stated=True)
         or _infer_parts(row, values, limit, stated=False)
@@ -84,7 +84,7 @@ def infer_parts(
 def _infer_parts(
     row: Iterable[RuntimeOperator], values: Mapping[str, Held], limit: float, *, stated: bool
 ) -> Inferred | None:
-    """Find the roles, with the file's shapes if `stated`; None where these are wrong."""
+    """Find the roles, with the file's shapes if `stated`; None if these are wrong."""
     parts: list[Part] = []
     stand_ins: dict[str, Value] = {}
     graph = Subgraph()
@@ -99,7 +99,7 @@ def _infer_parts(
         ]
         try:
             stand_in = _stand_in(operator, names, inputs, stated=stated)
-        except (LoweringError, EngineError):  # whose own kernel reports it
+        except (LoweringError, EngineError):  # the operator's own kernel reports the error
             break
         output = lay_out_as_fused(stand_in, inputs)
         part = part_of(graph, operator, inputs, [output])
@@ -121,7 +121,7 @@ def _infer_parts(
 def _is_confirmed(
     graph: Subgraph, parts: Iterable[Part], stand_ins: Mapping[str, Value]
 ) -> bool:
-    """Return whether the results of a subgraph are what stands in for them."""
+    """Return whether the results of a subgraph have the shapes of their stand-ins."""
     given = [stand_ins[part.output] for part in parts if part.given]
     if not given:
         return True
@@ -136,7 +136,7 @@ def _is_confirmed(
 def _stand_in(
     operator: RuntimeOperator, names: Sequence[str], inputs: Sequence[Value], *, stated: bool
 ) -> Value:
-    """Return memory like an operator's result.
+    """Return uninitialised memory in the layout of an operator's result.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def _stand_in(
     if not inputs:
         return operator.forward(inputs)[0]
     if not LOWERINGS.has(operator):
-        if not is_free(operator.type):  # which may take long, or be a layer of the user's
+        if not is_free(operator.type):  # it may take long, or be a layer of the user
             raise LoweringError("no result without computing it")
         announce(operator.name, REFERENCE)
         return operator.forward(inputs)[0]
@@ -165,7 +165,7 @@ def _stand_in(
 def infer_result(
     operator: RuntimeOperator, names: Sequence[str], inputs: Sequence[Value]
 ) -> Array:
-    """Return memory like the result of an operator that ONNX Runtime may compute.
+    """Return uninitialised memory in the layout of a result that ONNX Runtime may compute.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def infer_result(
 
 
 def _memory(shape: tuple[int, ...], dtype: DType) -> Array:
-    """Return memory whose pages the system makes when they are read.
+    """Return memory whose pages the system provides only when they are read.
 
     Raises
     ------

@@ -34,7 +34,7 @@ __all__ = [
     "lower_operator",
 ]
 
-# Result of a lowering: the value's name, and a shape to give it, if it needs one.
+# Result of a lowering: the value's name, and its final shape if it must be reshaped.
 Result: TypeAlias = str | tuple[str, tuple[int, ...]]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
@@ -118,7 +118,7 @@ class Refinement:
     operand : str
         Name of the operand that the output is computed from.
     source : int or None
-        Its place among the outputs; None where it is handed over.
+        Index of that operand among the outputs; None if it is an input.
     """
 
     refine: Callable[[Array, Array], None]
@@ -158,8 +158,8 @@ class Subgraph:
         self._above_infinity: list[int] = []
         self._finite = False
         self._refine: tuple[Callable[[Array, Array], None], str] | None = None
-        self._given: dict[str, int] = {}  # places among the outputs, by the names of operands
-        self._unrefined: set[str] = set()  # values that are refined after the run only
+        self._given: dict[str, int] = {}  # indices of outputs, by the names of operands
+        self._unrefined: set[str] = set()  # values that are refined after the run
         self._count = 0
 
     @property
@@ -177,7 +177,7 @@ class Subgraph:
         operand : Operand, ndarray or number
             An array or number is a constant.
         shape : sequence of int, optional
-            Shape in which to read it, with as many elements; default its own.
+            Shape in which to read it, with as many elements; its own by default.
         integers : bool
             Whether it may be int64.
 
@@ -336,7 +336,7 @@ class Subgraph:
     ) -> None:
         source = self._given.get(operand)
         if source is None and operand in self._computed:
-            raise LoweringError("an operand that is not given out, to refine a result from")
+            raise LoweringError("a result to refine from an operand that is not returned")
         self.refinements.append(Refinement(refine, len(self.outputs), operand, source))
         self._unrefined.add(result)
 

@@ -1,8 +1,8 @@
 """The tuning cache: remembers the fastest kernels between sessions.
 
 It is one small JSON file in the user's cache folder, void for another processor or other
-versions of the libraries. A file that is damaged or cannot be written only costs measuring
-again. What turns out to take other than was measured is measured anew by the next session.
+versions of the libraries. If the file is damaged or cannot be written, kernels are measured
+again. If a kernel turns out faster or slower than measured, the next session measures it again.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ __all__ = ["SECONDS_OF_WAKING", "Expectation", "TuningCache", "describe_work", "
 T = TypeVar("T")
 R = TypeVar("R")
 
-# What an operator by itself takes in a pass beyond its time when it is tried again and again.
-# Its threads sleep, and its code and memory are in no cache; and where anything else runs on
-# the machine, a window that paints say, each waking has to wait for it. About 40 microseconds
-# in a pass that nothing disturbs, several hundred in one beside a busy process.
+# A single operator takes this much longer in a pass than in repeated trials. Its threads sleep,
+# and its code and memory are in no cache. If another program runs, such as a window that
+# paints, each waking thread waits for it. It is about 40 microseconds in an undisturbed pass,
+# and several hundred beside a busy process.
 SECONDS_OF_WAKING: Final = 100e-6
-_SCHEMA: Final = 10  # also where kernels came or went, or compute otherwise than before
+_SCHEMA: Final = 10  # raise it when kernels are added, removed or compute differently
 _MOST_ENTRIES: Final = 20_000
 _LARGEST_FILE: Final = 64 << 20  # bytes
 _SECONDS_BETWEEN_SAVES: Final = 5.0
 _PATIENCE: Final = 2.0  # seconds; a process that writes needs some milliseconds
-_PASSES: Final = 8  # of which the fastest is compared with what was measured
+_PASSES: Final = 8  # passes, of which the fastest is compared with the measured time
 _TIMES: Final = 1.5
 
 
@@ -99,16 +99,16 @@ def _describe_machine() -> str:
 
 
 class _Entry(NamedTuple):
-    """What is remembered of a key.
+    """The remembered decision for a key.
 
     Attributes
     ----------
     name : str
-        What was fastest.
+        The fastest backend.
     seconds : float or None
-        That it took, where that was measured.
+        Its time, if it was measured.
     doubted : bool
-        Whether it turned out otherwise, so that it is to be measured anew.
+        Whether its time turned out different, so that the next session measures again.
     """
 
     name: str
@@ -119,40 +119,40 @@ class _Entry(NamedTuple):
 class TuningCache:
     """Fastest kernels by key.
 
-    Several processes may have one on the same file: each adds what it finds out.
+    Several processes may use the same file: each adds its own results.
 
     Parameters
     ----------
     path : Path, optional
-        File; one in `cache_folder` without.
+        The file; by default one in `cache_folder`.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else cache_folder() / "kernels.json"
         self._machine = _describe_machine()
         self._known: dict[str, _Entry] | None = None
-        self._new: dict[str, _Entry] = {}  # since the file was written
+        self._new: dict[str, _Entry] = {}  # new entries since the file was written
         self._saved = time.monotonic()
         # Sessions on several threads share the cache; put() saves while it holds the lock.
         self._lock = threading.RLock()
         atexit.register(self.save)
 
     def get(self, key: str) -> str | None:
-        """Backend that was fastest, or None where that is not known or doubted."""
+        """Return the fastest backend; None if it is unknown or in doubt."""
         with self._lock:
             entry = self._table().get(key)
             return entry.name if entry is not None and not entry.doubted else None
 
     def put(self, key: str, backend: str, seconds: float | None = None) -> None:
-        """Remember a backend.
+        """Remember the fastest backend.
 
         Parameters
         ----------
         key : str
         backend : str
         seconds : float, optional
-            That it took. Where the choice was doubted, no less than what that turned out to
-            take is expected, so that it is not doubted for ever.
+            Its time. If the entry is in doubt, the larger of this and the time that raised the
+            doubt is stored, so that the doubt ends.
         """
         with self._lock:
             before = self._table().get(key)
@@ -161,7 +161,7 @@ class TuningCache:
             self._add(key, _Entry(backend, seconds))
 
     def expect(self, key: str) -> Expectation | None:
-        """Watch what a remembered backend takes; None where it is not known what it took."""
+        """Return a watch of a remembered backend's time; None if no time is stored."""
         with self._lock:
             entry = self._table().get(key)
             if entry is None or entry.doubted or entry.seconds is None:
@@ -169,19 +169,19 @@ class TuningCache:
             return Expectation(self, key, entry.seconds)
 
     def doubt(self, key: str, seconds: float) -> None:
-        """Have the next session measure anew what turned out to take other than it should."""
+        """Let the next session measure again, because the time differs from the stored one."""
         with self._lock:
             entry = self._table().get(key)
             if entry is not None:
                 self._add(key, _Entry(entry.name, seconds, doubted=True))
 
     def save(self, patience: float = _PATIENCE) -> None:
-        """Add what is new to the file.
+        """Add the new entries to the file.
 
         Parameters
         ----------
         patience : float, optional
-            Seconds to wait for another process that does the same.
+            Seconds to wait for another process that writes the file.
         """
         with self._lock:
             if not self._new:
@@ -196,7 +196,7 @@ class TuningCache:
     def _write(self) -> None:
         table = self._read()
         for key, entry in self._new.items():
-            table.pop(key, None)  # what was found out last stands last
+            table.pop(key, None)  # the newest entry is last
             table[key] = entry
         newest = dict(list(table.items())[-_MOST_ENTRIES:])
         content = {
@@ -235,18 +235,18 @@ class TuningCache:
 
 
 class Expectation:
-    """Compares what a remembered backend takes with what was measured for it.
+    """Compares a remembered backend's time with the time that was measured for it.
 
-    Something else on the machine may disturb a measurement. Then all took longer and the
-    fastest was so by chance, or it was disturbed less than the others: it turns out faster or
-    slower than it was. The least time of several passes counts, which nothing has disturbed.
+    Other programs may disturb a measurement. Then a backend may have won by chance, and turns
+    out faster or slower than measured. The shortest time of several passes counts, because it
+    is the least disturbed.
 
     Parameters
     ----------
     tuning_cache : TuningCache
     key : str
     seconds : float
-        That were measured.
+        The measured time.
     """
 
     __slots__ = ("_cache", "_key", "_least", "_left", "_seconds")
@@ -256,7 +256,7 @@ class Expectation:
         self._least, self._left = math.inf, _PASSES
 
     def watch(self, compute: Callable[[T], R]) -> Callable[[T], R]:
-        """Have a function tell what it takes, until that is known."""
+        """Wrap a function so that it reports its time, until enough is known."""
 
         def run(inputs: T) -> R:
             if not self._left:
@@ -269,7 +269,7 @@ class Expectation:
         return run
 
     def meet(self, seconds: float) -> None:
-        """Hear what a pass took."""
+        """Add the time of a pass."""
         if not self._left:
             return
         self._least, self._left = min(self._least, seconds), self._left - 1

@@ -26,6 +26,10 @@ _PATTERNS: Final = tuple(
     (re.compile(pattern), sentence)
     for pattern, sentence in (
         (
+            r"input_shapes\[(\d+)\] expect \[(\S+)\]([a-z]\w*) but got \[\2\]([a-z]\w*)",
+            "input {0} takes {2}, not {3}; give its size as {1}{2}",
+        ),
+        (
             r"input_shapes\[(\d+)\] expect (\S+) but got (\S+)",
             "input {0} was exported at {1}, not {2}; give no size, or {2} as the second size",
         ),
@@ -45,9 +49,9 @@ _PATTERNS: Final = tuple(
             r"^(?:RuntimeError|IndexError|ValueError): (.*)",
             "it cannot be run at these sizes: {0}; give the sizes that the model takes",
         ),
-        (r"what\(\):\s+(.*)", "pnnx stopped: {0}"),
     )
 )
+_EXCEPTION: Final = re.compile(r"what\(\):\s+(.*)")
 _STAGE: Final = re.compile(r"^#+ (pass_\w+)")
 _UNCONVERTED: Final = re.compile(r"^ignore (\S+) (\S+) param (\S+)")
 _CUSTOM: Final = re.compile(r"^custom op = (\S+)")
@@ -79,9 +83,13 @@ def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool)
         advice = "trace the model instead of scripting it"
         if not has_sizes:
             advice = f"give the sizes of its inputs, or {advice}"
+    elif source.kind == "onnx":
+        advice = "export the model as TorchScript instead, or with another opset"
     else:
         advice = "convert it by hand to see more, or export it with other options"
-    return f"pnnx {_end_of(run.status)}{_behind(run.lines)} without a result; {advice}"
+    ended = f"pnnx {_end_of(run.status)}{_behind(run.lines)} without a result"
+    thrown = [found[1][:_LONGEST] for line in run.lines if (found := _EXCEPTION.search(line))]
+    return f"{ended}{f' ({thrown[0]})' if thrown else ''}; {advice}"
 
 
 def find_notes(run: Run) -> tuple[str, ...]:

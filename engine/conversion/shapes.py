@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.conversion.source_inputs import SourceInput
 from engine.errors import FeedError
-from engine.shapes import parse_shapes, require_closed, settle_shapes
+from engine.shapes import (
+    INPUT_DTYPES,
+    parse_shapes,
+    require_closed,
+    settle_shapes,
+    split_dtype,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["DTYPES", "format_shapes", "settle_inputs"]
-
-DTYPES: Final = (
-    "f32", "i64", "i32", "f16", "bf16", "f64", "i16", "i8", "u8", "bool", "c64", "c128",
-)  # fmt: skip
-"""pnnx's names for the dtypes of inputs, the usual ones first."""
-_WITH_DTYPE: Final = re.compile(rf"(?P<rest>.*[\d?\])])\s*(?P<dtype>{'|'.join(DTYPES)})")
+__all__ = ["format_shapes", "settle_inputs"]
 
 
 def settle_inputs(
@@ -56,19 +55,17 @@ def settle_inputs(
     unnamed = 0
     for text in texts:
         name, equals, value = text.rpartition("=")
-        found = _WITH_DTYPE.fullmatch(value.strip())
+        size, dtype = split_dtype(value)
         if not equals:
             if unnamed == len(known):
                 names = ", ".join(given.name for given in known)
                 raise FeedError(f"shape {text!r} has no input: the inputs are {names}")
             name = known[unnamed].name
             unnamed += 1
-        if found is not None:
-            dtypes[name.strip()] = dtypes.get(name.strip()) or found["dtype"]
-            value = found["rest"]
-        plain.append(f"{name}={value}")
+        dtypes[name.strip()] = dtypes.get(name.strip()) or dtype
+        plain.append(f"{name}={size}")
     closed = require_closed(known, settle_shapes(known, parse_shapes(plain, known)))
-    return tuple(SourceInput(n, closed[n], dtypes[n] or DTYPES[0]) for n in closed)
+    return tuple(SourceInput(n, closed[n], dtypes[n] or INPUT_DTYPES[0]) for n in closed)
 
 
 def format_shapes(inputs: Sequence[SourceInput]) -> str:

@@ -306,7 +306,7 @@ class LoweredRuns:
         if key not in self._copies:
             weights = self.rounded_weights(operator, format)
             changed = {k: Attribute.from_array(new) for k, (_, new) in weights.items()}
-            self._copies[key] = operator.with_attributes(changed)
+            self._copies[key] = operator.copy_with(changed)
         return self._copies[key]
 
     def _stores(self, operator: RuntimeOperator) -> bool:

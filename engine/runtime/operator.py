@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from engine.layers import Layer, LayerFile, Storage
     from engine.layers.notes import OperatorNote
-    from engine.pnnx import Attribute, Operator, Shape
+    from engine.pnnx import Attribute, Operator, Parameter, Shape
     from engine.values import Array, Value
 
 __all__ = [
@@ -405,16 +405,23 @@ class RuntimeOperator:
         """Parameters in the file's notation."""
         return tuple([(key, p.text) for key, p in self._operator.params.items()])
 
-    def with_attributes(self, attributes: Mapping[str, Attribute]) -> RuntimeOperator:
-        """Return a copy of the operator with other weights, beside the graph.
+    def copy_with(
+        self,
+        attributes: Mapping[str, Attribute],
+        params: Mapping[str, Parameter] | None = None,
+    ) -> RuntimeOperator:
+        """Return a copy of the operator with other weights or parameters, beside the graph.
 
         Parameters
         ----------
         attributes : mapping of str to Attribute
             By name; the other weights stay.
+        params : mapping of str to Parameter, optional
+            By name; the other parameters stay.
         """
         file = copy(self._operator)
         file.attrs = {**self._operator.attrs, **attributes}
+        file.params = {**self._operator.params, **(params or {})}
         twin = RuntimeOperator(
             file, self.index, self.inputs, self.outputs, self._source, self.line
         )

@@ -21,7 +21,7 @@ DTYPES = {"float32": "f32", "float64": "f64", "int64": "i64", "int32": "i32", "b
 
 
 def spelled(value: Any) -> str:
-    """A parameter as pnnx writes it."""
+    """Format a parameter as pnnx does."""
     if isinstance(value, tuple):
         return f"({','.join(map(spelled, value))})"
     return f"{value:e}" if isinstance(value, float) else str(value)
@@ -33,10 +33,10 @@ def annotated(array: np.ndarray) -> str:
 
 @pytest.fixture
 def operator(make_pair) -> Callable[..., RuntimeOperator]:
-    """A function that makes an operator by reading it from a file.
+    """Return a function that makes an operator by reading it from a file.
 
-    ``operator(type, inputs, weights, names, outputs=1, **params)``; its inputs are those of
-    the graph, whose annotations are left open.
+    ``operator(type, inputs, weights, names, outputs=1, **params)``; its inputs are those of the
+    graph, without annotations.
     """
     numbers = itertools.count()
 
@@ -72,7 +72,7 @@ def operator(make_pair) -> Callable[..., RuntimeOperator]:
 
 @pytest.fixture
 def tuning_cache(tmp_path, monkeypatch):
-    """TuningCache of the test's own."""
+    """A TuningCache for this test only."""
     own = TuningCache(tmp_path / "kernels.json")
     monkeypatch.setattr("engine.backends._tuning_cache", lambda: own)
     return own

@@ -1,6 +1,6 @@
-"""Element-wise operators are right to a few units in the last place, whoever computes them.
+"""Every kernel of an element-wise operator is accurate to a few units in the last place.
 
-Over the whole range of float32, against float64: see ``tests/accuracy``, which also prints
+The range is all of float32, the expectation float64: see ``tests/accuracy``, which also prints
 the table.
 """
 
@@ -57,14 +57,14 @@ NODES_IN_NCHWC = {
 
 
 def too_large(largest):
-    """Ranges in which an error is larger than it may be."""
+    """Return the ranges in which an error is too large."""
     return {
         limits: error for limits, error in zip(RANGES, largest, strict=True) if not error <= FEW
     }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_few_units_in_the_last_place(name):
+def test_errors_are_a_few_units_in_the_last_place(name):
     function = FUNCTIONS[name]
     found = {strategy: too_large(largest) for strategy, largest in errors(function, COUNT)}
     assert {strategy: ranges for strategy, ranges in found.items() if ranges} == {}
@@ -88,8 +88,8 @@ def test_a_few_units_in_the_last_place(name):
         ("softplus", set()),
     ],
 )  # fmt: skip
-def test_who_computes_it(name, strategies):
-    """So that nothing is right only because nobody was asked."""
+def test_the_named_kernel_computes(name, strategies):
+    """Otherwise a result might be right because NumPy computed it."""
     kernels = {strategy.split()[1] for strategy, _ in errors(FUNCTIONS[name], 1 << 10)}
     assert all(
         any(kernel.startswith(strategy) for kernel in kernels) for strategy in strategies
@@ -102,7 +102,7 @@ CALLS = {params["expr"].partition("(")[0] for _, params in KINDS if "expr" in pa
 
 
 @pytest.mark.parametrize("lowerings", [operator_lowerings.LOWERINGS, numpy_buffers._LOWERINGS])
-def test_every_lowering_is_entered(lowerings):
+def test_every_lowering_has_an_entry(lowerings):
     names = {lower.__name__ for lower in lowerings._lowerings}
     assert names & OTHERS in (OTHERS, set())
     elementwise = {lower for lower in lowerings._lowerings if lower.__name__ not in OTHERS}
@@ -118,7 +118,7 @@ def test_every_lowering_is_entered(lowerings):
         {*numpy_buffers._UFUNCS},
     ],
 )
-def test_every_call_of_an_expression_is_entered(calls):
+def test_every_call_of_an_expression_has_an_entry(calls):
     assert calls <= CALLS
 
 
@@ -130,7 +130,7 @@ def test_every_call_of_an_expression_is_entered(calls):
                                 "Concat"}, NODES_IN_NCHWC, "onnxruntime/nchwc"),
     ],
 )  # fmt: skip
-def test_every_node_is_entered(writer, others, nodes, strategy):
+def test_every_node_has_an_entry(writer, others, nodes, strategy):
     assert set(writer._writers) - others == set(nodes)
     for name in nodes.values():
         if strategy.startswith("onnx") and not onnx_nchwc.nchwc_block_size():
@@ -139,8 +139,8 @@ def test_every_node_is_entered(writer, others, nodes, strategy):
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "silu"])
-def test_the_librarys_own_sigmoid_would_be_seen(name, monkeypatch):
-    """This is what the table is for: 3 % at -11, six times the number at -17.7."""
+def test_the_librarys_own_sigmoid_would_fail(name, monkeypatch):
+    """Its error is 3 % at -11, and six times the number at -17.7."""
     own = {
         "Sigmoid": lambda node, constant: [node],
         "Swish": lambda node, constant: [
@@ -159,13 +159,13 @@ def test_the_librarys_own_sigmoid_would_be_seen(name, monkeypatch):
     assert all((-17.0, -5.0) in ranges for ranges in found.values() if ranges)
 
 
-def test_units():
-    """Next to 1 a unit is 2**-23, and half as much below it."""
+def test_units_in_the_last_place():
+    """A unit is 2**-23 above 1, and half as much below."""
     found = np.float32([1 + 2**-23, 1 - 2**-24, 1, np.nan, np.inf, 1, np.nan, -0.0, 1e-39])
     right = np.float64([1, 1, 1, np.nan, np.inf, np.inf, 1, 0, 0])
     expected = [1, 0.5, 0, 0, 0, np.inf, np.inf, 0, 0]
     assert units(found, right).tolist() == expected
-    # behind the largest number comes infinity, which is right only beyond half of a unit
+    # infinity follows the largest number, and is right only beyond half a unit
     found, right = np.float32([np.inf, 3.4028235e38]), np.float64([3.4028235e38, 3.40283e38])
     assert units(found, right).tolist() == [np.inf, pytest.approx(32, abs=1)]
 

@@ -1,4 +1,4 @@
-"""What is announced before native code is entered."""
+"""Operators and kernels are announced before native code runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def network(make_pair):
 
 @pytest.fixture
 def announced():
-    """What is announced, in order."""
+    """The announcements, in order."""
     seen = []
     activity.watch(lambda operator, kernel: seen.append((operator, kernel)))
     yield seen
@@ -109,7 +109,7 @@ def test_numpy(network, announced):
     assert announced == computed(session)
 
 
-def test_what_is_random(make_pair, announced):
+def test_random_operators_are_announced(make_pair, announced):
     pair = make_pair(
         "pnnx.Input in 0 1 0 #0=(4)f32",
         "torch.bernoulli draw 1 1 0 1 $input=0",
@@ -138,7 +138,7 @@ def test_operators_computed_at_once(network, tuning_cache, announced, monkeypatc
         assert kernel not in [name for _, name in announced[1:]]
 
 
-def test_nobody_watches(network, announced):
+def test_running_without_a_watcher(network, announced):
     activity.watch(None)
     session = engine.Session(network, "numpy")
     session.feed([image(1)])

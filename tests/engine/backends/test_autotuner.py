@@ -1,4 +1,4 @@
-"""Which backends there are, what ``auto`` remembers, and files that do not help."""
+"""Installed backends, the choices that ``auto`` remembers, and damaged caches."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_remembered_between_sessions(tmp_path, conv, measured):
 
 
 @pytest.mark.parametrize("kernel", ["numpy/one-thread", "onnxruntime/all-1", "ncnn/gemm"])
-def test_what_is_known_is_not_measured(tmp_path, conv, measured, kernel):
+def test_a_remembered_kernel_is_not_measured(tmp_path, conv, measured, kernel):
     for library in libraries():
         pytest.importorskip(library)
     tuning_cache = TuningCache(tmp_path / "k.json")
@@ -88,7 +88,9 @@ def test_what_is_known_is_not_measured(tmp_path, conv, measured, kernel):
 
 
 @pytest.mark.parametrize("kernel", ["", "numpy", "tensorrt/fast", "ncnn/of-tomorrow", "/"])
-def test_a_kernel_that_there_is_not_is_measured_anew(tmp_path, conv, measured, kernel):
+def test_a_remembered_kernel_that_no_longer_exists_is_measured_again(
+    tmp_path, conv, measured, kernel
+):
     tuning_cache = TuningCache(tmp_path / "k.json")
     tuning_cache.put(key_of(*conv), kernel)
     assert tuning_cache.get(key_of(*conv)) == kernel
@@ -123,7 +125,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     assert (tmp_path / "kernels.json").is_fifo()
 
 
-def test_backends_that_are_no_table(tmp_path):
+def test_a_cache_without_a_table_is_ignored(tmp_path):
     path = tmp_path / "kernels.json"
     own = TuningCache(path)
     own.put("key", "numpy/one-thread")
@@ -133,8 +135,8 @@ def test_backends_that_are_no_table(tmp_path):
     assert TuningCache(path).get("key") is None
 
 
-def test_choices_among_other_forms_do_not_count(tmp_path):
-    """What was fastest when Sigmoid was another node says nothing now."""
+def test_choices_among_former_lowerings_do_not_count(tmp_path):
+    """A choice from before the lowering of Sigmoid changed is void."""
     path = tmp_path / "kernels.json"
     own = TuningCache(path)
     own.put("key", "onnxruntime/all-1")
@@ -165,7 +167,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, conv):
     assert tuning_cache.get(key_of(*conv)) == name
 
 
-def test_saving_where_nothing_is_new(tmp_path):
+def test_saving_without_new_entries(tmp_path):
     TuningCache(tmp_path / "kernels.json").save()
     assert list(tmp_path.iterdir()) == []
 
@@ -195,7 +197,7 @@ for number in range(200):
 """
 
 
-def test_what_several_processes_find_out_is_kept(tmp_path):
+def test_entries_of_several_processes_are_merged(tmp_path):
     path = tmp_path / "kernels.json"
     writers = [
         subprocess.Popen(
@@ -233,7 +235,7 @@ def test_another_process_that_writes_is_waited_for(tmp_path):
     assert TuningCache(path).get("key") == "numpy"
 
 
-def test_what_others_found_out_meanwhile_is_known_after_saving(tmp_path):
+def test_entries_of_other_processes_are_read_when_saving(tmp_path):
     mine, theirs = (TuningCache(tmp_path / "kernels.json") for _ in range(2))
     assert mine.get("theirs") is None
     theirs.put("theirs", "ncnn/gemm")
@@ -259,7 +261,7 @@ def test_what_others_found_out_meanwhile_is_known_after_saving(tmp_path):
         pytest.param(100e-6, [10e-6] * 8, False, id="faster by less than waking takes"),
     ],
 )
-def test_a_choice_that_turns_out_otherwise_is_made_anew(tmp_path, measured, passes, doubted):
+def test_a_choice_with_another_time_is_tuned_again(tmp_path, measured, passes, doubted):
     own = TuningCache(tmp_path / "kernels.json")
     own.put("key", "ncnn/gemm", measured)
     expectation = own.expect("key")
@@ -271,8 +273,8 @@ def test_a_choice_that_turns_out_otherwise_is_made_anew(tmp_path, measured, pass
         assert (tuning_cache.expect("key") is None) == doubted
 
 
-def test_what_is_doubted_and_chosen_again_is_not_doubted_for_ever(tmp_path):
-    """Beside other work it may always take longer than in trials."""
+def test_a_doubt_about_a_repeated_choice_ends(tmp_path):
+    """Beside other programs a kernel may always take longer than in trials."""
     tuning_cache = TuningCache(tmp_path / "kernels.json")
     for _ in range(2):  # sessions
         tuning_cache.put("key", "ncnn/gemm", 10e-3)
@@ -282,15 +284,15 @@ def test_what_is_doubted_and_chosen_again_is_not_doubted_for_ever(tmp_path):
     assert tuning_cache.get("key") == "ncnn/gemm"
 
 
-def test_what_was_not_timed_is_not_doubted(tmp_path):
+def test_a_choice_without_a_time_is_not_doubted(tmp_path):
     tuning_cache = TuningCache(tmp_path / "kernels.json")
     tuning_cache.put("key", "ncnn/gemm")
     assert tuning_cache.expect("key") is None
     assert tuning_cache.expect("other") is None
 
 
-def test_a_kernel_tells_what_it_takes(tmp_path, conv, monkeypatch):
-    """Whatever was measured: by a session that measures, and by one that remembers."""
+def test_a_kernel_reports_its_time(tmp_path, conv, monkeypatch):
+    """In the session that measured it, and in one that remembers it."""
     for library in libraries():
         pytest.importorskip(library)
     heard: list[float] = []
@@ -326,7 +328,7 @@ def test_many_threads_that_save(tmp_path):
 
 
 @pytest.mark.parametrize("other", ["params", "shapes", "dtypes"])
-def test_keys_tell_work_apart(operator, conv, other):
+def test_keys_distinguish_work(operator, conv, other):
     built, (x,) = conv
     weight = built.attributes["weight"].array
     params = KERNEL | ({"padding": (0, 0)} if other == "params" else {})
@@ -340,7 +342,7 @@ def test_keys_tell_work_apart(operator, conv, other):
 
 
 def test_special_numbers_are_not_remembered(tmp_path, operator):
-    """What NumPy computes for NaN, a library may compute for what comes next."""
+    """NumPy computes NaN, but a library may compute the next inputs."""
     pytest.importorskip("onnxruntime")
     x = np.full((1, 8, 32, 32), np.nan, np.float32)
     pool = operator("nn.MaxPool2d", [x], kernel_size=2, stride=2, padding=0, dilation=1,
@@ -350,14 +352,14 @@ def test_special_numbers_are_not_remembered(tmp_path, operator):
     assert tuning_cache.get(key_of(pool, [x])) is None
 
 
-def test_small_work_is_numpys(tmp_path, operator, measured):
+def test_numpy_computes_small_work(tmp_path, operator, measured):
     x = np.ones((4, 4), np.float32)
     assert choose(TuningCache(tmp_path / "k.json"), (operator("nn.ReLU", [x]), [x])) == "numpy"
     assert measured == []
 
 
-def test_a_kernel_that_computes_something_else_is_no_candidate(tmp_path, conv, monkeypatch):
-    """Found by comparing with NumPy before anything is timed."""
+def test_a_kernel_with_other_results_is_no_candidate(tmp_path, conv, monkeypatch):
+    """Results are compared with NumPy's before a kernel is timed."""
     monkeypatch.setattr(autotuner, "agrees", lambda found, expected: False)
     assert choose(TuningCache(tmp_path / "k.json"), conv) == "numpy/one-thread"
 
@@ -367,7 +369,7 @@ def test_a_kernel_that_computes_something_else_is_no_candidate(tmp_path, conv, m
 
 @pytest.fixture
 def lacking(monkeypatch):
-    """A function that makes packages look as if they were not installed."""
+    """Return a function that hides packages."""
 
     def lack(*names):
         find = backend_names.find_spec
@@ -410,7 +412,7 @@ def test_no_library_at_all(lacking, conv):
 
 @pytest.mark.parametrize("name", ["ncnn", "onnxruntime"])
 def test_a_broken_library(monkeypatch, conv, name):
-    """Pinned, it is told; otherwise it is passed over."""
+    """As the chosen backend it is reported; otherwise it is skipped."""
     pytest.importorskip(name)
     library = libraries()[name]
 
@@ -429,8 +431,8 @@ def test_a_broken_library(monkeypatch, conv, name):
     assert not kernel.name.startswith(name)
 
 
-def test_a_library_that_fails_after_all(conv, monkeypatch):
-    """The reference computes, and the record does not say otherwise."""
+def test_a_library_that_fails_after_its_choice(conv, monkeypatch):
+    """The reference computes, and the record says so."""
     library = pytest.importorskip("onnxruntime") and libraries()["onnxruntime"]
 
     def failing(inputs):
@@ -458,7 +460,7 @@ def blas_threads():
 
 
 def test_one_blas_thread_from_one_thread_after_another():
-    """A thread that is still alive, and set the number before, does not stop others."""
+    """A living thread that set the number before does not prevent others from setting it."""
     before = blas_threads()
     with ThreadPoolExecutor(1) as thread:
         thread.submit(one_blas_thread.__enter__).result(60)
@@ -471,7 +473,7 @@ def test_one_blas_thread_from_one_thread_after_another():
 
 
 def test_one_blas_thread_from_many_threads():
-    """Whoever leaves last puts back how many there were."""
+    """The last user restores the number of threads."""
     before, inside = blas_threads(), threading.Barrier(2)
 
     def work(_):

@@ -1,4 +1,4 @@
-"""Output memory that is written again: never while anybody looks at it."""
+"""Output memory is reused, but never while anything refers to it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("look", VIEWS.values(), ids=VIEWS.keys())
-def test_what_somebody_holds_stays(session, look):
+def test_held_results_never_change(session, look):
     run(session, image(1))
     held = look(session)
     before, place = held.copy(), address(session)
@@ -97,7 +97,7 @@ def test_a_record_holds_its_outputs(session):
     assert address(session) != place
 
 
-def test_memory_is_used_again_where_nobody_looks(session):
+def test_unused_memory_is_reused(session):
     run(session, image(1))
     copies = copy.deepcopy(session.value("1")), pickle.loads(pickle.dumps(session.value("1")))
     place = address(session)
@@ -111,7 +111,7 @@ def test_memory_is_used_again_where_nobody_looks(session):
         np.testing.assert_allclose(taken, expected(session, image(1)), atol=1e-4)
 
 
-def test_used_again_once_it_is_let_go(session):
+def test_memory_is_reused_after_release(session):
     run(session, image(1))
     held = session.value("1")
     run(session, image(2))
@@ -137,7 +137,7 @@ def test_sizes_that_change_and_change_back(session):
     np.testing.assert_allclose(held, expected(session, image(5, 5)), atol=1e-4)
 
 
-def test_more_sizes_than_are_kept(session):
+def test_more_sizes_than_the_limit(session):
     for size in (4, 5, 6, 7, 8, 9, 4, 6):
         run(session, image(size, size))
         np.testing.assert_allclose(
@@ -156,7 +156,7 @@ def test_stepping_back_and_again(session):
 
 @pytest.mark.parametrize("backend", ["onnxruntime", "ncnn", "auto"])
 def test_two_sessions_in_two_threads(graph, backend):
-    """Each has memory and threads of its own, and both the right results."""
+    """Each has its own memory and threads, and both have the right results."""
     if backend != "auto":
         pytest.importorskip(backend)
     wanted = {seed: expected(engine.Session(graph, backend="numpy"), image(seed, 40))
@@ -179,7 +179,7 @@ def test_two_sessions_in_two_threads(graph, backend):
                 np.testing.assert_allclose(value, wanted[seed], atol=1e-3)
 
 
-def test_a_shape_to_present():
+def test_a_buffer_may_have_another_shape():
     buffer = Buffer((6,), np.dtype(np.float32), (2, 3))
     shown = buffer.shown
     assert (shown.shape, shown.flags.writeable) == ((2, 3), False)
@@ -189,8 +189,8 @@ def test_a_shape_to_present():
 
 
 @pytest.mark.parametrize("backend", ["onnxruntime", "ncnn"])
-def test_operands_that_lie_anywhere(make_pair, backend):
-    """Weights at odd places of the file, and views that are no rows of memory."""
+def test_operands_at_any_address(make_pair, backend):
+    """Weights at odd offsets of the file, and views that are not contiguous."""
     pytest.importorskip(backend)
     rng = np.random.default_rng(5)
     lines = (

@@ -1,4 +1,4 @@
-"""Libraries that must not compute an operator: alone, with others at once, or in a trial."""
+"""Libraries that must not compute an operator: alone, fused with others, or in a trial."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def network(make_pair):
 
 @pytest.fixture
 def entered():
-    """Libraries that were entered, by operator; of several at once, by each of them."""
+    """Libraries that were called, by operator; a fused call counts for each operator."""
     seen: dict[str, set[str]] = {}
 
     def watcher(operator, kernel):
@@ -67,7 +67,7 @@ def members(name):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Several operators at once are faster, whatever the clock says."""
+    """Make fused operators win every trial."""
     monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(fusing_kernels, "_SECONDS", 60.0)
 
@@ -95,7 +95,9 @@ def assert_right(session):
 
 @pytest.mark.parametrize("backend", ["auto", "onnxruntime", "ncnn"])
 @pytest.mark.parametrize("libraries", [{"ncnn"}, {"onnxruntime"}, BOTH])
-def test_never_entered(network, tuning_cache, at_once, entered, backend, libraries):
+def test_an_excluded_library_is_never_called(
+    network, tuning_cache, at_once, entered, backend, libraries
+):
     session = engine.Session(network, backend, excluded={"op4": libraries, "gone": {"ncnn"}})
     kernels = passes(session)
     assert not entered["op4"] & libraries
@@ -105,8 +107,8 @@ def test_never_entered(network, tuning_cache, at_once, entered, backend, librari
     assert_right(session)
 
 
-def test_what_the_tuning_cache_says_does_not_count(network, tuning_cache, at_once, entered):
-    """Alone or at once, it was found out with what is excluded."""
+def test_exclusions_override_the_tuning_cache(network, tuning_cache, at_once, entered):
+    """Both single and fused choices were measured with the excluded library."""
     first = passes(engine.Session(network))
     assert {backend_of(kernel) for name, kernel in first.items() if "op" in name} <= BOTH
     entered.clear()
@@ -120,7 +122,7 @@ def test_what_the_tuning_cache_says_does_not_count(network, tuning_cache, at_onc
     assert_right(session)
 
 
-def test_what_is_found_without_it_is_remembered_apart(network, tuning_cache):
+def test_choices_with_exclusions_have_their_own_entries(network, tuning_cache):
     conv = network.operator("op4")
     inputs = [np.zeros((1, 8, 24, 24), np.float32)]
     with_all, without = key_of(conv, inputs), key_of(conv, inputs, {"ncnn"})
@@ -133,10 +135,8 @@ def test_what_is_found_without_it_is_remembered_apart(network, tuning_cache):
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_others_are_still_computed_at_once(
-    network, tuning_cache, at_once, monkeypatch, strategy
-):
-    """Before it and behind it; and with it by the other library."""
+def test_other_operators_are_still_fused(network, tuning_cache, at_once, monkeypatch, strategy):
+    """Operators upstream and downstream of it, and with it by the other library."""
     monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (strategy,))
     library = backend_of(strategy.value)
     (other,) = BOTH - {library}
@@ -155,7 +155,7 @@ def test_others_are_still_computed_at_once(
 
 @pytest.mark.parametrize("strategy", Strategy)
 def test_recorded_kernels(network, tuning_cache, at_once, entered, monkeypatch, strategy):
-    """NumPy computes what an excluded library did, and the subgraph that it was part of."""
+    """NumPy replaces an excluded library, for the whole subgraph of the operator."""
     monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (strategy,))
     recorded = passes(engine.Session(network))
     assert is_fused(recorded["op4"])
@@ -170,14 +170,14 @@ def test_recorded_kernels(network, tuning_cache, at_once, entered, monkeypatch, 
     assert passes(again) == recorded
 
 
-def test_a_twin_keeps_them(network):
+def test_a_fork_keeps_exclusions(network):
     session = engine.Session(network, excluded={"op4": ["ncnn"]})
     session.feed([image(0)])
     assert session.fork("onnxruntime").excluded == {"op4": frozenset({"ncnn"})}
     assert engine.Session(network).excluded == {}
 
 
-def test_a_self_check_keeps_to_them(network, entered):
+def test_a_self_check_respects_exclusions(network, entered):
     session = engine.Session(network, excluded={"op4": {"ncnn"}, "op5": {"ncnn"}})
     session.feed([image(0)])
     check = self_check(session)
@@ -199,6 +199,6 @@ def test_a_self_check_keeps_to_them(network, entered):
     ],
 )
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
-def test_what_cannot_be_excluded(network, libraries, why, backend):
+def test_invalid_exclusions_are_refused(network, libraries, why, backend):
     with pytest.raises(SessionStateError, match=why):
         engine.Session(network, backend, excluded={"op4": libraries})

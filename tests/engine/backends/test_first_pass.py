@@ -1,4 +1,4 @@
-"""First passes, in which nothing is tried, and tuning afterwards."""
+"""First passes, which try nothing, and tuning afterwards."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from engine.backends.autotuner import Autotuner
 from engine.backends.fusion import Strategy, is_fused
 from engine.backends.fusion_autotuner import FusionTrial
 from engine.backends.onnx_runtime import OnnxCompiledKernel
+from engine.backends.shape_inference import infer_parts
 from engine.errors import SessionStateError
 
 pytest.importorskip("onnxruntime")
@@ -62,7 +63,7 @@ def network(make_pair):
 
 @pytest.fixture
 def untried(monkeypatch):
-    """Nothing may be tried."""
+    """Make every trial fail the test."""
     monkeypatch.setattr(Autotuner, "tune", None)
     monkeypatch.setattr(FusionTrial, "fastest", None)
 
@@ -102,15 +103,46 @@ def test_rules_fuse_in_the_first_pass(network, tuning_cache, untried, size):
     assert not tuning_cache._table()  # what nobody has measured is not remembered
 
 
-def test_numpy_is_done_before_a_library_is_ready(network, tuning_cache, untried):
+def test_numpy_computes_what_a_library_would_prepare_longer(network, tuning_cache, untried):
     kernels = run(engine.Session(network), image(1, 6))
     assert {kernel.partition("/")[0] for kernel in kernels.values()} == {"", "numpy"}
 
 
-def test_what_numpy_was_left_with_is_fused_with_the_second_inputs(
+def test_small_operators_are_lowered_after_the_first_pass(
+    make_pair, tuning_cache, untried, monkeypatch
+):
+    """The shapes in the file tell that NumPy is faster, unless the input has another."""
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,4,6,6)f32",
+        f"{conv('first', 0, 1, 4, 4)} #0=(1,4,6,6)f32 #1=(1,4,6,6)f32",
+        "nn.ReLU relu 1 1 1 2 #1=(1,4,6,6)f32 #2=(1,4,6,6)f32",
+        f"{conv('second', 2, 3, 4, 4)} #2=(1,4,6,6)f32 #3=(1,4,6,6)f32",
+        "pnnx.Output out 1 0 3 #3=(1,4,6,6)f32",
+    )
+    inferred = []
+
+    def record(row, *arguments):
+        inferred.append([operator.name for operator in row])
+        return infer_parts(row, *arguments)
+
+    monkeypatch.setattr(fusing_kernels, "infer_parts", record)
+    session = engine.Session(engine.load(make_pair(*lines, weights=weights_of(lines))))
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(1, 4, 6, 6)).astype(np.float32)
+    run(session, x)
+    assert inferred == []
+    run(session, x)
+    assert inferred[0][0] == "first"
+    inferred.clear()
+    session = engine.Session(session.graph)
+    run(session, rng.normal(size=(1, 4, 5, 5)).astype(np.float32))
+    assert inferred[0][0] == "first"
+
+
+def test_operators_left_to_numpy_are_fused_for_the_second_inputs(
     make_pair, tuning_cache, untried
 ):
-    """Weights of 9 MB take longer to convert than NumPy takes for few pixels, once."""
+    """Converting weights of 9 MB takes longer than one pass of NumPy over few pixels."""
     lines = (
         "pnnx.Input in 0 1 0",
         conv("first", 0, 1, 3, 512),
@@ -147,7 +179,7 @@ def test_without_fusing_rules_choose_single_kernels(network, tuning_cache, untri
         pytest.param((1, 1, 1), "onnxruntime/nchwc", id="1x1"),
     ],
 )
-def test_the_strategy_that_was_fastest_elsewhere(
+def test_rules_choose_the_expected_strategy(
     make_pair, tuning_cache, untried, kernels, strategy
 ):
     pytest.importorskip("ncnn")
@@ -173,7 +205,7 @@ def test_a_shape_that_the_file_states_wrongly_does_not_count(make_pair, tuning_c
 
 
 def test_no_other_layer_runs_before_its_step(make_pair, tuning_cache, untried, monkeypatch):
-    """Shapes are inferred without it, for it may take long."""
+    """Shapes are inferred without running the layer, because it may take long."""
     lines = (*NETWORK[:-1], "torch.cumsum sums 1 1 6 7 dim=1", "pnnx.Output out 1 0 7")
     graph = engine.load(make_pair(*lines, weights=weights_of(lines)))
     ran = []
@@ -211,7 +243,7 @@ def test_tuning_changes_nothing_before_the_next_inputs(network, tuning_cache):
     assert_right(session, image(2))
 
 
-def test_the_next_session_knows(network, tuning_cache, monkeypatch):
+def test_the_next_session_uses_tuned_choices(network, tuning_cache, monkeypatch):
     # A pass on a busy machine must not cast doubt on what was measured.
     monkeypatch.setattr("engine.backends.tuning_cache.SECONDS_OF_WAKING", np.inf)
     session = engine.Session(network)
@@ -227,7 +259,7 @@ def test_the_next_session_knows(network, tuning_cache, monkeypatch):
 
 
 def test_large_subgraphs_do_not_wait_for_the_next_inputs(network, tuning_cache, monkeypatch):
-    """They are made again from what was found."""
+    """They are made again from the tuning cache."""
     monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (Strategy.NCHW,))
     monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(fusing_kernels, "_SECONDS", 60.0)
@@ -240,7 +272,7 @@ def test_large_subgraphs_do_not_wait_for_the_next_inputs(network, tuning_cache, 
     assert_right(session, image(2, 8))
 
 
-def test_a_budget_of_nothing(network, tuning_cache, untried):
+def test_a_budget_of_zero_tunes_nothing(network, tuning_cache, untried):
     session = engine.Session(network)
     run(session, image(1))
     assert not session.tune(0)
@@ -248,7 +280,7 @@ def test_a_budget_of_nothing(network, tuning_cache, untried):
 
 
 def test_a_budget_ends_between_trials(network, tuning_cache, monkeypatch):
-    """A clock that goes on by a second with each look at it."""
+    """The clock of the test advances by a second at each reading."""
     now = iter(range(10_000))
     session = engine.Session(network)
     run(session, image(1))
@@ -258,8 +290,8 @@ def test_a_budget_ends_between_trials(network, tuning_cache, monkeypatch):
     assert len(trials) == 3
 
 
-def test_interrupted_and_continued(network, tuning_cache):
-    """What was found out is not lost, however often something else comes first."""
+def test_interrupted_tuning_continues(network, tuning_cache):
+    """Results are kept, however often tuning is interrupted."""
     session = engine.Session(network)
     kernels, before = run(session, image(1)), 0
     for calls in range(20):  # noqa: B007 - counted
@@ -276,7 +308,7 @@ def test_interrupted_and_continued(network, tuning_cache):
     assert_right(session, image(2))
 
 
-def test_other_sizes_are_tuned_for_themselves(network, tuning_cache):
+def test_other_sizes_are_tuned_separately(network, tuning_cache):
     session = engine.Session(network)
     run(session, image(1))
     session.tune()
@@ -294,7 +326,7 @@ def test_a_pinned_backend_needs_no_tuning(network, untried, backend):
     assert session.tune()
 
 
-def test_before_the_end_of_a_pass(network, tuning_cache):
+def test_tuning_waits_for_the_end_of_a_pass(network, tuning_cache):
     session = engine.Session(network)
     session.feed([image(1)])
     session.step()
@@ -302,9 +334,7 @@ def test_before_the_end_of_a_pass(network, tuning_cache):
         session.tune()
 
 
-def test_what_differs_from_numpy_is_told_and_computes_no_more(
-    network, tuning_cache, monkeypatch
-):
+def test_a_kernel_that_differs_is_reported_and_dropped(network, tuning_cache, monkeypatch):
     """The first pass does not compare, so tuning does."""
     monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (Strategy.NCHW,))
     monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)

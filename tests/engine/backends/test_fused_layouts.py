@@ -1,4 +1,4 @@
-"""Images in NCHWc: the numbers of the reference, whatever meets."""
+"""Images in NCHWc give the reference's numbers in every combination of operators."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ NETWORKS = {
 
 @pytest.fixture(params=[Strategy.NCHWC, Strategy.ELEMPACK])
 def blocked(request, monkeypatch, tuning_cache):
-    """Images in NCHWc, whatever the clock says: the strategy."""
+    """Make NCHWc win every trial; return the strategy."""
     if request.param is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no such order here")
     if request.param is Strategy.ELEMPACK:
@@ -270,7 +270,7 @@ def assert_right(session, x):
 
 
 def kinds(session):
-    """Which operators were computed in NCHWc."""
+    """Return the operators that were fused in a layout of a library."""
     names = [(r.operator.name, SubgraphName.read(r.kernel)) for r in session.records]
     return {
         operator
@@ -281,7 +281,7 @@ def kinds(session):
 
 @pytest.mark.parametrize("samples", [1, 2])
 @pytest.mark.parametrize("name", [n for n in NETWORKS if "infinite" not in n])
-def test_the_numbers_of_the_reference(load, blocked, name, samples):
+def test_fused_results_equal_the_reference(load, blocked, name, samples):
     network = load(name)
     session = passes(network, image(1, samples), image(2, samples))
     if blocked is Strategy.NCHWC or samples == 1:
@@ -315,7 +315,7 @@ def test_special_numbers(load, blocked, name, number):
     ],
 )
 def test_numbers_that_become_infinite(load, blocked, name, operators, nan):
-    """Of finite inputs: which operators give NaN then, and not those before."""
+    """Finite inputs may overflow: operators downstream give NaN, but not those upstream."""
     network = load(name)
     session = passes(network, image(1) * 1e-6, image(2) * 1e-6)
     assert kinds(session) == set(operators)
@@ -332,7 +332,7 @@ def test_numbers_that_become_infinite(load, blocked, name, operators, nan):
     assert "a" in kinds(session)
 
 
-def test_without_such_an_order(load, blocked, monkeypatch):
+def test_a_processor_without_nchwc(load, blocked, monkeypatch):
     monkeypatch.setattr(onnx_nchwc, "nchwc_block_size", lambda: 0)
     monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (Strategy.NCHWC, Strategy.NCHW))
     session = passes(load("a sum"), image(1), image(2))
@@ -356,7 +356,7 @@ def test_remembered_and_recorded(load, blocked, tmp_path, monkeypatch):
             np.testing.assert_array_equal(session.value(name), first.value(name), strict=True)
 
 
-def test_brought_into_order_when_read(load, blocked, monkeypatch):
+def test_lazy_arrays_are_materialised_when_read(load, blocked, monkeypatch):
     """Not before, once, and not for metadata."""
     session = passes(load("full blocks"), image(1), image(2))
     arranged = []
@@ -387,7 +387,7 @@ def test_brought_into_order_when_read(load, blocked, monkeypatch):
     np.testing.assert_array_equal(kept["1"], copy)
 
 
-def test_blocks_that_were_read_take_no_memory(load, blocked):
+def test_materialised_blocks_are_freed(load, blocked):
     """The next pass computes into other memory, and what was read stays."""
     session = passes(load("full blocks"), image(1), image(2))
     session.feed([image(3)])
@@ -404,14 +404,14 @@ def test_blocks_that_were_read_take_no_memory(load, blocked):
 
 
 def memory_of(stored):
-    """What holds the blocks: an array of its own memory, or a matrix of ncnn."""
+    """Return the owner of the blocks: an array, or a matrix of ncnn."""
     while isinstance(getattr(stored, "base", None), np.ndarray):
         stored = stored.base
     return stored
 
 
-def test_no_weights_wait_for_the_collector(load, blocked):
-    """What was written for a library is gone when the library has it, and the peak low."""
+def test_weights_are_freed_without_the_collector(load, blocked):
+    """A model is freed as soon as the library has read it, so the peak stays low."""
     network = load("many weights")
     passes(network, image(1), image(2))
     weights = 4 * 256 * 64 * 9
@@ -430,7 +430,7 @@ def test_no_weights_wait_for_the_collector(load, blocked):
     assert waiting < weights / 4
 
 
-def test_unread_blocks_of_another_pass_stay(load, blocked):
+def test_lazy_arrays_of_an_earlier_pass_stay(load, blocked):
     network = load("full blocks")
     session = passes(network, image(1), image(2))
     records = session.records
@@ -442,7 +442,7 @@ def test_unread_blocks_of_another_pass_stay(load, blocked):
             np.testing.assert_allclose(value, expected.value(name), rtol=1e-4, atol=1e-5)
 
 
-def test_a_memory_limit_on_unread_blocks(load, blocked):
+def test_a_memory_limit_counts_lazy_arrays(load, blocked):
     session = passes(load("a sum"), image(1), image(2))
     session.memory_limit = 1
     assert_right(session, image(2))
@@ -451,8 +451,8 @@ def test_a_memory_limit_on_unread_blocks(load, blocked):
     assert_right(session, image(2))
 
 
-def test_supplied_behind_unread_blocks(load, blocked):
-    """The operators behind it are computed one by one, of values in NCHWc."""
+def test_overriding_downstream_of_lazy_arrays(load, blocked):
+    """Operators downstream are computed one by one, from values in NCHWc."""
     network = load("a sum")
     session = passes(network, image(1), image(2))
     given = np.full(session.metadata("3").shape, 0.5, np.float32)
@@ -480,8 +480,8 @@ assert any(record.kernel.startswith("ncnn/elempack-") for record in session.reco
 """
 
 
-def test_held_until_python_ends(load, tmp_path):
-    """When it forgets its objects in no order, ncnn's memory must still be there."""
+def test_lazy_arrays_survive_until_exit(load, tmp_path):
+    """Python deletes objects in any order at exit, and ncnn's memory must outlive them."""
     pytest.importorskip("ncnn")
     path = load("full blocks").param_path
     ended = subprocess.run(
@@ -495,7 +495,7 @@ def test_held_until_python_ends(load, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
-def test_one_look():
+def test_reading_materialises_once():
     calls = []
 
     def arrange(stored, shape):

@@ -1,4 +1,4 @@
-"""Fused operators: the same numbers as one by one, whatever happens in between."""
+"""Fused operators give the same numbers as one by one, whatever happens between steps."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def network(make_pair):
 
 @pytest.fixture(params=Strategy)
 def fused(request, monkeypatch, tuning_cache):
-    """Together is faster, whatever the clock says, and nothing takes long.
+    """Make fusing win every trial, and no operator slow.
 
-    The first way that can be is taken, and NCHW serves where no other can be.
+    The first possible strategy is chosen; NCHW is always possible.
     """
     monkeypatch.setattr(
         fusing_kernels, "_STRATEGIES", tuple(dict.fromkeys([request.param, Strategy.NCHW]))
@@ -86,7 +86,7 @@ def values(session):
 
 
 def assert_right(session, x):
-    """Every operand as the reference computes it."""
+    """Compare every operand with the reference's."""
     expected = values(passes(session.graph, x, backend="numpy"))
     for name, value in values(session).items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5, strict=True)
@@ -96,7 +96,7 @@ def computed(session):
     return [r.operator.name for r in session.records if is_fused(r.kernel)]
 
 
-def test_from_the_inputs_after_tuning_on(network, fused):
+def test_fusing_begins_with_the_inputs_after_tuning(network, fused):
     session = passes(network, image(1))
     assert computed(session) == []
     for seed in (2, 3):
@@ -109,7 +109,7 @@ def test_from_the_inputs_after_tuning_on(network, fused):
     assert (name.first, name.last) == (1, 9)
 
 
-def test_the_same_inputs_again_are_computed_as_before(network, fused):
+def test_the_same_inputs_are_computed_by_the_same_kernels(network, fused):
     session = passes(network, image(1))
     for _ in range(3):
         session.restart()
@@ -141,8 +141,8 @@ def test_back_and_forth(network, fused):
 
 
 @pytest.mark.parametrize("operand", ["1", "2", "3", "5", "7"])
-def test_a_supplied_operand(network, fused, operand):
-    """What depends on it is computed from it, and the rest from the inputs."""
+def test_an_override_inside_a_subgraph(network, fused, operand):
+    """Operators downstream read the override; the others read the inputs."""
     session = passes(network, image(1), image(2))
     given = np.full(session.value(operand).shape, 0.25, np.float32)
     session.override(operand, given)
@@ -155,7 +155,7 @@ def test_a_supplied_operand(network, fused, operand):
         np.testing.assert_allclose(value, reference.value(name), rtol=1e-4, atol=1e-5)
 
 
-def test_supplied_before_the_first_step(network, fused):
+def test_an_override_before_the_first_step(network, fused):
     session = passes(network, image(1), image(2))
     session.feed([image(3)])
     given = np.full(session.graph.operand("1").shape or (1, 8, 16, 16), 0.5, np.float32)
@@ -166,8 +166,8 @@ def test_supplied_before_the_first_step(network, fused):
     np.testing.assert_allclose(session.value("3"), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_nan(network, fused):
-    """The library passes over them where PyTorch does not."""
+def test_nan_appears_where_the_reference_has_it(network, fused):
+    """The library ignores NaN where PyTorch does not."""
     session = passes(network, image(1), image(2))
     x = image(3)
     x[0, 0, 5, 5] = np.nan
@@ -191,7 +191,7 @@ def test_other_sizes_in_turn(network, fused):
     assert computed(session) == FUSED
 
 
-def test_what_is_kept_elsewhere_never_changes(network, fused):
+def test_held_results_never_change(network, fused):
     session = passes(network, image(1), image(2))
     held = values(session)
     copies = {name: value.copy() for name, value in held.items()}
@@ -202,7 +202,7 @@ def test_what_is_kept_elsewhere_never_changes(network, fused):
         assert not value.flags.writeable
 
 
-def test_memory_is_used_again(network, fused):
+def test_unused_memory_is_reused(network, fused):
     session = passes(network, image(1), image(2))
     addresses = []
     for seed in range(3, 12):
@@ -233,7 +233,7 @@ def test_the_same_numbers_from_a_dump(network, fused, tmp_path):
         np.testing.assert_array_equal(second.value(name), value, strict=True)
 
 
-def test_recorded_where_one_was_computed_by_itself(network, fused, tmp_path):
+def test_a_recorded_run_with_one_single_kernel(network, fused, tmp_path):
     x = image(2)
     x[0, 0, 5, 5] = np.nan
     first = passes(network, image(1), image(1), x)
@@ -255,7 +255,7 @@ def test_recorded_where_one_was_computed_by_itself(network, fused, tmp_path):
         pytest.param((1.1, 1.2, 1.3), False, [], None, id="one by one"),
     ],
 )
-def test_what_was_found_is_remembered(
+def test_fused_choices_are_remembered(
     network, tuning_cache, monkeypatch, shares, cold, found, strategy
 ):
     share_of = dict(
@@ -287,7 +287,7 @@ def test_what_was_found_is_remembered(
 
 
 def remembered(tuning_cache):
-    """What is known of consecutive operators: the key, and the value."""
+    """Return the key and the value of the only cached decision to fuse."""
     ((key, value),) = [
         (k, v.name) for k, v in tuning_cache._table().items() if v.name.count("/") == 2
     ]
@@ -299,7 +299,7 @@ def remembered(tuning_cache):
     ["", "one by one", "NCHWC/3", "ELEMPACK/0/", "OTHER/3/1,2,3", "NCHW/3/x", "NCHW/9999/1",
      "NCHW/3/" + "9" * 5000],
 )  # fmt: skip
-def test_what_is_remembered_is_damaged(network, fused, value):
+def test_damaged_choices_are_ignored(network, fused, value):
     passes(network, image(1), image(2))
     key, found = remembered(fused)
     fused.put(key, value)
@@ -310,8 +310,8 @@ def test_what_is_remembered_is_damaged(network, fused, value):
     assert remembered(fused)[1].split("/")[:2] == found.split("/")[:2]
 
 
-def test_a_choice_in_doubt_is_made_anew(network, fused, monkeypatch):
-    """Each pass tells what it took; what is in doubt is tried again by tuning."""
+def test_a_choice_in_doubt_is_tuned_again(network, fused, monkeypatch):
+    """Each pass reports its time, and tuning tries a choice in doubt again."""
     heard: list[float] = []
     monkeypatch.setattr(Expectation, "meet", lambda _, seconds: heard.append(seconds))
     passes(network, image(1), image(2))
@@ -326,8 +326,8 @@ def test_a_choice_in_doubt_is_made_anew(network, fused, monkeypatch):
     assert computed(passes(network, image(1))) == FUSED
 
 
-def test_time_is_shared_out_as_remembered(network, fused):
-    """By ONNX Runtime, which does not tell what each operator took; ncnn does."""
+def test_remembered_shares_divide_the_time(network, fused):
+    """ONNX Runtime does not report the time of each operator; ncnn does."""
     passes(network, image(1), image(2))
     key, value = remembered(fused)
     strategy, count, shares = value.split("/")
@@ -343,8 +343,8 @@ def test_time_is_shared_out_as_remembered(network, fused):
         assert all(seconds > 0 for seconds in spent.values())
 
 
-def test_a_subgraph_ends_where_it_takes_long(network, fused, monkeypatch):
-    """Three operators at least make one, and the next begins behind it."""
+def test_a_subgraph_ends_after_slow_operators(network, fused, monkeypatch):
+    """It has at least three operators, and the next one begins after it."""
     monkeypatch.setattr(fusing_kernels, "_SECONDS", 0.0)
     monkeypatch.setattr(fusing_kernels, "_FEWEST", 1)
     session = passes(network, image(1), image(2))
@@ -415,7 +415,7 @@ def test_a_memory_limit_keeps_them_one_by_one(network, fused):
 
 
 def test_an_operator_of_several_outputs(make_pair, fused):
-    """It takes no part, wherever it stands."""
+    """It is not fused, at any position."""
     pool = "kernel_size=(2,2) stride=(2,2) padding=(0,0) dilation=(1,1) ceil_mode=False"
     lines = (
         "pnnx.Input in 0 1 0",
@@ -439,7 +439,7 @@ def test_an_operator_of_several_outputs(make_pair, fused):
 
 
 def test_constants_in_between(make_pair, fused):
-    """An operator without inputs, whose operand others behind it read."""
+    """An operator without inputs, whose operand operators downstream read."""
     lines = (
         "pnnx.Input in 0 1 0",
         "nn.ReLU relu 1 1 0 1",
@@ -489,7 +489,7 @@ def test_other_names(name):
         ),
     ],
 )
-def test_described(strategy, name, words):
+def test_kernel_names_are_described(strategy, name, words):
     assert str(SubgraphName(strategy, 2, 14, 37)) == name
     assert engine.backends.describe_kernel(name) == words
 
@@ -507,7 +507,7 @@ def test_names_in_dumps_of_former_versions(name, strategy):
     assert engine.backends.describe_kernel(name).partition(",")[2].startswith(" operators 14")
 
 
-def test_kernels_of_a_former_version_serve(network, fused):
+def test_kernels_of_a_former_version_are_reproduced(network, fused):
     former = {
         "onnxruntime/nchw": "onnxruntime/segment",
         "onnxruntime/nchwc": "onnxruntime/blocked",
@@ -573,7 +573,7 @@ def assert_windows(session, x, **supplied):
         )
 
 
-def test_elements_that_move(windows, fused):
+def test_moved_elements_equal_the_reference(windows, fused):
     session = passes(windows, tokens(1), tokens(2), tokens(3))
     assert computed(session) == GIVEN_OUT
     assert_windows(session, tokens(3))
@@ -583,7 +583,7 @@ def test_elements_that_move(windows, fused):
 
 
 @pytest.mark.parametrize("operand", ["2", "3", "4", "5", "8", "10", "11"])
-def test_supplied_where_elements_move(windows, fused, operand):
+def test_overriding_moved_elements(windows, fused, operand):
     session = passes(windows, tokens(1), tokens(2))
     given = np.random.default_rng(9).normal(size=session.value(operand).shape)
     given = given.astype(np.float32)
@@ -592,8 +592,8 @@ def test_supplied_where_elements_move(windows, fused, operand):
     assert_windows(session, tokens(2), **{f"n{operand}": given})
 
 
-def test_a_part_of_another_tensor_is_not_taken_for_it(windows, fused):
-    """Of the same shape, from the same memory, but elsewhere in it."""
+def test_a_part_of_another_tensor_is_not_mistaken_for_a_result(windows, fused):
+    """It has the same shape and memory, but another offset."""
     session = passes(windows, tokens(1), tokens(2))
     session.override("10", session.value("9")[:, 1::2])
     session.run()
@@ -601,7 +601,7 @@ def test_a_part_of_another_tensor_is_not_taken_for_it(windows, fused):
 
 
 def test_rolled(make_pair, fused):
-    """Long runs of elements are moved together; short ones, and the last axis, are cut."""
+    """Long runs of elements are moved together; short runs and the last axis are split."""
     lines = (
         "pnnx.Input in 0 1 0",
         "nn.ReLU relu 1 1 0 1",
@@ -649,7 +649,7 @@ CHANNELS_LAST = (
 )
 
 
-def test_the_same_operators_whoever_computed_them_before(make_pair, fused, tmp_path):
+def test_subgraphs_do_not_depend_on_earlier_kernels(make_pair, fused, tmp_path):
     rng = np.random.default_rng(5)
     shapes = {"conv.weight": (6, 1, 3, 3), "behind.weight": (4, 6, 3, 3)}
     weights = {k: rng.normal(size=s).astype(np.float32) for k, s in shapes.items()}

@@ -1,4 +1,4 @@
-"""Memory that goes back to the system."""
+"""Memory is returned to the system."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from engine.backends.heap import (
 
 @pytest.fixture(autouse=True)
 def _unknown():
-    """Whether the C library can do it is found out anew."""
+    """Clear the cached result of looking for ``malloc_trim``."""
     _trim.cache_clear()
     yield
     _trim.cache_clear()
 
 
-def test_it_may_be_called_anywhere():
+def test_trimming_works_on_any_system():
     trim_heap()
 
 
 @pytest.mark.parametrize("platform", ["win32", "darwin", "linux"])
-def test_a_c_library_that_cannot(monkeypatch, platform):
+def test_a_c_library_without_trim(monkeypatch, platform):
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     trim_heap()
 
 
-def test_the_library_is_asked(monkeypatch):
+def test_the_c_library_is_called(monkeypatch):
     asked = []
 
     class Library:
@@ -77,7 +77,7 @@ def test_an_array_at_an_odd_place_is_copied(place):
     np.testing.assert_array_equal(columns, array.T, strict=True)
 
 
-def test_arrays_elsewhere_are_passed_over():
+def test_arrays_outside_a_mapping_are_ignored():
     array = np.arange(100_000)
     unload(array)
     unload(np.frombuffer(array.tobytes(), np.int64))
@@ -85,7 +85,7 @@ def test_arrays_elsewhere_are_passed_over():
     np.testing.assert_array_equal(array, range(100_000))
 
 
-def test_libraries_are_asked_for_what_they_keep(monkeypatch):
+def test_libraries_free_their_spare_memory(monkeypatch):
     monkeypatch.setattr("engine.backends.heap._others", [])
     asked = []
     register_trim(lambda: asked.append("pool"))

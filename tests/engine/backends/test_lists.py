@@ -64,8 +64,8 @@ def test_a_list_of_other_sizes_next_time(started, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_list_where_a_tensor_is_wanted(started, backend):
-    """A library would take its arrays for constants."""
+def test_a_list_instead_of_a_tensor(started, backend):
+    """A library would take the list's arrays for constants."""
     session = started(
         backend,
         "pnnx.Input in0 0 1 0 #0=(2,64,64)f32",
@@ -101,7 +101,7 @@ def nested(levels):
 
 
 class TestFreezing:
-    def test_lists_become_tuples(self):
+    def test_lists_are_given_as_tuples(self):
         frozen = freeze([1, [np.float32(2), None], "x"])
         assert isinstance(frozen, tuple)
         assert frozen[1][0].dtype == np.float32
@@ -120,7 +120,7 @@ class TestFreezing:
             freeze(nested(levels))
         assert len(freeze(nested(11))) == 2
 
-    def test_deep_ones(self):
+    def test_deep_lists_are_refused(self):
         value: object = 1
         for _ in range(1000):
             value = [value]

@@ -422,7 +422,7 @@ def close(found, expected, tolerance, where=""):
 
 
 def unaligned(array):
-    """The same array, at an odd address."""
+    """Return the same array at an odd address."""
     memory = np.zeros(array.nbytes + 1, np.uint8)
     view = memory[1:].view(array.dtype).reshape(array.shape)
     view[...] = array
@@ -432,7 +432,7 @@ def unaligned(array):
 @pytest.mark.parametrize("library", BOTH)
 @pytest.mark.parametrize("name", CASES)
 def test_equals_the_reference(operator, name, library):
-    """Served by the library where it should be; whatever way the arrays lie in memory."""
+    """The expected library computes it, for every memory layout of the arrays."""
     case = CASES[name]
     built, inputs = case.build(operator), case.inputs
     expected = built.forward(inputs)
@@ -451,7 +451,7 @@ def test_equals_the_reference(operator, name, library):
 
 
 def specially(inputs, special):
-    """Some of the numbers are special ones."""
+    """Replace some numbers by special ones."""
     rng = np.random.default_rng(3)
     for x in inputs:
         if x.dtype == np.float32 and x.size > 1:
@@ -461,14 +461,14 @@ def specially(inputs, special):
 
 
 def leaves_special_numbers(name, variant):
-    """Which compiled kernels know that they would not treat them as the reference does."""
+    """Return whether a compiled kernel refuses special numbers."""
     return variant.startswith("winograd") or name.startswith(("max", "sdpa", "heads"))
 
 
 @pytest.mark.parametrize("library", BOTH)
 @pytest.mark.parametrize("name", CASES)
 def test_every_variant(operator, name, library):
-    """Also NaN and infinities come out where the reference has them, or are left to it."""
+    """NaN and infinities appear where the reference has them, or the kernel refuses them."""
     case = CASES[name]
     built = case.build(operator)
     variants = libraries()[library].variants(built, case.inputs)
@@ -488,7 +488,7 @@ def test_every_variant(operator, name, library):
 
 
 def test_special_numbers_are_left_to_the_reference(operator):
-    """For that call alone."""
+    """Only for that call."""
     case = CASES["max"]
     built, plain = case.build(operator), case.inputs
     kernel = make_kernels("onnxruntime", [built])[0]
@@ -500,7 +500,7 @@ def test_special_numbers_are_left_to_the_reference(operator):
     assert np.isfinite(plain[0]).all()
 
 
-def test_a_query_that_sees_no_key(operator):
+def test_a_query_without_a_key(operator):
     """PyTorch gives 0, a plain softmax NaN."""
     hidden = np.zeros((5, 5), np.float32)
     hidden[2] = -np.inf
@@ -515,8 +515,8 @@ def test_a_query_that_sees_no_key(operator):
 
 
 @pytest.mark.parametrize("samples", [1, 3])
-def test_a_query_of_a_window_that_sees_no_key(operator, samples):
-    """Whatever the library makes of it, the reference decides."""
+def test_a_query_of_a_window_without_a_key(operator, samples):
+    """The result equals the reference's, not the library's."""
     hidden = np.zeros((33, 33), np.float32)
     hidden[2] = -np.inf
     case = heads((samples, 33, 8), hidden, names=("query", "attn_mask"), batch_first=True)

@@ -1,7 +1,7 @@
-"""Libraries are asked only what they count right: NumPy computes the rest.
+"""Libraries get only sizes that they count correctly: NumPy computes the rest.
 
-What a library must not be asked could end the process. So each case that did runs in one of
-its own, and says what came out.
+Other sizes could end the process. So each case that once did runs in its own process and prints
+the result.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_no_library_computes_it(operator, kind, shape, weights, params):
 
 
 def test_attention_of_many_places(operator):
-    """NumPy goes through the scores in parts; a library would have 64 GiB of them at once."""
+    """NumPy computes the scores in blocks; a library would hold 64 GiB of them."""
     inputs = [np.zeros((1, 1 << 17, 1), np.float32)] * 3
     made = operator("F.scaled_dot_product_attention", inputs, {}, ())
     for library in libraries().values():
@@ -182,7 +182,7 @@ print(json.dumps(found))
 
 
 def slow_convolution(image, weight, stride, padding, dilation):
-    """Over the few outputs and all taps, with Python's own integers."""
+    """Loop over the few outputs and all taps, with Python's integers."""
     sizes = [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, p, d, k, s in zip(

@@ -1,4 +1,4 @@
-"""Images brought from NCHWc into NCHW, against a loop."""
+"""Conversion of images from NCHWc to NCHW, against a loop."""
 
 from __future__ import annotations
 

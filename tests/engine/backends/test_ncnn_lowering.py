@@ -1,4 +1,4 @@
-"""Networks as ncnn's text has them."""
+"""The text of ncnn's networks."""
 
 from __future__ import annotations
 

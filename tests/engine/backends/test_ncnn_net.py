@@ -1,4 +1,4 @@
-"""ncnn's networks, which share the memory that they compute in."""
+"""Networks of ncnn, which share their working memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_several_threads_at_once(compiled):
         assert list(pool.map(compute, range(4))) == [None] * 4
 
 
-def test_results_stay_when_the_memory_is_given_back(compiled):
+def test_results_survive_freeing_memory(compiled):
     run, image, expected = compiled(32, 0)
     (result,) = run([image])
     heap.trim_libraries()
@@ -74,7 +74,7 @@ def test_a_system_without_names_of_open_files(compiled, monkeypatch, tmp_path, c
     assert capfd.readouterr().err == ""  # where ncnn says what it cannot open
 
 
-def test_a_layer_of_tomorrow(capfd):
+def test_an_unknown_layer_is_refused(capfd):
     text = "7767517\n2 2\nInput in0 0 1 in0\nOfTomorrow layer 1 1 in0 out0 0=1\n"
     with pytest.raises(LoweringError, match="ncnn does not know a layer"):
         NcnnNet(text, [], 1)

@@ -1,4 +1,4 @@
-"""NumPy into memory that is used again: the same numbers, and when it is left alone."""
+"""NumPy with reused buffers: equal numbers, and cases that it does not compute."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_numbers_in_expressions(operator, text, expected):
     np.testing.assert_array_equal(found, np.full((3, 2), np.float32(expected)), strict=True)
 
 
-def test_elements_that_do_not_lie_in_order(operator):
+def test_elements_in_another_memory_order(operator):
     x = arrays((4, 6))[0].T
     (found,) = compiled(operator, "nn.ReLU", [x])([x])
     np.testing.assert_array_equal(found, np.where(x < 0, 0, x))
@@ -114,14 +114,14 @@ LEFT = {
 
 
 @pytest.mark.parametrize("name", LEFT)
-def test_what_is_left_to_others(operator, name):
+def test_other_operators_have_no_variant(operator, name):
     operator_type, inputs, params = LEFT[name]
     built = operator(operator_type, inputs, **params)
     backend = NumpyBuffers()
     assert not backend.supports(built) or not backend.variants(built, inputs)
 
 
-def test_memory_is_used_again_when_nobody_holds_it(operator):
+def test_unused_memory_is_reused(operator):
     (x,) = arrays((64, 64))
     run = compiled(operator, "nn.ReLU", [x])
     first = run([x])[0].__array_interface__["data"][0]
@@ -142,8 +142,8 @@ def test_recorded(operator):
     assert describe_kernel(kernel.name) == "NumPy, into a reused buffer"
 
 
-def test_an_operator_with_outputs_that_nothing_gives_is_left_to_its_layer(operator):
-    """Which says so: also where the same operator with one output has this kernel."""
+def test_an_operator_with_missing_outputs_is_left_to_its_layer(operator):
+    """Its layer reports them, even if the operator with one output has this kernel."""
     (x,) = arrays((2, 3))
     built = operator("nn.Tanh", [x], outputs=2)
     assert NumpyBuffers().variants(built, [x]) == {}

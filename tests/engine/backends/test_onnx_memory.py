@@ -1,4 +1,4 @@
-"""What ONNX Runtime takes while it runs: from one place, which gives it back when asked."""
+"""The working memory of ONNX Runtime: one arena, which is freed on request."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NBYTES = 4 * SIDES[1]
 
 
 def resident():
-    """Bytes of this process's own memory that are there."""
+    """Return the resident bytes of this process's own memory."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
 
 
 @pytest.fixture
 def compiled():
-    """Computes (2 x) (2 x), and what is between is not given out."""
+    """A kernel that computes (2 x) (2 x) and does not return 2 x."""
     graph = Subgraph()
     value = graph.read(Operand("x", 0, SIDES, np.dtype(np.float32)))
     doubled = graph.node("Add", value, value)
@@ -39,7 +39,7 @@ def compiled():
     return OnnxCompiledKernel(lower_to_onnx(graph), ["x"], "basic", 1)
 
 
-def test_it_is_given_back(compiled):
+def test_libraries_return_spare_memory(compiled):
     x = np.arange(SIDES[1], dtype=np.float32).reshape(SIDES) % 7
     compiled.run([x])
     trim_heap()
@@ -54,7 +54,7 @@ def test_it_is_given_back(compiled):
         trim_libraries()
 
 
-def test_running_again_takes_no_more(compiled):
+def test_a_second_run_takes_no_more_memory(compiled):
     x = np.ones(SIDES, np.float32)
     compiled.run([x])
     compiled.run([x])

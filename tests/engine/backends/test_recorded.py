@@ -1,4 +1,4 @@
-"""The same numbers again: sessions that take the kernels of an earlier one."""
+"""Sessions with the kernels of an earlier session give the same numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(graph, x, backend):
 
 
 @pytest.mark.parametrize("backend", ["auto", "numpy", "onnxruntime", "ncnn"])
-def test_bit_for_bit(unet, scene, tmp_path, backend):
+def test_a_recorded_run_is_equal_bit_for_bit(unet, scene, tmp_path, backend):
     first = run(unet, scene, backend)
     engine.write_dump(first, tmp_path / "d")
     second = run(unet, scene, engine.kernels_of(tmp_path / "d"))
@@ -44,7 +44,7 @@ def test_bit_for_bit(unet, scene, tmp_path, backend):
             np.testing.assert_array_equal(value, theirs.outputs[name], strict=True)
 
 
-def test_a_pinned_library_serves_what_it_can(unet, scene):
+def test_a_pinned_library_computes_what_it_supports(unet, scene):
     session = run(unet, scene, "ncnn")
     served = {r.operator.type: (r.backend, r.kernel) for r in session.records}
     assert served["nn.Conv2d"][0] == "ncnn"
@@ -66,7 +66,7 @@ def chain(make_pair):
     return engine.load(make_pair(*CHAIN))
 
 
-def test_what_was_not_computed_is_numpys(chain):
+def test_numpy_computes_operators_that_did_not_run(chain):
     x = np.ones((1, 3, 8, 8), np.float32)
     kernels = {"in": "", "relu": "", "sigmoid": "supplied", "out": ""}
     session = run(chain, x, kernels)
@@ -81,8 +81,8 @@ def test_what_was_not_computed_is_numpys(chain):
         "onnxruntime/nchw-1@7-9",
     ],
 )  # fmt: skip
-def test_a_subgraph_that_cannot_be(chain, name):
-    """A manifest may be damaged, or made to harm: it starts no thread that it names."""
+def test_an_impossible_subgraph_is_refused(chain, name):
+    """A damaged or malicious manifest starts no threads."""
     x = np.ones((1, 3, 8, 8), np.float32)
     session = engine.Session(
         chain, backend={"in": "", "relu": name, "sigmoid": name, "out": ""}
@@ -101,7 +101,7 @@ def threading_count() -> int:
 
 
 REFUSED = [
-    ({"in": "", "relu": "numpy", "out": ""}, "of another model: .* none for nn.Sigmoid 'sigm"),
+    ({"in": "", "relu": "numpy", "out": ""}, "of another model: .* no kernel for nn.Sigmoid"),
     (
         {"in": "", "relu": "tensorrt/fast", "sigmoid": "numpy", "out": ""},
         "'relu' was computed by tensorrt, which is not installed here; choose a backend",
@@ -110,13 +110,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kernels", "sentence"), REFUSED)
-def test_refused_at_once(chain, kernels, sentence):
+def test_unusable_kernels_are_refused_at_once(chain, kernels, sentence):
     with pytest.raises(SessionStateError, match=sentence):
         engine.Session(chain, backend=kernels)
 
 
 @pytest.mark.parametrize("kernel", ["onnxruntime/of-tomorrow", "ncnn/winograd"])
-def test_no_other_kernel_instead(chain, kernel):
+def test_no_other_kernel_replaces_a_recorded_one(chain, kernel):
     kernels = {"in": "", "relu": kernel, "sigmoid": "numpy", "out": ""}
     with pytest.raises(InferenceError, match=f"recorded kernel {kernel} cannot compute"):
         run(chain, np.ones((1, 3, 8, 8), np.float32), kernels)
@@ -134,7 +134,7 @@ RANDOM = (
 
 
 def test_random_operators_draw_the_same_on_every_backend(make_pair, tmp_path):
-    """Libraries have lowerings of these types, but not of their chance."""
+    """Libraries have lowerings of these types, but draw no random numbers."""
     graph = engine.load(make_pair(*RANDOM))
     x = np.random.default_rng(1).standard_normal((1, 4, 64, 64)).astype(np.float32)
     expected = run(graph, x, "numpy")

@@ -1,4 +1,4 @@
-"""GELU is refined where a library's cancels: alone, fused, and for whoever reads it."""
+"""GELU is refined where a library's cancels: alone, fused, and for every consumer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPE = (1, 16, 24, 24)
 
 
 def gelu(x):
-    """By the standard library, in double precision."""
+    """Compute GELU with the standard library, in double precision."""
     wide = np.asarray(x, np.float64)
     found = [v / 2 * math.erfc(-v / math.sqrt(2)) for v in wide.ravel().tolist()]
     return np.array(found).reshape(wide.shape)
@@ -45,7 +45,7 @@ def assert_near(found, right):
 
 
 def numbers(shape=SHAPE, seed=0):
-    """Half of them where a library loses digits."""
+    """Draw numbers, half of them where a library loses digits."""
     rng = np.random.default_rng(seed)
     return np.asarray(rng.uniform(-11, 3, shape), np.float32)
 
@@ -88,7 +88,7 @@ def eye(name, channels=16, *axes):
 
 @pytest.fixture(params=Strategy)
 def strategy(request, monkeypatch, tuning_cache):
-    """The one strategy that is tried; it is faster whatever the clock says."""
+    """The only strategy that is tried; it wins every trial."""
     if request.param is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no NCHWc here")
     monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (request.param,))
@@ -108,7 +108,7 @@ def one(make_pair, approximate="none"):
 
 @pytest.mark.parametrize("approximate", FORMULAS)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_one_operator(make_pair, tuning_cache, backend, approximate):
+def test_a_single_operator_is_refined(make_pair, tuning_cache, backend, approximate):
     """Also where the kernel was chosen on numbers near 0."""
     near = np.random.default_rng(1).normal(size=(1, 64, 96, 96)).astype(np.float32)
     session = engine.Session(one(make_pair, approximate), backend=backend)
@@ -137,7 +137,7 @@ def test_memory_layouts(make_pair, tuning_cache, backend, x):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
-def test_nothing_in_it(make_pair, tuning_cache, backend, shape):
+def test_an_empty_operand(make_pair, tuning_cache, backend, shape):
     session = engine.Session(one(make_pair), backend=backend)
     found = last_of(session, np.zeros(shape, np.float32)).value("y")
     assert found.shape == shape
@@ -145,7 +145,7 @@ def test_nothing_in_it(make_pair, tuning_cache, backend, shape):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_special_numbers(make_pair, tuning_cache, backend):
-    """What PyTorch gives; among others, for a library passes over whole blocks."""
+    """They equal PyTorch's also beside ordinary numbers: libraries compute whole blocks."""
     given = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-41, -1e-41, 3e38, -3e38, -1e20, -50.0]
     expected = [np.nan, np.inf, np.nan, 0, 0, 0, 0, 3e38, 0, 0, 0]
     x = np.tile(np.float32([*given, -2, 1]), 1 << 13)
@@ -155,7 +155,7 @@ def test_special_numbers(make_pair, tuning_cache, backend):
     np.testing.assert_allclose(found[0, :11], expected, rtol=1e-6, atol=1e-37)
 
 
-def test_an_operand_is_left_alone(make_pair, tuning_cache):
+def test_the_operand_stays_unchanged(make_pair, tuning_cache):
     x = numbers()
     session = engine.Session(one(make_pair), backend="onnxruntime")
     last_of(session, x)
@@ -186,7 +186,7 @@ IMAGES = (
 
 
 @pytest.mark.parametrize("strategy", [Strategy.NCHW], indirect=True)
-def test_among_products(make_pair, strategy):
+def test_refined_between_products(make_pair, strategy):
     weights = eye("a") | eye("c") | eye("e")
     session = engine.Session(engine.load(make_pair(*PRODUCTS, weights=weights)))
     given = [numbers((1, 30, 16), seed) for seed in range(3)]
@@ -197,7 +197,7 @@ def test_among_products(make_pair, strategy):
 
 
 @pytest.mark.parametrize("channels", [16, 20])
-def test_among_convolutions(make_pair, strategy, channels):
+def test_refined_between_convolutions(make_pair, strategy, channels):
     lines = [
         line.replace("channels=16", f"channels={channels}").replace(
             "(16,16", f"({channels},{channels}"
@@ -217,7 +217,7 @@ def test_among_convolutions(make_pair, strategy, channels):
 
 # What reads an operand or a result outside of the subgraph has it in NCHW.
 @pytest.mark.parametrize("read", ["1", "2", "3", "4", "x"])
-def test_read_elsewhere_too(make_pair, strategy, read):
+def test_refined_result_with_other_consumers(make_pair, strategy, read):
     lines = (
         *IMAGES[:-1],
         f"nn.Softplus outside 1 1 {read} z beta=1.0 threshold=20.0",
@@ -234,8 +234,8 @@ def test_read_elsewhere_too(make_pair, strategy, read):
     np.testing.assert_allclose(session.value("z"), expected, rtol=1e-5, atol=1e-7)
 
 
-def test_first_of_a_subgraph(make_pair, strategy):
-    """Its operand is handed over, and need not lie as it is read."""
+def test_refined_as_first_of_a_subgraph(make_pair, strategy):
+    """Its operand is an input of the subgraph, and may have another memory layout."""
     lines = (
         "pnnx.Input in 0 1 x",
         "Tensor.permute turned 1 1 x 0 dims=(0,1,3,2)",
@@ -262,7 +262,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_whoever_reads_it_reads_what_is_refined(make_pair, strategy, reader):
+def test_other_consumers_read_the_refined_result(make_pair, strategy, reader):
     line, compute = READERS[reader]
     lines = (
         "pnnx.Input in 0 1 x",
@@ -286,7 +286,7 @@ def test_whoever_reads_it_reads_what_is_refined(make_pair, strategy, reader):
     np.testing.assert_allclose(session.value("3"), compute(x, y), rtol=1e-6, atol=1e-36)
 
 
-def test_a_row_goes_on_behind_it(make_pair, strategy):
+def test_a_subgraph_continues_after_refinement(make_pair, strategy):
     """As in ConvMixer, whose normalisation reads GELU."""
     lines = ["pnnx.Input in 0 1 0"]
     weights = {}
@@ -313,7 +313,7 @@ def test_a_row_goes_on_behind_it(make_pair, strategy):
         assert_near(session.value(str(3 * i + 3)), 2 * session.value(str(3 * i + 2)))
 
 
-def test_a_recorded_subgraph_that_would_not_be_refined(make_pair, tuning_cache):
+def test_a_recorded_subgraph_without_refinement(make_pair, tuning_cache):
     """Of an earlier version."""
     lines = (
         "pnnx.Input in 0 1 x",
@@ -343,7 +343,7 @@ def test_the_self_check_compares_every_element(make_pair, approximate):
 
 
 def test_pairs():
-    """Both are free, or neither."""
+    """Both values of a pair are free, or neither is."""
     pairs = [("a", "b"), ("a", "c"), (None, "d"), ("e", "f")]
     assert keep_pairs({"a", "b", "c", "d", "e", "f", "g"}, pairs) == set("abcefg")
     assert keep_pairs({"a", "b", "e", "g"}, pairs) == {"g"}

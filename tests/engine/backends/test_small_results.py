@@ -1,4 +1,4 @@
-"""Results that are small, of functions that are never 0: whoever computes them, they are right.
+"""Small results of functions that are never 0 are right with every kernel.
 
 Numbers are float64's, typed in or computed by Python's `math`.
 """
@@ -34,7 +34,7 @@ def near_zero(seed=0):
 
 
 def fed(session, *inputs):
-    """Run on one input after the other: what comes out of the last."""
+    """Run on several inputs in turn; return the outputs of the last one."""
     for x in inputs:
         session.feed([x])
         session.run()
@@ -44,7 +44,7 @@ def fed(session, *inputs):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("logit", [-19.3, -17.7, -11.0, -40.0, -80.0])
-def test_a_logarithm_behind_a_sigmoid(make_pair, tuning_cache, backend, logit):
+def test_a_logarithm_of_a_sigmoid(make_pair, tuning_cache, backend, logit):
     """Also where kernels were chosen on inputs near 0, and remembered."""
     graph = engine.load(make_pair(*SCORES))
     far = np.full(SHAPE, logit, np.float32)
@@ -58,7 +58,7 @@ def test_a_logarithm_behind_a_sigmoid(make_pair, tuning_cache, backend, logit):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_as_pytorch_has_it(make_pair, tuning_cache, backend):
+def test_small_results_equal_pytorch(make_pair, tuning_cache, backend):
     torch = pytest.importorskip("torch")
     far = np.linspace(-25, -10, math.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
     expected = torch.log(torch.sigmoid(torch.from_numpy(far))).numpy()
@@ -85,7 +85,7 @@ SINGLE = {
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", SINGLE)
-def test_of_one_operator(make_pair, tuning_cache, backend, name):
+def test_small_results_of_one_operator(make_pair, tuning_cache, backend, name):
     kind, given, expected, *said = SINGLE[name]
     lines = (
         "pnnx.Input in 0 1 x",
@@ -139,7 +139,7 @@ def sigmoid64(x):
 
 
 def assert_right(session):
-    """Each element-wise operator, of the very numbers that it was given."""
+    """Compare each element-wise operator on the inputs that it had."""
     before, score = session.value("1"), session.value("3")
     assert score.min() < -18
     np.testing.assert_allclose(session.value("2"), before * sigmoid64(before), rtol=5e-7)
@@ -157,7 +157,7 @@ def test_a_detector(detector, tuning_cache, backend):
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_a_detector_computed_at_once(detector, strategy):
+def test_a_fused_detector(detector, strategy):
     from engine.backends.onnx_nchwc import nchwc_block_size
 
     if strategy is Strategy.NCHWC and not nchwc_block_size():
@@ -176,8 +176,8 @@ def test_a_detector_computed_at_once(detector, strategy):
     assert_right(session)
 
 
-def test_the_check_agrees_where_it_should(detector):
-    """Small results of sums are rounded otherwise, and what is behind them with them."""
+def test_the_check_accepts_rounding_of_sums(detector):
+    """Small results of sums are rounded differently, and so are results downstream."""
     session = engine.Session(detector)
     session.feed([near_zero()])
     found = self_check(session)
@@ -190,8 +190,8 @@ def test_the_check_agrees_where_it_should(detector):
     assert max(far.of_element for far in scores) < 1e-6
 
 
-def test_the_check_tells_a_coarse_sigmoid(detector, monkeypatch):
-    """Six times a number of 2e-8: next to nothing absolutely, and yet not the same."""
+def test_the_check_finds_an_inaccurate_sigmoid(detector, monkeypatch):
+    """Six times 2e-8 is a small absolute error, but a wrong result."""
     from engine.backends import onnx_accurate
 
     monkeypatch.setitem(onnx_accurate._EXPANSIONS, "Sigmoid", lambda node, constant: [node])
@@ -211,8 +211,8 @@ def test_the_check_tells_a_coarse_sigmoid(detector, monkeypatch):
     assert "differ by more than 0.001, in score" in found.summary
 
 
-def test_nothing_coarse_is_chosen(detector, tuning_cache, monkeypatch):
-    """A kernel is taken only if each element is right, not only beside the largest."""
+def test_no_inaccurate_kernel_is_chosen(detector, tuning_cache, monkeypatch):
+    """A kernel is chosen only if each element is right, not only relative to the largest."""
     from engine.backends import onnx_accurate
 
     monkeypatch.setitem(onnx_accurate._EXPANSIONS, "Sigmoid", lambda node, constant: [node])

@@ -1,4 +1,4 @@
-"""Weights are in memory once, in the layout of whoever computes."""
+"""Weights are in memory once, in the layout of the kernel that uses them."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_released_layers_prepare_again(pair):
     np.testing.assert_array_equal(operator.forward([image])[0], before)
 
 
-def test_released_through_names(pair):
-    """Where operands go by name, it is another layer that has prepared weights."""
+def test_weights_are_released_with_operands_by_name(pair):
+    """With operands by name, another object has the prepared weights."""
     layer = engine.load(pair).operator("conv").layer
     named = FunctionLayer(layer.forward, {}, ["input"], ())
     image = np.ones((1, 512, 7, 7), np.float32)

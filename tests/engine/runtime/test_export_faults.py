@@ -60,14 +60,14 @@ class TestLostRounding:
             "which keeps the operators that PyTorch traced"
         )
 
-    def test_it_is_seen_without_a_run(self, make_pair):
+    def test_a_fault_is_found_without_a_run(self, make_pair):
         (fault,) = faults(divided(make_pair))
         assert (fault.operator.name, fault.certain) == ("e", True)
 
     @pytest.mark.parametrize(
         ("expr", "dtype"), [("div(@0,8)", "f32"), ("floor_divide(@0,8)", "i64")]
     )
-    def test_other_divisions_are_none(self, make_pair, expr, dtype):
+    def test_other_divisions_are_no_faults(self, make_pair, expr, dtype):
         assert not faults(divided(make_pair, expr, dtype))
 
     def test_a_list_of_indices_needs_integers(self, make_pair):
@@ -103,7 +103,7 @@ class TestTurnedMask:
         assert "float mask" in fault.remedy
 
     @pytest.mark.parametrize("other", [{"dtype": "f32"}, {"argument": "input"}])
-    def test_masks_that_mean_what_they_say(self, make_pair, other):
+    def test_correct_masks_are_no_faults(self, make_pair, other):
         """What is added to scores, and what a module took in the model too."""
         assert not faults(masked(make_pair, **other))
 
@@ -143,7 +143,7 @@ class TestContradictedShape:
         assert any(part in fault.what for part in what.split("|"))
         assert "optlevel=0" in fault.remedy
 
-    def test_operands_that_do_not_go_together(self, make_pair):
+    def test_operands_that_contradict_each_other(self, make_pair):
         param = make_pair(
             "pnnx.Input x 0 1 0 #0=(2,3)f32",
             "pnnx.Input z 0 1 1 #1=(4)f32",
@@ -164,7 +164,7 @@ class TestContradictedShape:
         )
         assert not faults(param)
 
-    def test_what_only_a_run_shows_is_a_suspicion(self, make_pair):
+    def test_a_fault_that_only_a_run_shows_is_a_suspicion(self, make_pair):
         """The pooling gives 2×2 pixels and not the stated 3×3, so the sum fails."""
         param = make_pair(
             "pnnx.Input x 0 1 0 #0=(1,1,4,4)f32",
@@ -214,7 +214,7 @@ class TestMeaninglessIndex:
             ("pnnx.Expression e 1 1 1 2 expr=[@0,@0] #1=(6)i64", "(6)"),
         ],
     )
-    def test_good_ones(self, make_pair, line, stated):
+    def test_correct_lines_are_no_faults(self, make_pair, line, stated):
         param = make_pair(
             "pnnx.Input x 0 1 0 #0=(5,8)f32",
             "pnnx.Input i 0 1 1 #1=(6)i64",
@@ -255,7 +255,7 @@ class TestSuspectedGelu:
         )
 
     @pytest.mark.parametrize("more", ["", "approximate=tanh"])
-    def test_pytorch_s_own_are_not_suspected(self, make_pair, more):
+    def test_operators_of_pytorch_are_not_suspected(self, make_pair, more):
         number = 7 if more else 12
         assert not faults(self.network(make_pair, f"F.gelu_{number}", more=more))
 

@@ -29,7 +29,7 @@ INPUT = "pnnx.Input in0 0 1 0 #0=(?,3,?,?)f32"
         (("in0", "x", "out0"), False),
     ],
 )
-def test_names_of_inputs_and_outputs_tell(make_pair, ends, expected):
+def test_names_of_inputs_and_outputs_identify_onnx(make_pair, ends, expected):
     graph = engine.load(
         make_pair(
             f"pnnx.Input {ends[0]} 0 1 0",
@@ -96,7 +96,7 @@ def test_sizes_are_tensors(make_pair):
     np.testing.assert_array_equal(session.outputs()[0], IMAGE.reshape(2, 3, 35))
 
 
-def test_what_is_no_list_of_sizes_stays(make_pair):
+def test_other_lists_stay_unchanged(make_pair):
     session = run(
         make_pair,
         INPUT,
@@ -143,7 +143,7 @@ def test_tensors_stand_for_their_sizes(make_pair):
     np.testing.assert_array_equal(same, IMAGE)
 
 
-def test_vectors_stand_for_their_sizes_where_there_is_no_room_for_themselves(make_pair):
+def test_vectors_stand_for_their_sizes_if_they_do_not_fit(make_pair):
     session = run(
         make_pair,
         "pnnx.Input in0 0 1 0 #0=(?)f32",

@@ -83,7 +83,7 @@ def test_forward(make_pair):
     assert result[0, 1, 0, 0] == pytest.approx(0.5)
 
 
-def test_forward_frees_operands_that_nobody_takes_any_more(make_pair):
+def test_forward_frees_operands_after_their_last_use(make_pair):
     """Of twelve operands of 1 MB, and halves that nobody takes, a few live at a time."""
     shape = "(262144)f32"
     lines = [f"pnnx.Input in 0 1 0 #0={shape}"]
@@ -336,7 +336,7 @@ def test_tensors_of_an_operand_alias(make_pair):
 @pytest.mark.parametrize(
     "named", ["linear", "linear/linear", "linear/linear.pnnx", "linear/linear.pnnx.bin"]
 )
-def test_whatever_the_command_line_takes_is_loaded(samples, named):
+def test_load_takes_what_the_command_line_takes(samples, named):
     graph = engine.load(samples / named)
     assert graph.param_path == samples / "linear" / "linear.pnnx.param"
     assert graph.bin_path == samples / "linear" / "linear.pnnx.bin"

@@ -35,7 +35,7 @@ CHAIN = (
 )
 
 
-def test_nothing_is_built_to_open(make_pair, built):
+def test_opening_builds_no_layer(make_pair, built):
     graph = engine.load(make_pair(*CHAIN))
     assert graph.operator("one").inputs[0].name == "0"
     assert not built
@@ -44,7 +44,7 @@ def test_nothing_is_built_to_open(make_pair, built):
 
 
 @pytest.mark.parametrize("ask", ["layer", "error", "reason", "layer_file", "random"])
-def test_every_way_to_ask(make_pair, built, ask):
+def test_every_access_builds_the_layer(make_pair, built, ask):
     getattr(engine.load(make_pair(*CHAIN)).operator("one"), ask)
     assert built == ["one"]
 
@@ -85,18 +85,18 @@ class TestSharing:
             ("torch.sum s{i} 1 1 {x} {y} keepdim=True", "torch.sum s{i} 1 1 {x} {y} dim=1"),
         ],
     )
-    def test_what_differs(self, make_pair, one, other):
+    def test_operators_that_differ_do_not_share(self, make_pair, one, other):
         first, second = self.load(make_pair, one, other)
         assert first is not second
 
-    def test_not_with_weights(self, make_pair):
+    def test_operators_with_weights_do_not_share(self, make_pair):
         line = "nn.PReLU p{i} 1 1 {x} {y} num_parameters=1 @weight=(1)f32"
         weights = {f"p{i}.weight": np.array([i], np.float32) for i in range(2)}
         one, other = self.load(make_pair, line, line, weights=weights)
         assert one.forward(np.float32([-2])) == 0
         assert other.forward(np.float32([-2])) == -2
 
-    def test_not_layers_of_the_users(self, make_pair, tmp_path):
+    def test_user_layers_are_not_shared(self, make_pair, tmp_path):
         file = tmp_path / "mine.py"
         file.write_text(
             "from engine.layers import Layer, register\n"
@@ -135,7 +135,7 @@ def test_errors_name_each_operator(make_pair):
     assert [e.operator for e in errors] == ["one", "two", "three", "four"]
 
 
-def test_what_is_registered_later_is_nothing_to_a_graph(make_pair, tmp_path):
+def test_later_registrations_do_not_change_a_graph(make_pair, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
         "from engine.layers import register\n"
@@ -185,7 +185,7 @@ def test_two_threads_get_the_same_layer(make_pair, built):
     assert sorted(built) == ["last", "one"]
 
 
-def test_a_long_file_is_made_when_looked_at(make_pair):
+def test_operators_of_a_long_file_are_made_on_use(make_pair):
     lines = ["pnnx.Input in 0 1 0 #0=(1)f32"]
     lines += [f"nn.ReLU r{i} 1 1 {i} {i + 1}" for i in range(3000)]
     graph = engine.load(make_pair(*lines, "pnnx.Output out 1 0 3000"))

@@ -115,13 +115,13 @@ def test_the_memory_behind_a_view_is_read(strided, lines, size, stride, expected
     assert result(strided(*lines, size=size, stride=stride)) == expected
 
 
-def test_what_is_a_view_of_nothing_needs_no_sizes(strided):
+def test_a_tensor_with_its_own_storage_needs_no_sizes(strided):
     graph = strided(read="x", size="(2,2)", stride="(6,1)", dims="?,?")
     assert result(graph) == [[0, 1], [6, 7]]
     assert [operand.name for operand in graph.operator("op").inputs] == ["x"]
 
 
-def test_the_tensor_behind_is_an_input(strided):
+def test_the_base_of_a_view_is_an_input(strided):
     line = "Tensor.select s 1 1 x v dim=0 index=1 $input=x #v=(6)f32"
     graph = strided(line, size="(2)", stride="(1)")
     operator = graph.operator("op")
@@ -165,7 +165,7 @@ def test_the_tensor_behind_is_an_input(strided):
         ),
     ],
 )  # fmt: skip
-def test_what_is_not_certain_is_said(strided, lines, stride, dims, said):
+def test_uncertain_strides_are_refused(strided, lines, stride, dims, said):
     graph = strided(*lines, size="(2,2)", stride=stride, dims=dims)
     values = {"x": X, "a": X, "v": X[1] if "select" in lines[-1] else X.T}
     operator = graph.operator("op")
@@ -187,12 +187,12 @@ def test_absurd_steps(strided, size, stride, said):
         graph.forward([X])
 
 
-def test_one_place_may_have_any_step(strided):
+def test_a_dimension_of_one_may_have_any_stride(strided):
     graph = strided(read="x", size="(1,2)", stride="(9223372036854775807,3)")
     assert result(graph) == [[0, 3]]
 
 
-def test_elements_are_replaced_behind_a_view(make_pair):
+def test_elements_are_replaced_in_the_base_of_a_view(make_pair):
     param = make_pair(
         "pnnx.Input in 0 1 x #x=(4,6)f32",
         "pnnx.Input new 0 1 n #n=(2,2)f32",
