@@ -14,7 +14,12 @@ from engine.comparison.corrections import (
     write_corrections,
 )
 from engine.comparison.measures import Measures, Tolerances
-from engine.comparison.references import Reference, open_reference
+from engine.comparison.references import (
+    Reference,
+    open_data,
+    open_reference,
+    open_reference_for,
+)
 from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTensor
 
 __all__ = [
@@ -29,7 +34,9 @@ __all__ = [
     "UnmatchedTensor",
     "compare",
     "corrections_path",
+    "open_data",
     "open_reference",
+    "open_reference_for",
     "read_corrections",
     "write_corrections",
 ]

@@ -14,14 +14,15 @@ reference again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from engine.array_files import is_numeric
 from engine.backends import make_kernels
-from engine.comparison.layouts import Layout
+from engine.comparison.fingerprints import is_telling
+from engine.comparison.layouts import Layout, has_same_elements
 from engine.comparison.matching import (
     ALIGNMENT,
     CONTENT,
@@ -33,13 +34,18 @@ from engine.comparison.matching import (
     Match,
 )
 from engine.comparison.measures import relative_distance
+from engine.comparison.requantised import dequantise, find_requantised
+from engine.cost import is_free
 from engine.errors import EngineError
+from engine.ncnn.options import NcnnOptions
+from engine.ncnn.types import PREFIX, is_quantized
 from engine.runtime.executor import run_kernel
+from engine.states import OperatorStatus
 from engine.text import format_shape
 from engine.values import ArrayMetadata, materialise_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from engine.comparison.fingerprints import FingerprintIndex, Similar
     from engine.comparison.matching import Matcher
@@ -53,10 +59,14 @@ __all__ = ["Alignment", "Born", "align"]
 # Limits on the distance of fingerprints.
 _EXACT: Final = 2e-4  # rounding
 _ROUNDED: Final = 2e-3  # rounding, float16 included
+_CORRELATED: Final = 1 - 1e-6  # rows that are equal up to scale and shift
+_CENTRED: Final = 1e-4  # largest mean of a row that is normalized, relative to its deviation
 _NEAR: Final = 5e-2
 _ALIKE: Final = 0.6
 _CONFIRMING: Final = 3e-3  # relative to the largest element
 _CLEARLY: Final = 3.0  # times nearer than the next one
+
+_ADDED: Final = 0.1  # share of the tolerance that rounding in one operator may add
 
 _MOST_UNCONFIRMED: Final = 12  # consecutive stand-ins where the reference is dense
 _MOST_DECISIONS: Final = 3  # times the number of operators
@@ -106,12 +116,15 @@ class Alignment:
         By matched operand: the shape in which to read the reference's tensor.
     stand_ins : frozenset of str
         Operands that the reference does not show, confirmed by results downstream.
+    computed : dict of str to Value
+        What our operators give on the reference's values, by operand that it does not show.
     """
 
     matches: dict[str, Match] = field(default_factory=dict)
     born: dict[str, Born] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stand_ins: frozenset[str] = frozenset()
+    computed: dict[str, Value] = field(default_factory=dict)
 
 
 def align(
@@ -119,6 +132,7 @@ def align(
     reference: Reference,
     index: FingerprintIndex,
     matcher: Matcher,
+    tolerance: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Alignment:
     """Match the operands of a session with the tensors of a reference.
@@ -131,23 +145,37 @@ def align(
     index : FingerprintIndex
         Of the reference.
     matcher : Matcher
+    tolerance : float
+        Relative distance up to which a value of our run stands for the reference's.
     progress : callable, optional
         Called with the number of operators done and the total; an exception ends the walk.
     """
     with session.within_bound():
-        return _Walk(session, reference, index, matcher).run(progress)
+        return _Walk(session, reference, index, matcher, tolerance).run(progress)
 
 
 class _Walk:
     def __init__(
-        self, session: Session, reference: Reference, index: FingerprintIndex, matcher: Matcher
+        self,
+        session: Session,
+        reference: Reference,
+        index: FingerprintIndex,
+        matcher: Matcher,
+        tolerance: float,
     ) -> None:
-        self._session, self._reference = session, reference
+        self._session, self._reference, self._tolerance = session, reference, tolerance
         self._index, self._matcher = index, matcher
         self._operators = session.graph.operators
-        self._kernels = make_kernels(_backend_of(session), self._operators, session.excluded)
+        self._kernels = make_kernels(
+            _backend_of(session),
+            self._operators,
+            session.excluded,
+            NcnnOptions.parse(session.ncnn_options),
+        )
         self._result = Alignment()
         self._taken: dict[str, str] = {}  # operand by its matched tensor
+        # Operands whose value in our run is the one here, up to rounding; their distances.
+        self._as_run: dict[str, float] = {}
         self._stand_ins: dict[str, Value] = {}
         self._same_as: dict[str, tuple[str, Layout]] = {}  # stand-ins that they take as input
         # By stand-in: itself and the unconfirmed ones that it was computed from.
@@ -156,6 +184,10 @@ class _Walk:
         self._given_up: set[str] = set()
         self._blocked: set[int] = set()
         self._failures: dict[str, str] = {}  # by operand without a stand-in
+        self._produced = {key for call in reference.operators for key in call.outputs}
+        # Layers that compute in int8: on the reference's values they are only near it.
+        self._quantised = {op.index for op in self._operators if is_quantized(op.params)}
+        self._requantised = find_requantised(session.graph)
         dense = 2 * len(index.shapes) >= len(session.graph.operands)
         self._limit = _MOST_UNCONFIRMED if dense else len(self._operators)
 
@@ -165,6 +197,14 @@ class _Walk:
             if progress is not None:
                 progress(operator.index, total)
             self._visit(operator)
+        self._decide_all(progress)
+        if self._shift_before_origins():
+            self._decide_all(progress)
+        self._finish()
+        return self._result
+
+    def _decide_all(self, progress: Callable[[int, int], None] | None) -> None:
+        total = len(self._operators)
         # A decision may undo one downstream, so their number is bounded.
         for _ in range(_MOST_DECISIONS * total):
             open_ = self._first_open()
@@ -173,19 +213,81 @@ class _Walk:
             if progress is not None:
                 progress(open_[0].index, total)
             self._decide(*open_)
-        self._finish()
-        return self._result
+
+    def _shift_before_origins(self) -> bool:
+        """Match the inputs of operators that differ further downstream, if they agree then.
+
+        A linear layer without its bias gives a tensor of a reference that adds the bias in a
+        call of its own. Return whether an input was matched so.
+        """
+        shifted, least = False, max(self._tolerance, _CONFIRMING)
+        for operator in self._operators:
+            for operand in operator.outputs:
+                born = self._result.born.get(operand.name)
+                if born is not None and born.measured and born.relative > least:
+                    shifted |= self._shift_inputs(operator, operand)
+        return shifted
 
     def _finish(self) -> None:
+        self._match_ends()
         result = self._result
+        for operator in self._operators:
+            if operator.index in self._blocked:
+                self._match_unreached(operator)
         for name, (key, layout) in self._same_as.items():
             if name in self._stand_ins and name not in result.matches:
                 self._match(name, Match(key, CONTENT, 0.8, layout), self._stand_ins[name])
+        known = self._confirmed | result.matches.keys()
         for name, born in result.born.items():
-            known = self._confirmed | result.matches.keys()
             group = tuple(o for o in born.group if o not in known)
             result.born[name] = Born(born.relative, born.note, born.measured, group)
         result.stand_ins = frozenset(self._confirmed - result.matches.keys())
+        result.computed = self._stand_ins
+
+    def _match_ends(self) -> None:
+        """Match an output with the reference's, if the reference goes on computing.
+
+        Our result is then a tensor within the reference: the model lacks its last operators.
+        """
+        ends, calls = self._matcher.outputs, len(self._reference.operators)
+        used = {match.key for match in self._result.matches.values()}
+        for name, key in ends.items():
+            match, operand = self._result.matches.get(name), self._session.graph.operand(name)
+            if match is None or match.matched_by == HAND or match.key in ends.values():
+                continue
+            if key in used or operand.producer is None or operand.producer.is_input:
+                continue
+            shape = self._result.shapes[name]
+            found = self._matcher.layout(key, [shape])
+            if found is None or key not in self._near({match.key}, calls):
+                continue
+            inside = self._as_ours(name, match.key, match.layout, shape)
+            end = self._as_ours(name, key, found[1], shape)
+            if inside is None or end is None or relative_distance(inside, end) <= _EXACT:
+                continue
+            self._shift(operand, Match(key, OUTPUT, 0.9, found[1]), shape)
+
+    def _match_unreached(self, operator: RuntimeOperator) -> None:
+        """Match by name what cannot be computed because an operator upstream fails.
+
+        The reference has it, so the failure is a difference. An operator that has no layer, or
+        draws random numbers, is none.
+        """
+        sources = [o for o in operator.inputs if o.name in self._failures]
+        for source in sources:
+            producer = source.producer
+            if producer is None or producer.error is not None or producer.random:
+                return
+        if not sources or any(o.name in self._result.matches for o in sources):
+            return
+        above = self._waiting_for(operator)
+        for operand in operator.outputs:
+            self._failures[operand.name] = self._failures[sources[0].name]
+            self._waiting[operand.name] = above | {operand.name}
+            match = self._known(operand, None)
+            shape = self._shape_for(match.key, operand, None) if match is not None else None
+            if match is not None and shape is not None:
+                self._match(operand.name, match, None, shape, above)
 
     # Visiting the operators
 
@@ -196,13 +298,103 @@ class _Walk:
             for operand in operator.outputs:
                 self._match_input(operand)
             return
-        arguments = self._arguments(operator)
+        self._blocked.discard(operator.index)
         waiting = self._waiting_for(operator)
-        if arguments is None or len(waiting - self._given_up) > self._limit:
+        if len(waiting - self._given_up) > self._limit:
+            self._blocked.add(operator.index)
+        elif not self._take_run(operator, waiting):
+            self._compute(operator, waiting)
+
+    def _compute(self, operator: RuntimeOperator, waiting: frozenset[str]) -> None:
+        """Compute an operator from the reference's values, if they are known."""
+        self._leave_run(operator.inputs)
+        arguments = self._arguments(operator)
+        if arguments is None:
             self._blocked.add(operator.index)
             return
-        self._blocked.discard(operator.index)
         results, failure = self._try(operator, arguments)
+        self._settle_all(operator, results, waiting, failure)
+
+    def _take_run(self, operator: RuntimeOperator, waiting: frozenset[str]) -> bool:
+        """Take the results of our run, if its inputs were the reference's up to rounding.
+
+        If they agree with the reference's results as well, or are not shown there, the operator
+        need not compute again: what it adds to the distance is born there. If it adds more than
+        rounding, it computes. Where our run does not agree, nothing changes.
+        """
+        results = self._results_of_run(operator)
+        if results is None:
+            return False
+        open_ = [o.name for o in operator.outputs if o.name not in self._result.matches]
+        above = [self._as_run[operand.name] for operand in operator.inputs]
+        inherited = max(above, default=0.0)
+        self._settle_all(operator, results, waiting)
+        found = {name: self._result.born.get(name, Born(inherited)) for name in open_}
+        agrees = all(b.relative <= self._tolerance and not b.note for b in found.values())
+        added = {name: max(0.0, born.relative - inherited) for name, born in found.items()}
+        if agrees and max(added.values(), default=0.0) <= _ADDED * self._tolerance:
+            for name in self._result.born.keys() & added:
+                self._result.born[name] = replace(found[name], relative=added[name])
+        else:
+            before = {name: self._forget(name) for name in open_}
+            if not agrees:
+                return False
+            self._compute(operator, waiting)
+            if any(self._result.matches.get(name) != match for name, match in before.items()):
+                return True
+        self._as_run.update({name: born.relative for name, born in found.items()})
+        return True
+
+    def _leave_run(self, operands: Iterable[RuntimeOperand]) -> None:
+        """Compute stand-ins that are our run's values from the reference's values instead.
+
+        How far they are from the reference is unknown, because it does not show them.
+        """
+        level = [*operands]
+        producers: dict[int, RuntimeOperator] = {}
+        while level:
+            operand = level.pop()
+            producer = operand.producer
+            if producer is None or producer.is_input or operand.name not in self._stand_ins:
+                continue
+            if self._as_run.pop(operand.name, None) is not None:
+                producers[producer.index] = producer
+                level += producer.inputs
+        for _, producer in sorted(producers.items()):
+            arguments = self._arguments(producer)
+            if arguments is None:
+                continue
+            results, failure = self._try(producer, arguments)
+            for operand, result in zip(producer.outputs, results, strict=True):
+                if operand.name in self._stand_ins and not failure:
+                    self._stand_ins[operand.name] = result
+
+    def _results_of_run(self, operator: RuntimeOperator) -> tuple[Value, ...] | None:
+        session, record = self._session, self._session.record(operator.name)
+        if session.memory_limit is not None:  # they may have to be computed again
+            return None
+        if record is None or record.status is not OperatorStatus.EXECUTED:
+            return None
+        if record.overrides or record.random:
+            return None
+        if any(operand.name not in self._as_run for operand in operator.inputs):
+            return None
+        return self._dequantise(operator, [session.value(o.name) for o in operator.outputs])
+
+    def _dequantise(
+        self, operator: RuntimeOperator, results: Iterable[Value]
+    ) -> tuple[Value, ...]:
+        scales = self._requantised
+        pairs = zip(operator.outputs, results, strict=True)
+        return tuple([dequantise(value, scales.get(o.name)) for o, value in pairs])
+
+    def _settle_all(
+        self,
+        operator: RuntimeOperator,
+        results: Sequence[Value],
+        waiting: frozenset[str],
+        failure: str = "",
+    ) -> None:
         for operand, result in zip(operator.outputs, results, strict=True):
             if operand.name not in self._result.matches:
                 self._settle(operator, operand, result, waiting, failure)
@@ -249,6 +441,8 @@ class _Walk:
         stand_in = self._stand_ins.get(operand)
         if isinstance(stand_in, np.ndarray):
             return stand_in.dtype
+        if operand in self._requantised:
+            return np.dtype(np.float32)
         if self._session.has_value(operand):
             metadata = self._session.metadata(operand)
             if isinstance(metadata, ArrayMetadata):
@@ -266,7 +460,7 @@ class _Walk:
             return nothing, "it draws random numbers"
         try:
             results, _ = run_kernel(operator, self._kernels[operator.index], arguments, None)
-            return tuple(materialise_all(results)), ""
+            return self._dequantise(operator, materialise_all(results)), ""
         except EngineError as exc:
             return nothing, str(exc)
 
@@ -291,13 +485,28 @@ class _Walk:
             found = matcher.layout(key, [fed.shape]) if key is not None else None
             if key is not None and found is not None:
                 self._match(name, Match(key, matched_by, 1.0, found[1]), None, found[0])
-                return
-        similar = self._index.similar(fed, _EXACT)
-        if similar:
-            first = min(similar, key=lambda each: self._reference.index[each.key])
-            self._match(name, Match(first.key, CONTENT, 0.9, first.layout), None, fed.shape)
-        else:  # the reference does not show the input: take it as the same
-            self._stand_ins[name] = fed
+                break
+        else:
+            similar = self._index.similar(fed, _EXACT)
+            if similar:
+                first = min(similar, key=lambda each: self._reference.index[each.key])
+                match = Match(first.key, CONTENT, 0.9, first.layout)
+                self._match(name, match, None, fed.shape)
+            else:  # the reference does not show the input: take it as the same
+                self._stand_ins[name] = fed
+        distance = self._distance_of_fed(name, fed)
+        if distance <= self._tolerance:
+            self._as_run[name] = distance
+
+    def _distance_of_fed(self, operand: str, fed: Array) -> float:
+        match = self._result.matches.get(operand)
+        if match is None:
+            return 0.0
+        shape = self._result.shapes[operand]
+        theirs = self._as_ours(operand, match.key, match.layout, shape)
+        if theirs is None or theirs.shape != fed.shape:
+            return np.inf
+        return relative_distance(fed, theirs)
 
     def _settle(
         self,
@@ -413,33 +622,135 @@ class _Walk:
 
         With `certain` they may differ only by rounding.
         """
-        own = self._inputs_of(operator)
-        similar = [
-            each
-            for each in self._index.similar(result, _NEAR, own)
-            if not any(self._index.equal(each.key, key) for key in own if key)
-        ]
-        if not similar:
+        similar, unchanged = self._similar(operator, result)
+        if not similar or _CLEARLY * unchanged <= similar[0].distance:
             return None
+        if similar[0].distance <= _EXACT:
+            return self._match_equal(operator, operand, result, similar)
+        limit = self._rounding_of(operator, self._waiting_for(operator))
+        if operator.is_constant or (certain and similar[0].distance > limit):
+            return None
+        return self._match_alike(operator, operand, similar, unchanged)
+
+    def _match_alike(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        similar: Sequence[Similar],
+        unchanged: float,
+    ) -> Match | None:
+        """Match the one tensor that is near, if its place fits too."""
         best = similar[0]
-        rivals = [s for s in similar[1:] if not self._index.equal(s.key, best.key)]
-        if best.distance > _EXACT:
-            if operator.is_constant or (certain and best.distance > _ROUNDED):
+        rivals = [s.distance for s in similar if not self._index.equal(s.key, best.key)]
+        if min([unchanged, *rivals]) < _CLEARLY * best.distance or best.unlike > _ALIKE:
+            return None
+        if not self._is_placed(operator, operand, best.key):
+            return None
+        return Match(best.key, CONTENT, 0.6, best.layout)
+
+    def _match_equal(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        result: Array,
+        similar: Sequence[Similar],
+    ) -> Match | None:
+        """Match the likeliest of the tensors that are equal up to rounding."""
+        bound = max(_EXACT / 10, _CLEARLY * similar[0].distance)
+        equal = [each for each in similar if each.distance <= bound]
+        if not is_telling(result):
+            equal = [e for e in equal if self._is_equal_constant(operator, operand, result, e)]
+            if not equal:
                 return None
-            if rivals and rivals[0].distance < _CLEARLY * best.distance:
-                return None
-            return Match(best.key, CONTENT, 0.6, best.layout)
-        bound = max(_EXACT / 10, _CLEARLY * best.distance)
-        chosen = self._likeliest(operator, operand, [s for s in similar if s.distance <= bound])
-        unique = len([s for s in rivals if s.distance <= bound]) == 0
+        chosen = self._likeliest(operator, operand, equal)
+        unique = all(self._index.equal(each.key, equal[0].key) for each in equal)
         matched_by, confidence = CONTENT, 0.9 if unique else 0.5
-        if chosen.key in self._anchored(operator):
+        if self._matcher.is_anchored(operator, chosen.key):
             matched_by, confidence = WEIGHTS, 0.95
         elif chosen.key == self._matcher.outputs.get(operand.name):
             matched_by, confidence = OUTPUT, 0.95
         elif chosen.key in self._matcher.modules(operator):
             matched_by, confidence = NAME, 0.95
         return Match(chosen.key, matched_by, confidence, chosen.layout)
+
+    def _similar(self, operator: RuntimeOperator, result: Array) -> tuple[list[Similar], float]:
+        """Return the tensors like a result, without its inputs, and the distance of these.
+
+        An operator that changes little has a result like its own input. What is not clearly
+        nearer than that is no match.
+        """
+        own = self._inputs_of(operator)
+        similar = self._index.similar(result, _NEAR)
+        inputs = [each for each in similar if each.key in own]
+        if inputs:
+            similar = self._index.similar(result, _NEAR, own)
+        similar = [
+            each
+            for each in similar
+            if not any(self._index.equal(each.key, key) for key in own if key)
+        ]
+        # An operator that permutes has the elements of its input, too.
+        unchanged = [each.distance for each in inputs if not each.layout.axes]
+        return similar, min(unchanged, default=np.inf)
+
+    def _is_placed(self, operator: RuntimeOperator, operand: RuntimeOperand, key: str) -> bool:
+        """Whether a tensor may be an operand's by more than its elements.
+
+        Its name or weights say so, or the reference computes it from the inputs in a few calls.
+        Where the reference does not show the call, the order must do, if it is known.
+        """
+        named = {*self._matcher.modules(operator), *self._anchored(operator)}
+        if key in named or key == self._matcher.outputs.get(operand.name):
+            return True
+        sources, steps = self._sources_of(operator)
+        if not sources:
+            return True
+        if key not in self._produced:
+            behind = self._behind(operator)
+            return self._reference.ordered and self._reference.index[key] > behind
+        return key in self._near(sources, _AHEAD * steps)
+
+    def _sources_of(self, operator: RuntimeOperator) -> tuple[set[str], int]:
+        """Return the matched tensors upstream that are nearest, and the operators between."""
+        found: set[str] = set()
+        seen, level, steps = {operator.index}, [operator], 0
+        while level and steps < _MOST_UNCONFIRMED:
+            steps += 1
+            above: list[RuntimeOperator] = []
+            for each in level:
+                found |= self._inputs_of(each) - {""}
+                above += [
+                    operand.producer
+                    for operand in each.inputs
+                    if operand.name not in self._result.matches
+                    and operand.producer is not None
+                    and operand.producer.index not in seen
+                ]
+                seen |= {producer.index for producer in above}
+            level = above
+        return found, steps
+
+    def _is_equal_constant(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        result: Array,
+        similar: Similar,
+    ) -> bool:
+        """Whether a tensor is ours, though its fingerprint is that of a constant.
+
+        All elements must agree, and more than the elements must say so.
+        """
+        if not self._is_placed(operator, operand, similar.key):
+            return False
+        theirs = self._as_ours(operand.name, similar.key, similar.layout, result.shape)
+        return theirs is not None and relative_distance(result, theirs) < _CONFIRMING
+
+    def _rounding_of(self, operator: RuntimeOperator, stand_ins: Collection[str]) -> float:
+        """Return how far rounding may take a result that was computed from stand-ins."""
+        operands = map(self._session.graph.operand, stand_ins)
+        producers = {operator.index, *(o.producer.index for o in operands if o.producer)}
+        return _ROUNDED if self._quantised.isdisjoint(producers) else _NEAR
 
     def _likeliest(
         self, operator: RuntimeOperator, operand: RuntimeOperand, similar: Sequence[Similar]
@@ -488,6 +799,7 @@ class _Walk:
         if shape is None:
             shape = result.shape if isinstance(result, np.ndarray) else ()
         self._result.matches[operand], self._result.shapes[operand] = match, shape
+        self._as_run.pop(operand, None)
         self._taken.setdefault(match.key, operand)
         producer = self._session.graph.operand(operand).producer
         computed = producer is not None and not producer.is_input
@@ -495,7 +807,9 @@ class _Walk:
             born = self._measure(operand, match, result, shape)
             group = tuple(sorted(waiting - {operand}, key=self._place_of))
             self._result.born[operand] = Born(born.relative, born.note, born.measured, group)
-            agrees = born.relative < _CONFIRMING and not born.note
+            quantised = producer is not None and producer.index in self._quantised
+            near = born.relative < (_NEAR if quantised else _CONFIRMING)
+            agrees = near and not born.note and _varies(result)
             if agrees and not any(self._is_shown(name, match.key) for name in waiting):
                 self._confirmed |= waiting
         self._stand_ins.pop(operand, None)
@@ -586,6 +900,7 @@ class _Walk:
 
     def _decide(self, operator: RuntimeOperator, operand: RuntimeOperand) -> None:
         """Match an operand by its evidence and by trial, or leave it unmatched."""
+        self._leave_run([operand])
         name, result = operand.name, self._stand_ins.get(operand.name)
         if self._read_inputs_as_theirs(operator) or self._shift_inputs(operator, operand):
             return
@@ -602,13 +917,37 @@ class _Walk:
             if score >= _CONFIRMED:
                 break
         confirmed = best is not None and best[0] >= _CONFIRMED
-        if not confirmed and self._skip(operator, operand, result):
+        placed = best is not None and self._is_placed(operator, operand, best[1].key)
+        certain = confirmed and placed
+        if certain and best is not None and best[1].matched_by in {CONTENT, ALIGNMENT}:
+            certain = self._is_next(operator, operand, result, best[1], best[2])
+        if not certain and self._skip(operator, operand, result):
             return
-        if best is None or best[0] < _ENOUGH:
+        if best is None or not (confirmed or (best[0] >= _ENOUGH and placed)):
             self._given_up.add(name)
             self._refresh(set())
             return
         self._replace(name, best[1], result, best[2])
+
+    def _is_next(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        result: Value,
+        match: Match,
+        shape: tuple[int, ...],
+    ) -> bool:
+        """Whether the reference computes a tensor from an operator's inputs as its next step.
+
+        What agrees further on belongs rather to another operator of the same kind, and what is
+        the input normalized to a normalization downstream.
+        """
+        if match.key in self._produced and match.key not in self._near(
+            self._inputs_of(operator), 1
+        ):
+            return False
+        value = self._as_ours(operand.name, match.key, match.layout, shape)
+        return not self._normalizes(operator, value) or self._normalizes(operator, result)
 
     def _possible(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value
@@ -616,17 +955,47 @@ class _Walk:
         """Return the candidates of an operand's size, best first.
 
         A tensor of a downstream operator that the reference fused with ours is no candidate. If
-        weights or name say that it is ours as well, the reference does not show our operand.
+        weights or name say that it is ours as well, the reference does not show our operand. An
+        operator that only moves elements gives no others, whatever is wrong with it.
         """
+        only_moves = self._only_moves(operator, result)
         for key, evidence, matched_by in self._candidates(operator, operand, result):
             found = self._matcher.layout(key, self._shapes_of(operand, result))
             if found is None:
                 continue
+            guessed = only_moves and matched_by in {CONTENT, ALIGNMENT}
+            if guessed and not self._has_elements_of(key, result):
+                continue  # the reference's operator also computes
             shape, layout = found
             if not self._is_fused(operand, result, key, layout, shape):
                 yield key, evidence, matched_by, shape, layout
             elif matched_by in {WEIGHTS, NAME}:
                 return
+
+    def _only_moves(self, operator: RuntimeOperator, result: Value) -> bool:
+        """Whether a result has the elements of the reference's input in another order or shape.
+
+        Not if it is the input itself: the reference may compute where we have an identity.
+        """
+        if not isinstance(result, np.ndarray) or not is_free(operator.type):
+            return False
+        if len(operator.inputs) != 1 or len(operator.outputs) != 1:
+            return False
+        name = operator.inputs[0].name
+        match = self._result.matches.get(name)
+        if match is None or not self._has_elements_of(match.key, result):
+            return False
+        if result.shape != self._result.shapes[name]:
+            return True
+        theirs = self._as_ours(name, match.key, match.layout, result.shape)
+        return theirs is not None and relative_distance(result, theirs) > _EXACT
+
+    def _has_elements_of(self, key: str, result: Value) -> bool:
+        try:
+            theirs = self._reference.array(key)
+        except EngineError:
+            return False
+        return isinstance(result, np.ndarray) and has_same_elements(theirs, result)
 
     def _replace(
         self, operand: str, match: Match, result: Value, shape: tuple[int, ...]
@@ -661,6 +1030,7 @@ class _Walk:
         for known in (self._stand_ins, self._waiting, self._same_as, self._failures):
             known.pop(operand, None)
         self._given_up.discard(operand)
+        self._as_run.pop(operand, None)
         self._result.born.pop(operand, None)
         match = self._result.matches.pop(operand, None)
         if match is not None and self._taken.get(match.key) == operand:
@@ -670,7 +1040,10 @@ class _Walk:
     def _candidates(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value
     ) -> Iterator[tuple[str, float, str]]:
-        """Return the tensors that may match an operand, with evidence, best first."""
+        """Return the tensors that may match an operand, with evidence, best first.
+
+        A copy of a tensor that an operand upstream has is none, unless the result equals it.
+        """
         evidence: dict[str, float] = {}
         matched_by: dict[str, str] = {}
 
@@ -683,10 +1056,12 @@ class _Walk:
             add(pinned, 4.0, OUTPUT)
         for key, amount, why in self._named(operator):
             add(key, amount, why)
-        own = self._inputs_of(operator)
+        own, equal = self._inputs_of(operator), set()
         if isinstance(result, np.ndarray) and is_numeric(result):
             for similar in self._index.similar(result, _ALIKE, own):
-                add(similar.key, 2 * (1 - similar.distance), CONTENT)
+                if similar.distance <= _EXACT:
+                    equal.add(similar.key)
+                add(similar.key, 2 * (1 - max(similar.distance, similar.unlike)), CONTENT)
         near = self._near(own)
         for rank, key in enumerate(self._following(operator, operand, result)):
             add(key, 0.5 - 0.01 * rank + (0.7 if key in near else 0.0), ALIGNMENT)
@@ -696,7 +1071,9 @@ class _Walk:
             if key == pinned or (key not in own and key not in self._taken)
         ]
         for key in sorted(free, key=lambda key: -evidence[key]):
-            yield key, evidence[key], matched_by[key]
+            guessed = matched_by[key] in {CONTENT, ALIGNMENT} and key not in equal
+            if not guessed or not self._is_taken_upstream(key, operand.name):
+                yield key, evidence[key], matched_by[key]
 
     def _named(self, operator: RuntimeOperator) -> Iterator[tuple[str, float, str]]:
         """Return outputs of operators of the same weights, and of the module of that name."""
@@ -725,11 +1102,11 @@ class _Walk:
         ]
         return sorted(keys, key=places.__getitem__)[:_IN_ORDER]
 
-    def _near(self, keys: Collection[str]) -> set[str]:
-        """Return tensors that the reference computes from given ones in a few operators."""
+    def _near(self, keys: Collection[str], calls: int = _AHEAD) -> set[str]:
+        """Return tensors that the reference computes from given ones in a few calls."""
         found: set[str] = set()
         level = {key for key in keys if key}
-        for _ in range(_AHEAD):
+        for _ in range(calls):
             level = {
                 output
                 for key in level
@@ -783,7 +1160,7 @@ class _Walk:
 
     def _leads_on(self, values: dict[str, Value], start: RuntimeOperand, key: str) -> bool:
         waiting = {consumer.index: 1 for consumer in start.consumers}
-        trials = 0
+        trials, limit = 0, _ROUNDED
         while waiting and trials < _MOST_TRIALS:
             index = min(waiting)
             depth = waiting.pop(index)
@@ -794,21 +1171,24 @@ class _Walk:
             if arguments is None:
                 continue
             trials += 1
+            limit = _NEAR if index in self._quantised else limit
             results, failure = self._try(operator, arguments)
             if failure:
                 continue
             for operand, result in zip(operator.outputs, results, strict=True):
-                if self._is_new(result, key):
+                if self._is_new(operand.name, result, key, limit):
                     return True
                 values[operand.name] = result
                 if depth < _AHEAD:
                     waiting |= {c.index: depth + 1 for c in operand.consumers}
         return False
 
-    def _is_new(self, result: Value, key: str) -> bool:
+    def _is_new(self, operand: str, result: Value, key: str, limit: float = _ROUNDED) -> bool:
         """Whether a result equals a tensor downstream of a given one, and is not only that one.
 
-        What only moves elements, as a permutation, does so with any tensor.
+        What only moves elements, as a permutation, does so with any tensor. A tensor that an
+        operand upstream has confirms nothing either: a normalization gives it again from twice
+        its input.
         """
         if not isinstance(result, np.ndarray) or not is_numeric(result) or result.size < 2:
             return False
@@ -818,9 +1198,20 @@ class _Walk:
         found = any(
             not self._index.equal(each.key, key)
             and (not self._reference.ordered or places[each.key] > places[key])
-            for each in self._index.similar(result, _ROUNDED, {key})
+            and not self._is_taken_upstream(each.key, operand)
+            for each in self._index.similar(result, limit, {key})
         )
-        return found and not _has_same_elements(result, self._reference.array(key))
+        return found and not has_same_elements(result, self._reference.array(key))
+
+    def _is_taken_upstream(self, key: str, operand: str) -> bool:
+        """Whether a tensor, or a copy of it, is matched with an operand before a given one."""
+        place, size = self._place_of(operand), int(np.prod(self._index.shapes[key]))
+        return any(
+            other in self._taken
+            and self._place_of(self._taken[other]) < place
+            and self._index.equal(other, key)
+            for other in self._index.of_size(size)
+        )
 
     def _read_inputs_as_theirs(self, operator: RuntimeOperator) -> bool:
         """Match an input in the reference's own layout, if only then what follows agrees.
@@ -878,7 +1269,7 @@ class _Walk:
         """Match an input with a tensor further downstream, if the operator then agrees.
 
         Then an operator whose activation is missing in ours is matched with the activation's
-        output.
+        output. An input that is only normalized stays: a normalization gives the same twice.
         """
         for source in operator.inputs:
             match = self._result.matches.get(source.name)
@@ -888,6 +1279,10 @@ class _Walk:
             if match.matched_by in {HAND, OUTPUT} or len(producer.outputs) != 1:
                 continue
             shape = self._result.shapes[source.name]
+            born = self._result.born.get(source.name, Born(np.inf)).relative
+            if born > self._tolerance and operand.name in self._result.matches:
+                continue
+            now = self._as_ours(source.name, match.key, match.layout, shape)
             for key in self._after(match.key):
                 found = self._matcher.layout(key, [shape])
                 if found is None:
@@ -897,14 +1292,41 @@ class _Walk:
                 arguments = self._arguments(operator, {source.name: value})
                 if arguments is None:
                     continue
-                results, failure = self._try(operator, arguments)
-                place = operator.outputs.index(operand)
-                if not failure and self._is_new(results[place], key):
-                    self._shift(source, other, shape)
-                    if operand.name not in self._result.matches:
-                        self._given_up.add(operand.name)
+                results, _ = self._try(operator, arguments)
+                result = results[operator.outputs.index(operand)]
+                if (
+                    self._is_new(operand.name, result, key)
+                    and self._is_match(operand.name, result)
+                    and not _is_normalized_of(value, now)
+                ):
+                    if not self._is_one_too_many(operator, operand):
+                        self._shift(source, other, shape)
+                        self._give_up_unmatched(operand)
                     return True
         return False
+
+    def _is_one_too_many(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
+        """Match an operator without weights with its own input, if what follows agrees then."""
+        if operand.name in self._result.matches or operator.has_attributes:
+            return False
+        return self._skip(operator, operand, self._stand_ins.get(operand.name))
+
+    def _give_up_unmatched(self, operand: RuntimeOperand) -> None:
+        if operand.name not in self._result.matches:
+            self._given_up.add(operand.name)
+
+    def _is_match(self, operand: str, result: Value) -> bool:
+        """Whether a result is the tensor that an operand is matched with, if it is."""
+        match = self._result.matches.get(operand)
+        if match is None:
+            return True
+        shape = self._result.shapes[operand]
+        return self._measure(operand, match, result, shape).relative <= _ROUNDED
+
+    def _normalizes(self, operator: RuntimeOperator, value: Value) -> bool:
+        """Whether a tensor is an input of an operator, normalized."""
+        arguments = self._arguments(operator) or []
+        return any(_is_normalized_of(value, each) for each in arguments)
 
     def _after(self, key: str) -> list[str]:
         """Return the next tensors of the same size."""
@@ -944,29 +1366,53 @@ class _Walk:
         return False
 
 
+def _is_normalized_of(value: Value, other: Value) -> bool:
+    """Whether a tensor is another one with each row scaled and shifted, and means of 0.
+
+    A row has the elements of a sample, of a channel, or along the last axis. The mean of groups
+    of them is 0, so that of a sample is.
+    """
+    if not isinstance(value, np.ndarray) or not isinstance(other, np.ndarray):
+        return False
+    if (
+        value.shape != other.shape
+        or value.dtype.kind != "f"
+        or value.ndim < 2
+        or not value.size
+    ):
+        return False
+    samples = value.reshape(len(value), -1).astype(np.float64)
+    if (np.abs(samples.mean(1)) > _CENTRED * samples.std(1)).any():
+        return False
+    for length in {samples.shape[1], value[:1, :1].size, value.shape[-1]} - {1, 2}:
+        rows = [each.reshape(-1, length).astype(np.float64) for each in (value, other)]
+        one, two = (each - each.mean(1, keepdims=True) for each in rows)
+        norms = np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1)
+        products = np.abs((one * two).sum(1))
+        if (norms > 0).all() and (products >= _CORRELATED * norms).all():
+            return True
+    return False
+
+
+def _varies(result: Value) -> bool:
+    """Whether a result is a tensor of unequal elements; a constant confirms nothing."""
+    if not isinstance(result, np.ndarray) or not result.size:
+        return False
+    return is_telling(result) or bool((result != result.flat[0]).any())
+
+
 def _is_plain(layout: Layout, theirs: tuple[int, ...], ours: tuple[int, ...]) -> bool:
     """Whether two shapes are equal up to axes of size 1, and the elements in the same order."""
     return not layout.axes and [n for n in theirs if n > 1] == [n for n in ours if n > 1]
 
 
-def _has_same_elements(one: Array, other: Array) -> bool:
-    """Whether two tensors may have the same elements in whatever order."""
-    if one.size != other.size or one.dtype.kind == "c" or other.dtype.kind == "c":
-        return False
-    one, other = one.astype(np.float64), other.astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return all(
-            np.isclose(measure(one), measure(other), rtol=1e-5)
-            for measure in (
-                np.min,
-                np.max,
-                lambda x: np.abs(x).sum(),
-                lambda x: np.square(x).sum(),
-            )
-        )
-
-
 def _backend_of(session: Session) -> str | dict[str, str]:
-    if session.backend != "recorded":
-        return session.backend if session.backend != "auto" else "numpy"
-    return {record.operator.name: record.kernel for record in session.records}
+    """Return what computes: the session's kernels, or NumPy where the session chooses freely.
+
+    Layers of ncnn's format always run as the session has run them.
+    """
+    operators = session.graph.operators
+    if session.backend == "recorded":
+        return {record.operator.name: record.kernel for record in session.records}
+    of_ncnn = bool(operators) and operators[0].type.startswith(PREFIX)
+    return "numpy" if session.backend == "auto" and not of_ncnn else session.backend

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,26 +12,38 @@ import numpy as np
 from engine.array_files import is_numeric
 from engine.comparison.alignment import align
 from engine.comparison.corrections import read_corrections
-from engine.comparison.explaining import Explainer
+from engine.comparison.explaining import Explainer, Known
 from engine.comparison.fingerprints import FingerprintIndex
-from engine.comparison.float16_weights import explain_by_float16
+from engine.comparison.known_weights import KnownWeights
 from engine.comparison.matching import Matcher
-from engine.comparison.measures import Tolerances, measure
-from engine.comparison.references import Reference, open_reference
-from engine.comparison.references.sessions import run_to_end
+from engine.comparison.measures import Tolerances, relative_distance
+from engine.comparison.pairs import Pair, measure_all
+from engine.comparison.references import open_reference_for
+from engine.comparison.references.sessions import names_of_members, run_to_end
+from engine.comparison.requantised import dequantise, find_requantised
+from engine.comparison.rounded_weights import (
+    explain_by_float16,
+    explain_by_int8,
+    explain_by_reference_int8,
+    find_clipping,
+)
 from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTensor
+from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
 from engine.errors import EngineError, UnsupportedOperatorError
-from engine.statistics import statistics
-from engine.text import format_brief, format_shape
+from engine.ncnn.types import is_quantized
+from engine.text import format_brief, format_names, format_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from engine.comparison.alignment import Alignment, Born
+    from engine.comparison.explaining import Explained
     from engine.comparison.matching import Match
     from engine.comparison.measures import Measures
+    from engine.comparison.pairs import Numbers
+    from engine.comparison.references import Reference
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.session import Session
     from engine.values import Array, Value
@@ -50,6 +63,7 @@ class Comparison:
     Attributes
     ----------
     verdict : {"same", "differs"}
+        ``"differs"`` also without rows: nothing shows that they are the same.
     rows : tuple of Row
         One per matched operand, in execution order.
     origins : tuple of Origin
@@ -71,6 +85,16 @@ class Comparison:
     tolerances: Tolerances
     missing_outputs: tuple[str, ...] = ()
 
+    @property
+    def advice(self) -> str:
+        """Why nothing was compared, and what to do; ``""`` if there are rows."""
+        if self.rows:
+            return ""
+        return (
+            f"No tensor of {self.reference} matches an operand by name, values or place. "
+            "Another reference may, or match one by hand."
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as strict JSON can hold it."""
         return {
@@ -79,7 +103,33 @@ class Comparison:
             "origins": [origin.to_json() for origin in self.origins],
             "rows": [row.to_json() for row in self.rows],
             "unmatched": self.unmatched.to_json(),
+            "missing_outputs": list(self.missing_outputs),
         }
+
+    def expected(self, operand: str, reference: Reference) -> Array | None:
+        """Return what the reference has for an operand of ours.
+
+        Parameters
+        ----------
+        operand : str
+        reference : Reference
+            The one that was compared.
+
+        Returns
+        -------
+        ndarray or None
+            In our layout; in the reference's where the operand has no value. None where nothing
+            matches, or has another shape.
+
+        Raises
+        ------
+        EngineError
+            If it cannot be read.
+        """
+        row = next((row for row in self.rows if row.operand == operand), None)
+        if row is None or (row.measures is None and row.shape is not None):
+            return None
+        return row.load(reference)
 
 
 def compare(
@@ -103,8 +153,8 @@ def compare(
         By our operand, the key of the reference's tensor, or None for an operand without one;
         default the matches in the file beside the model.
     progress : callable, optional
-        Called with the number of operators done and the total; an exception ends the
-        comparison.
+        Called with the number of operators done and the total, also while a copy or a reference
+        runs; an exception ends the comparison.
 
     Returns
     -------
@@ -119,10 +169,8 @@ def compare(
     """
     if not isinstance(tolerances, Tolerances):
         tolerances = Tolerances() if tolerances is None else Tolerances(float32=tolerances)
-    run = run_to_end(session)
-    if not isinstance(reference, Reference):
-        fed = [run.value(operand.name) for operand in run.graph.input_operands]
-        reference = open_reference(reference, fed, backend=session.backend)
+    run = run_to_end(session, progress)
+    reference = open_reference_for(run, reference, progress)
     if corrections is None:
         corrections = read_corrections(run.graph.source_path, reference.title)
     count = len(run.graph.operators)
@@ -135,7 +183,7 @@ def compare(
     with np.errstate(invalid="ignore"):
         index = FingerprintIndex(reference)
         matcher = Matcher(run.graph, reference, index, corrections)
-        alignment = align(run, reference, index, matcher, progress)
+        alignment = align(run, reference, index, matcher, tolerances.float32, progress)
         report = _Report(run, reference, index, matcher, alignment, tolerances, check_cancelled)
         return report.make()
 
@@ -155,24 +203,29 @@ class _Report:
     ) -> None:
         self._session, self._reference, self._index = session, reference, index
         self._matcher, self._alignment, self._tolerances = matcher, alignment, tolerances
+        self._requantised = find_requantised(session.graph)
         self._rows: dict[str, Row] = {}
-        self._explainer = Explainer(self._our_value, self._reference_array, check_cancelled)
+        self._known = Known(
+            self._our_value, self._reference_array, alignment.computed, self._is_shown,
+            self._repeats, self._is_same, KnownWeights(reference, self._key_of),
+        )  # fmt: skip
+        self._check_cancelled = check_cancelled
+        self._explainer = Explainer(self._known, check_cancelled)
 
     def make(self) -> Comparison:
-        for operator in self._session.graph.operators:
-            for operand in operator.outputs:
-                match = self._alignment.matches.get(operand.name)
-                if match is not None:
-                    self._rows[operand.name] = self._row(operator, operand, match)
+        for pair, numbers in measure_all(self._pairs()):
+            self._check_cancelled()
+            self._rows[pair.operand.name] = self._row(pair, numbers)
         self._blame_refused()
         self._excuse_rounding()
+        self._excuse_corrected()
         rows = tuple(self._rows.values())
         origins = tuple(self._origin(row) for row in rows if row.status is Status.ORIGIN)
         differs = bool(origins) or self._has_unexcused()
         if differs and not origins:
             origins = self._suspects()
         return Comparison(
-            "differs" if differs else "same",
+            "differs" if differs or not rows else "same",
             rows,
             origins,
             self._unmatched(),
@@ -183,31 +236,38 @@ class _Report:
 
     def _missing_outputs(self) -> tuple[str, ...]:
         compared = {name for name, row in self._rows.items() if row.measures is not None}
-        names = [operand.name for operand in self._session.graph.output_operands]
+        outputs = self._session.graph.output_operands
+        names = [name for operand in outputs for name in names_of_members(operand)]
         return tuple([name for name in names if name not in compared])
 
     # Rows
 
-    def _row(self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match) -> Row:
-        name = operand.name
-        born = self._alignment.born.get(name)
+    def _pairs(self) -> Iterator[Pair]:
+        for operator in self._session.graph.operators:
+            for operand in operator.outputs:
+                match = self._alignment.matches.get(operand.name)
+                if match is not None:
+                    yield self._pair(operator, operand, match)
+
+    def _pair(self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match) -> Pair:
         theirs, ours, reason = None, None, ""
         try:
             theirs = self._reference.array(match.key)
-            theirs = match.layout.to_ours(theirs, self._alignment.shapes[name])
-            value = self._session.value(name)
+            theirs = match.layout.to_ours(theirs, self._alignment.shapes[operand.name])
+            scale = self._requantised.get(operand.name)
+            value = dequantise(self._session.value(operand.name), scale)
             ours = value if isinstance(value, np.ndarray) and is_numeric(value) else None
         except EngineError as exc:
             reason = str(exc)
-        measures = None
-        if ours is not None and theirs is not None:
-            if ours.shape == theirs.shape:
-                measures = measure(ours, theirs)
-            else:
-                reason = (
-                    f"it is {format_shape(ours.shape)}, the reference "
-                    f"{format_shape(theirs.shape)}"
-                )
+        if ours is not None and theirs is not None and ours.shape != theirs.shape:
+            reason = (
+                f"it is {format_shape(ours.shape)}, the reference {format_shape(theirs.shape)}"
+            )
+        return Pair(operator, operand, match, ours, theirs, reason)
+
+    def _row(self, pair: Pair, numbers: Numbers) -> Row:
+        operator, operand, match, ours, theirs, reason = pair
+        born, measures = self._alignment.born.get(operand.name), numbers.measures
         tolerance = self._tolerances.of(theirs) if theirs is not None else 0.0
         status, why = self._status(operator, operand, born, measures, theirs, tolerance)
         number = born.relative if born is not None and born.measured else None
@@ -215,7 +275,7 @@ class _Report:
             number = _finite(measures.relative)
         return Row(
             operator=operator.label,
-            operand=name,
+            operand=operand.name,
             reference=match.key,
             matched_by=match.matched_by,
             confidence=round(match.confidence, 3),
@@ -225,8 +285,8 @@ class _Report:
             dtype=ours.dtype.name if ours is not None else "",
             reference_dtype=theirs.dtype.name if theirs is not None else "",
             measures=measures,
-            statistics=statistics(ours, threads=1) if ours is not None else None,
-            reference_statistics=statistics(theirs, threads=1) if theirs is not None else None,
+            statistics=numbers.statistics,
+            reference_statistics=numbers.reference_statistics,
             born=number,
             inherited=_inherited(measures, number),
             amplification=self._amplification(operator, measures),
@@ -307,30 +367,65 @@ class _Report:
         theirs: Array | None,
         tolerance: float,
     ) -> tuple[Status, str]:
-        """Return the status and reason that excuse a difference; None for a fault."""
+        """Return the status and reason that excuse a difference, or those of an origin."""
+        if theirs is None or born.note:
+            return Status.ORIGIN, born.note
+        span, scale = Span.above(operand, self._is_shown), self._requantised.get(operand.name)
+        given = cache(self._given)  # reading a tensor may take longer than the operator
+
+        def compute(
+            twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
+        ) -> Array | None:
+            self._check_cancelled()
+
+            def value(of: RuntimeOperand) -> Value:
+                others = instead or {}
+                return others[of.name] if of.name in others else given(of)
+
+            found = dequantise(span.compute(value, twins), scale)
+            return found if isinstance(found, np.ndarray) else None
+
         arguments = self._reference_inputs(operator)
-        if theirs is not None and not born.note and len(arguments) == len(operator.inputs):
-            found = self._compute(operator, operand, arguments)
+        quantised = [each for each in span.operators if is_quantized(each.params)]
+        is_known = len(arguments) == len(operator.inputs)
+        found = compute([]) if is_known or quantised else None
+        if found is not None and is_known:
             ties = self._tolerances.float32
-            if found is not None and is_tie(operator, arguments, found, theirs, ties):
+            if is_tie(operator, arguments, found, theirs, ties):
                 return Status.TIE, "it takes another of several equal elements"
-
-            def compute(twin: RuntimeOperator) -> Array | None:
-                return self._compute(twin, operand, arguments)
-
-            rounding = explain_by_float16(compute, operator, theirs, tolerance)
+        if not quantised:
+            rounding = explain_by_float16(compute, span.operators, theirs, tolerance)
             if rounding:
                 return Status.FLOAT16_WEIGHTS, rounding
-        return Status.ORIGIN, born.note
+            known = self._known.weights.of_producer(operand)
+            weighted = [each for each in span.operators if "weight" in each.attributes]
+            inputs = {each: given(each.inputs[0]) for each in weighted if each.inputs}
+            rounding = explain_by_reference_int8(compute, inputs, known, theirs, tolerance)
+            return (Status.INT8 if rounding else Status.ORIGIN), rounding
+        inputs = {each: given(each.inputs[0]) for each in quantised if each.inputs}
+        rounding = explain_by_int8(compute, inputs, theirs, tolerance, scale)
+        # The kernel may err by more than the layer that explains it.
+        own = relative_distance(found, theirs) if found is not None else math.inf
+        if rounding and born.relative <= 2 * own + tolerance:
+            return Status.INT8, rounding
+        clipping = [find_clipping(each, array) for each, array in inputs.items()]
+        return Status.ORIGIN, next(filter(None, clipping), "")
 
     def _reference_inputs(self, operator: RuntimeOperator) -> dict[int, Array]:
         found: dict[int, Array] = {}
         for place, operand in enumerate(operator.inputs):
-            array = self._reference_array(operand)
-            if array is not None:
-                dtype = operand.dtype if operand.dtype is not None else array.dtype
-                found[place] = array.astype(dtype, copy=False)
+            if self._is_shown(operand):
+                value = self._given(operand)
+                if isinstance(value, np.ndarray):
+                    found[place] = value
         return found
+
+    def _given(self, operand: RuntimeOperand) -> Value:
+        """Return the reference's value, or what stands in for it, in the operand's dtype."""
+        value = self._known.value(operand)
+        if not isinstance(value, np.ndarray) or operand.dtype is None:
+            return value
+        return value.astype(operand.dtype, copy=False)
 
     def _reference_array(self, operand: RuntimeOperand) -> Array | None:
         """Return the reference's tensor in our layout; None where there is none."""
@@ -344,19 +439,34 @@ class _Report:
         shape = self._alignment.shapes[operand.name]
         return match.layout.to_ours(array, shape) if math.prod(shape) == array.size else array
 
-    def _our_value(self, operand: RuntimeOperand) -> Value:
-        has_value = self._session.has_value(operand.name)
-        return self._session.value(operand.name) if has_value else None
+    def _key_of(self, operand: RuntimeOperand) -> str | None:
+        match = self._alignment.matches.get(operand.name)
+        return match.key if match is not None else None
 
-    def _compute(
-        self, operator: RuntimeOperator, operand: RuntimeOperand, inputs: Mapping[int, Array]
-    ) -> Array | None:
-        try:
-            results = operator.forward([inputs[i] for i in range(len(operator.inputs))])
-        except EngineError:
+    def _is_shown(self, operand: RuntimeOperand) -> bool:
+        return operand.name in self._alignment.matches
+
+    def _repeats(self, operand: RuntimeOperand) -> bool:
+        """Whether an operand has only the tensor of its producer's own input, unchanged."""
+        producer, matches = operand.producer, self._alignment.matches
+        if producer is None or len(producer.inputs) != 1:
+            return False
+        name, source = operand.name, producer.inputs[0].name
+        if name not in matches or source not in matches:
+            return False
+        shapes = self._alignment.shapes
+        return matches[name].key == matches[source].key and shapes[name] == shapes[source]
+
+    def _is_same(self, operand: RuntimeOperand) -> bool:
+        """Whether our operator gives the reference's tensor on its inputs."""
+        row = self._rows.get(operand.name)
+        return row is not None and row.born is not None and row.status is not Status.ORIGIN
+
+    def _our_value(self, operand: RuntimeOperand) -> Value:
+        if not self._session.has_value(operand.name):
             return None
-        result = results[operator.outputs.index(operand) if operand in operator.outputs else 0]
-        return result if isinstance(result, np.ndarray) else None
+        scale = self._requantised.get(operand.name)
+        return dequantise(self._session.value(operand.name), scale)
 
     # Verdict
 
@@ -386,6 +496,40 @@ class _Report:
             if row.status is Status.INHERITED and relative <= most:
                 self._rows[row.operand] = replace(row, status=Status.ROUNDING)
 
+    def _excuse_corrected(self) -> None:
+        """Mark origins as inherited that agree once another operator is corrected.
+
+        The reference does not show that operator's result, and several that read it differ.
+        """
+        found = [row for row in self._rows.values() if row.status is Status.ORIGIN]
+        left = [
+            row for row in found if not self._excuse(row) and not self._explain(row).reasons
+        ]
+        for row in left:  # by what was found downstream
+            self._excuse(row)
+
+    def _excuse(self, row: Row) -> bool:
+        """Mark an origin as inherited, if it agrees once another operator is corrected."""
+        operator = self._explainer.correction_of(self._session.graph.operand(row.operand))
+        if operator is None:
+            return False
+        reason = f"it agrees once {operator.type} {operator.name!r} is corrected"
+        self._rows[row.operand] = replace(row, status=Status.INHERITED, reason=reason)
+        return True
+
+    def _explain(self, row: Row) -> Explained:
+        return self._explainer.explain_origin(
+            self._session.graph.operand(row.operand), self._suspects_of(row)
+        )
+
+    def _suspects_of(self, row: Row) -> tuple[RuntimeOperator, ...]:
+        """Return the operators upstream that the reference does not show and nothing clears."""
+        born = self._alignment.born.get(row.operand)
+        names = born.group if born is not None else ()
+        producers = [self._session.graph.operand(name).producer for name in names]
+        found = [p for p in producers if p is not None and not p.is_constant]
+        return tuple(dict.fromkeys(found))
+
     def _has_unexcused(self) -> bool:
         """Whether an operand differs, and no tie and nothing random upstream explains it."""
         excused: set[str] = set()
@@ -400,34 +544,51 @@ class _Report:
         return False
 
     def _origin(self, row: Row) -> Origin:
-        born = self._alignment.born.get(row.operand)
-        group = born.group if born is not None else ()
-        operators = self._session.graph.operators
-        producers = [self._session.graph.operand(name).producer for name in group]
-        among = tuple(p.label for p in producers if p is not None and not p.is_constant)
-        # The reference does not show the tensors between the operators of a group.
-        explained = () if among else self._explainer.explain(operators[row.operator.index])
+        explained = self._explain(row)
         return Origin(
-            row.operator,
+            explained.operator.label,
             row.operand,
             row.reference,
             row.measures.worst_index if row.measures is not None else (),
             row.born,
             row.inherited,
-            self._text(row),
-            among,
-            explained,
+            self._text(row, explained),
+            tuple([each.label for each in explained.among]),
+            explained.reasons,
         )
 
-    @staticmethod
-    def _text(row: Row) -> str:
-        who = f"{row.operator.type} {row.operator.name!r}"
+    def _text(self, row: Row, explained: Explained) -> str:
+        operator = explained.operator
+        who = f"{operator.type} {operator.name!r}"
         if row.operator.type == "pnnx.Input":
             return f"{who} has other values than the reference"
+        seen = f"seen at {row.operator.type} {row.operator.name!r}"
+        if operator.is_input:
+            return f"{who} has other values than the reference, {seen}"
+        place = "" if operator.name == row.operator.name else f", {seen}"
         if row.reason:
-            return f"{who} on the reference's inputs: {row.reason}"
-        share = format_brief(row.born) if row.born is not None else "some"
-        return f"{who} differs on the reference's inputs by {share} of the largest element"
+            what = f"differs{place}: " if place else "on the reference's inputs: "
+            what += row.reason
+        else:
+            share = format_brief(row.born) if row.born is not None else "some"
+            what = f"differs on the reference's inputs by {share} of the largest element{place}"
+        return f"{who} {what}{self._text_of_span(explained)}"
+
+    @staticmethod
+    def _text_of_span(explained: Explained) -> str:
+        """Say where else a difference may begin."""
+        if not explained.among:
+            return ""
+        others = format_names([each.name for each in explained.among])
+        count = len(explained.among) + 1
+        if explained.reasons:
+            return f"; {others} would explain it as well"
+        above = format_names([o.producer.name for o in explained.above if o.producer])
+        between = f" between {above} and it" if above else " upstream of it"
+        return (
+            f"; the reference shows nothing{between}, so one of {count} operators differs: "
+            f"this one, {others}"
+        )
 
     def _suspects(self) -> tuple[Origin, ...]:
         """Return the operators with more than rounding, if none exceeds the tolerance."""

@@ -4,28 +4,129 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from engine.comparison.reasons import diagnose_input, explain
+from engine.comparison.layouts import has_same_elements
+from engine.comparison.measures import relative_distance
+from engine.comparison.reasons import Explanation, diagnose_input, find_explanation
+from engine.comparison.spans import Span
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from engine.comparison.reasons import Reason
+    from engine.comparison.known_weights import KnownWeights
+    from engine.comparison.reasons import Reason, Tail
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Explainer"]
+__all__ = ["Explained", "Explainer", "Known"]
 
 _MOST_EXPLAINED: Final = 8  # origins; after so many, the cause lies elsewhere
 _SECONDS: Final = 10.0  # for each
+_MOST_SUSPECTS: Final = 24  # operators of an origin
+_WHOLE: Final = 0.999  # share of a reason that leaves nothing to others
+_LIKELY: Final = 3  # likelihood of a setting of the operator
+_BEST: Final = (_WHOLE, _LIKELY + 1)  # rank of a setting that leaves nothing
+_AGREES: Final = 1e-4  # relative distance of a corrected result
 
 
 class _SlowError(Exception):
     """Trying alternatives takes too long."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the operands of the model.
+
+    Attributes
+    ----------
+    ours : callable
+        Returns our value of an operand; None if there is none.
+    theirs : callable
+        Returns the reference's value in our layout; None if it does not show it.
+    computed : mapping of str to Value
+        What our operators give on the reference's values, by operand that it does not show.
+    shows : callable
+        Whether the reference has a tensor for an operand.
+    repeats : callable
+        Whether the reference shows for an operand only the tensor of its producer's own input.
+    agrees : callable
+        Whether the reference's tensor is what our operator gives on its inputs.
+    weights : KnownWeights
+    """
+
+    ours: Callable[[RuntimeOperand], Value]
+    theirs: Callable[[RuntimeOperand], Array | None]
+    computed: Mapping[str, Value]
+    shows: Callable[[RuntimeOperand], bool]
+    repeats: Callable[[RuntimeOperand], bool]
+    agrees: Callable[[RuntimeOperand], bool]
+    weights: KnownWeights
+
+    def value(self, operand: RuntimeOperand) -> Value:
+        """Return the reference's value, what stands in for it, or our constant."""
+        theirs = self.theirs(operand)
+        if theirs is not None:
+            return theirs
+        if operand.name in self.computed:
+            return self.computed[operand.name]
+        constant = operand.producer is not None and operand.producer.is_constant
+        return self.ours(operand) if constant else None
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Which operator is to blame for an origin, and why.
+
+    Attributes
+    ----------
+    operator : RuntimeOperator
+    among : tuple of RuntimeOperator
+        Others that explain it as well.
+    reasons : tuple of Reason
+        Best first; empty if no known one applies.
+    above : tuple of RuntimeOperand
+        The nearest results upstream that the reference shows.
+    """
+
+    operator: RuntimeOperator
+    among: tuple[RuntimeOperator, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    above: tuple[RuntimeOperand, ...] = ()
+
+
+class _Blamed(NamedTuple):
+    """An operator with its explanation."""
+
+    operator: RuntimeOperator
+    explanation: Explanation
+
+    @property
+    def rank(self) -> tuple[float, int]:
+        """How well it explains, and how likely."""
+        first = self.explanation.reasons[0]
+        return round(min(first.explains, _WHOLE), 3), self.explanation.likelihood
+
+
+def _same_above(operator: RuntimeOperator) -> list[RuntimeOperator]:
+    """Return the operator that gives an activation its input, if it is the same activation."""
+    source = operator.inputs[0].producer if operator.inputs else None
+    if source is None or _function_of(source) != _function_of(operator):
+        return []
+    return [source]
+
+
+def _function_of(operator: RuntimeOperator) -> str:
+    return operator.type.rpartition(".")[2].lower()
+
+
+def _is_open(found: Sequence[_Blamed]) -> bool:
+    """Whether others may be likelier to blame."""
+    return max((each.rank[1] for each in found), default=0) < _LIKELY
 
 
 class Explainer:
@@ -33,70 +134,246 @@ class Explainer:
 
     Parameters
     ----------
-    ours, theirs : callable
-        Return our value of an operand, and the reference's in our layout; None if there is
-        none.
+    known : Known
     check_cancelled : callable
         Called between alternatives; an exception ends the comparison.
     """
 
-    def __init__(
-        self,
-        ours: Callable[[RuntimeOperand], Value],
-        theirs: Callable[[RuntimeOperand], Array | None],
-        check_cancelled: Callable[[], None],
-    ) -> None:
-        self._ours, self._theirs = ours, theirs
+    def __init__(self, known: Known, check_cancelled: Callable[[], None]) -> None:
+        self._known = known
         self._check_cancelled = check_cancelled
-        self._known: dict[str, tuple[Reason, ...]] = {}
+        self._explained: dict[str, Explained] = {}
+        self._corrections: list[_Blamed] = []
         self._deadline = math.inf
 
     def explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
-        """Return the reasons, best first; empty if no known one applies.
+        """Return why an operator alone differs, best first; empty for no known reason."""
+        if not operator.outputs:
+            return ()
+        self._deadline = time.monotonic() + _SECONDS
+        return self._explain(operator, None).reasons
+
+    def explain_origin(
+        self, operand: RuntimeOperand, suspects: Sequence[RuntimeOperator]
+    ) -> Explained:
+        """Find the operator that explains an origin, and why.
 
         Parameters
         ----------
-        operator : RuntimeOperator
-            An origin.
+        operand : RuntimeOperand
+            The result that differs.
+        suspects : sequence of RuntimeOperator
+            Those upstream that the reference does not show and that nothing clears.
         """
-        known = self._known.get(operator.name)
+        known = self._explained.get(operand.name)
         if known is None:
-            full = len(self._known) >= _MOST_EXPLAINED
-            known = () if full or not operator.outputs else self._explain(operator)
-            self._known[operator.name] = known
+            known = self._explained[operand.name] = self._blame(operand, suspects)
         return known
 
-    def _explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
+    def correction_of(self, operand: RuntimeOperand) -> RuntimeOperator | None:
+        """Return the operator upstream with whose correction a result agrees; None for none.
+
+        Only operators that explain another origin count.
+        """
         self._deadline = time.monotonic() + _SECONDS
         try:
-            if operator.is_input:
-                return self._diagnose_input(operator.outputs[0])
-            inputs = [self._input(operand) for operand in operator.inputs]
-            expected = self._expected(operator.outputs)
-            if expected is None or any(value is None for value in inputs):
-                return ()
-            return explain(operator, inputs, expected, check_cancelled=self._check)
+            return self._correction_of(operand)
+        except _SlowError:
+            return None
+
+    def _correction_of(self, operand: RuntimeOperand) -> RuntimeOperator | None:
+        expected = self._known.theirs(operand)
+        if expected is None or not self._corrections:
+            return None
+        span = Span.above(operand, self._is_distinct)
+        for operator, explanation in self._corrections:
+            if operator not in span.operators or explanation.corrected is None:
+                continue
+            tail = span.tail(operator, self._known.value)
+            found = tail(explanation.corrected()) if tail is not None else None
+            if not isinstance(found, np.ndarray) or found.shape != expected.shape:
+                continue
+            if relative_distance(found, expected) <= _AGREES:
+                return operator
+        return None
+
+    # One origin
+
+    def _blame(self, operand: RuntimeOperand, suspects: Sequence[RuntimeOperator]) -> Explained:
+        operator = operand.producer
+        assert operator is not None  # noqa: S101 - of an origin
+        if len(self._explained) >= _MOST_EXPLAINED:
+            return Explained(operator, tuple(suspects))
+        self._deadline = time.monotonic() + _SECONDS
+        if operator.is_input:
+            return Explained(operator, (), self._diagnose_input(operand))
+        span = Span.above(operand, self._is_shown)
+        unclear = [
+            each
+            for each in span.operators
+            if each in suspects or self._may_be_wrong(each) or each is operator
+        ]
+        found = self._try(span, unclear)
+        if _is_open(found):
+            # What hides most of a difference, as a normalization, seems to clear the others.
+            found += self._try(span, [o for o in span.operators if o not in unclear])
+        if _is_open(found):
+            # The reference shows what was moved, but perhaps not how.
+            wider = Span.above(operand, self._is_distinct)
+            found += self._try(wider, [o for o in wider.operators if o not in span.operators])
+        if not found:
+            return Explained(operator, tuple(suspects), (), span.starts)
+        first, *rest = self._likeliest(found)
+        self._corrections.append(first)
+        others = [each.operator for each in rest]
+        if first.explanation.reasons[0].kind == "activation_extra":
+            others += [each for each in _same_above(first.operator) if each not in others]
+        return Explained(first.operator, tuple(others), first.explanation.reasons)
+
+    def _likeliest(self, found: Sequence[_Blamed]) -> list[_Blamed]:
+        """Return those that explain most and are likeliest, in execution order."""
+        best = max(each.rank for each in found)
+        equal = [each for each in found if each.rank == best]
+        if best[1] < _LIKELY:
+            # A function of what is moved is one of what it is moved from as well.
+            acting = [
+                each for each in equal if not any(map(self._is_moved, each.operator.outputs))
+            ]
+            equal = acting or equal
+        return sorted(equal, key=lambda each: each.operator.index)
+
+    def _try(self, span: Span, suspects: Sequence[RuntimeOperator]) -> list[_Blamed]:
+        """Return the suspects that explain what a span ends with."""
+        if len(suspects) == 1 and not suspects[0].is_input:
+            return self._try_each(span, suspects, "all")
+        # Among several, a parameter is likelier than anything that numbers are fitted for.
+        plain = [each for each in suspects if not each.has_attributes]
+        heavy = [each for each in suspects if each.has_attributes]
+        found: list[_Blamed] = []
+        for tried, part in (
+            ("settings", plain), ("settings", heavy), ("results", plain), ("results", heavy),
+        ):  # fmt: skip
+            found += self._try_each(span, part, tried)
+            certain = [each.operator for each in found if each.rank == _BEST]
+            # An input may be told from its reader's weights only by trying both.
+            if any(not each.is_input for each in certain) or (certain and part is heavy):
+                break
+        best: dict[str, _Blamed] = {}
+        for each in sorted(found, key=lambda one: one.rank, reverse=True):
+            best.setdefault(each.operator.name, each)
+        return list(best.values())
+
+    def _try_each(
+        self, span: Span, suspects: Sequence[RuntimeOperator], tried: str
+    ) -> list[_Blamed]:
+        """Return the suspects that explain it by some alternatives, the nearest first."""
+        found = []
+        for operator in suspects[: -_MOST_SUSPECTS - 1 : -1]:
+            if not operator.is_input:
+                explanation = self._explain(operator, span, tried)
+            elif tried == "settings":
+                explanation = self._explain_input(operator, span)
+            else:
+                continue
+            if explanation.reasons:
+                found.append(_Blamed(operator, explanation))
+        return found
+
+    def _explain(
+        self, operator: RuntimeOperator, span: Span | None, tried: str = "all"
+    ) -> Explanation:
+        """Try alternatives of an operator; without a span the reference shows its results."""
+        tail = None if span is None else span.tail(operator, self._known.value)
+        inputs = [self._known.value(operand) for operand in operator.inputs]
+        expected: Value = self._expected(operator.outputs)
+        if span is not None and tail is not None:
+            expected = self._known.theirs(span.end)
+        if expected is None or any(value is None for value in inputs):
+            return Explanation()
+        return self._find(operator, inputs, expected, tail, tried=tried)
+
+    def _explain_input(self, source: RuntimeOperator, span: Span) -> Explanation:
+        """Try other inputs of the model, from the first result that the reference shows."""
+        (operand,) = source.outputs
+        readers = [o for o in span.operators if operand in o.inputs]
+        expected = self._known.theirs(span.end)
+        if len(readers) != 1 or readers[0].inputs[0] is not operand or expected is None:
+            return Explanation()
+        (reader,) = readers
+        inputs = [self._known.value(each) for each in reader.inputs]
+        if any(value is None for value in inputs):
+            return Explanation()
+        tail = span.tail(reader, self._known.value)
+        found = self._find(reader, inputs, expected, tail, tried="inputs")
+        if found.inputs is None:
+            return Explanation()
+        others = found.inputs
+        fitted = found.reasons[0].kind in {"scale", "mean_std"}
+        return found._replace(
+            corrected=lambda: others()[0], likelihood=_LIKELY if fitted else _LIKELY + 1
+        )
+
+    def _find(
+        self,
+        operator: RuntimeOperator,
+        inputs: Sequence[Value],
+        expected: Value,
+        tail: Tail | None,
+        *,
+        tried: str,
+    ) -> Explanation:
+        try:
+            return find_explanation(
+                operator, inputs, expected, check_cancelled=self._check, tail=tail,
+                tried=tried, reference_weights=self._known.weights.arrays(operator),
+                differing=self._known.weights.differing(operator),
+            )  # fmt: skip
+        except (_SlowError, EngineError):
+            return Explanation()
+
+    def _diagnose_input(self, operand: RuntimeOperand) -> tuple[Reason, ...]:
+        ours, theirs = self._known.ours(operand), self._known.theirs(operand)
+        if not isinstance(ours, np.ndarray) or theirs is None:
+            return ()
+        try:
+            return diagnose_input(ours, theirs, check_cancelled=self._check)
         except (_SlowError, EngineError):
             return ()
 
-    def _diagnose_input(self, operand: RuntimeOperand) -> tuple[Reason, ...]:
-        ours, theirs = self._ours(operand), self._theirs(operand)
-        if not isinstance(ours, np.ndarray) or theirs is None:
-            return ()
-        return diagnose_input(ours, theirs, check_cancelled=self._check)
-
-    def _input(self, operand: RuntimeOperand) -> Value:
-        """Return the reference's value, or our constant where the reference shows none."""
-        theirs = self._theirs(operand)
-        constant = operand.producer is not None and operand.producer.is_constant
-        return self._ours(operand) if theirs is None and constant else theirs
-
     def _expected(self, outputs: Sequence[RuntimeOperand]) -> Value:
         """Return the reference's first result, or all results if all are known."""
-        found = [self._theirs(operand) for operand in outputs]
+        found = [self._known.theirs(operand) for operand in outputs]
         if len(found) > 1 and all(value is not None for value in found):
             return tuple(found)
         return found[0]
+
+    # What the reference shows
+
+    def _is_shown(self, operand: RuntimeOperand) -> bool:
+        """Whether the reference has a tensor for an operand that repeats no other."""
+        return self._known.shows(operand) and not self._known.repeats(operand)
+
+    def _is_distinct(self, operand: RuntimeOperand) -> bool:
+        """Whether the tensor is neither repeated nor only moved."""
+        return self._is_shown(operand) and not self._is_moved(operand)
+
+    def _is_moved(self, operand: RuntimeOperand) -> bool:
+        """Whether an operand has the elements of its producer's only input in another order."""
+        producer = operand.producer
+        if producer is None or len(producer.inputs) != 1 or self._known.repeats(operand):
+            return False
+        before, after = self._known.value(producer.inputs[0]), self._known.value(operand)
+        if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
+            return False
+        return has_same_elements(before, after)
+
+    def _may_be_wrong(self, operator: RuntimeOperator) -> bool:
+        """Whether the reference does not show an operator at all, and nothing clears it."""
+        if operator.is_input:
+            (operand,) = operator.outputs
+            agrees = [self._known.agrees(o) for c in operand.consumers for o in c.outputs]
+            return not self._known.shows(operand) and not any(agrees)
+        return any(self._known.repeats(operand) for operand in operator.outputs)
 
     def _check(self) -> None:
         self._check_cancelled()

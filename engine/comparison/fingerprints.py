@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from engine.comparison.references import Reference
     from engine.values import Array
 
-__all__ = ["FingerprintIndex", "Similar", "positions_of", "sample"]
+__all__ = ["FingerprintIndex", "Similar", "is_telling", "positions_of", "sample"]
 
 _POSITIONS: Final = 512
+_TELLING: Final = 1 / 64  # least share of the elements that differ from the commonest one
 
 
 @lru_cache(maxsize=1024)
@@ -46,6 +47,20 @@ def sample(array: Array, positions: Array) -> Array:
     return taken.astype(np.float64)
 
 
+def is_telling(array: Array) -> bool:
+    """Whether equal elements tell tensors apart; those of zeros and constants do not.
+
+    Parameters
+    ----------
+    array : ndarray of numbers
+    """
+    if not array.size:
+        return False
+    own = sample(array, positions_of(array.size))
+    commonest = int(np.unique(own, return_counts=True)[1].max())
+    return own.size - commonest > _TELLING * own.size
+
+
 @dataclass(frozen=True, slots=True)
 class Similar:
     """A reference's tensor with a near fingerprint.
@@ -56,11 +71,15 @@ class Similar:
     layout : Layout
     distance : float
         Of the fingerprints, relative to the larger one; 0 for equal ones.
+    unlike : float
+        The same, relative to how much the elements vary; 1 where they do not. Tensors around
+        a common value are near, but unlike.
     """
 
     key: str
     layout: Layout
     distance: float
+    unlike: float
 
 
 @dataclass(slots=True)
@@ -174,7 +193,8 @@ class FingerprintIndex:
             if key in excluded or (other is not None and shape != other[0]):
                 continue
             layout = other[1] if other is not None else _same(array.shape, shape)
-            found.append(Similar(key, layout, float(distances[place])))
+            unlike = _unlike(group.samples[place], own)
+            found.append(Similar(key, layout, float(distances[place]), unlike))
         return sorted(found, key=lambda each: each.distance)
 
 
@@ -197,3 +217,15 @@ def _distances(rows: Array, own: Array) -> Array:
     relative: Array = np.divide(apart, sizes, out=np.zeros_like(apart), where=sizes > 0)
     relative[unlike | np.isnan(relative)] = np.inf
     return relative
+
+
+def _unlike(row: Array, own: Array) -> float:
+    """Return the distance of two fingerprints relative to their variation, at most 1."""
+    finite = np.isfinite(row) & np.isfinite(own)
+    row, own = row[finite], own[finite]
+    if not row.size:
+        return 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.linalg.norm(row - own)
+        varies = max(np.linalg.norm(each - each.mean()) for each in (row, own))
+    return min(1.0, float(apart / varies)) if 0 < varies < np.inf else 1.0

@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from engine.comparison.layouts import SAME_LAYOUT, Layout, layouts_between
-from engine.comparison.references.sessions import LISTS, hash_weights
+from engine.comparison.references.sessions import hash_weights, names_of_members
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.comparison.fingerprints import FingerprintIndex
-    from engine.comparison.references import Reference, ReferenceOperator
+    from engine.comparison.references import Reference, ReferenceOperator, WeightHash
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
 
 __all__ = [
@@ -42,6 +42,7 @@ WEIGHTS: Final = "weights"
 CONTENT: Final = "content"
 ALIGNMENT: Final = "alignment"
 
+_UNKNOWN: Final = -1  # size of a weight in older recordings
 _TRUSTED: Final = 0.8  # share of the equal names whose sizes must agree too
 
 
@@ -88,6 +89,8 @@ class Matcher:
     ) -> None:
         self._graph, self._reference, self._index = graph, reference, index
         self._corrections = corrections
+        self._ours: dict[int, tuple[WeightHash, ...]] = {}
+        self._owners_by_size: dict[tuple[int, str], dict[str, ReferenceOperator | None]] = {}
 
     def layout(
         self, key: str, shapes: Sequence[tuple[int, ...]]
@@ -186,7 +189,7 @@ class Matcher:
     @cached_property
     def outputs(self) -> Mapping[str, str]:
         """Tensors of the model's outputs, by operand."""
-        ours = [name for o in self._graph.output_operands for name in _members(o)]
+        ours = [name for o in self._graph.output_operands for name in names_of_members(o)]
         return self._by_position(ours, self._reference.outputs)
 
     def _by_position(self, ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
@@ -202,49 +205,72 @@ class Matcher:
 
         Only weights that occur once in each model count.
         """
-        found = [
-            theirs
-            for hashes in _hashes(operator)
-            for theirs in (self._by_weight.get(hashes[0]) or self._by_weight.get(hashes[1]),)
-            if theirs is not None
-        ]
-        return tuple(dict.fromkeys(found))
+        found = [self._owner(weight) for weight in self._weights(operator)]
+        return tuple(dict.fromkeys(each for each in found if each is not None))
+
+    def is_anchored(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether a tensor is an output of one of `anchors`.
+
+        Hashes only weights of the sizes of those that the reference's operator has.
+        """
+        theirs = self._producers.get(key)
+        if theirs is None:
+            return False
+        sizes = {weight.size for weight in theirs.weights().values()}
+        return any(
+            self._owner(weight) is theirs
+            for weight in self._weights(operator)
+            if weight.size in sizes or _UNKNOWN in sizes
+        )
+
+    def _weights(self, operator: RuntimeOperator) -> tuple[WeightHash, ...]:
+        """Return the hashes of an operator's weights, the largest ones first."""
+        if operator.index not in self._ours:
+            self._ours[operator.index] = _hashes(operator)
+        return self._ours[operator.index]
+
+    def _owner(self, weight: WeightHash) -> ReferenceOperator | None:
+        """Return the one operator of the reference with a weight, maybe rounded to float16."""
+        if weight.size not in self._by_size and _UNKNOWN not in self._by_size:
+            return None
+        exact = self._owners(weight.size, "float32").get(weight.float32)
+        return exact or self._owners(weight.size, "float16").get(weight.float16)
+
+    def _owners(
+        self, size: int, precision: Literal["float32", "float16"]
+    ) -> Mapping[str, ReferenceOperator | None]:
+        """Return the operators with weights of a size by hash; None if several have it."""
+        known = self._owners_by_size.get((size, precision))
+        if known is None:
+            known = self._owners_by_size[size, precision] = {}
+            for weight, operator in (
+                *self._by_size.get(size, ()), *self._by_size.get(_UNKNOWN, ())
+            ):  # fmt: skip
+                text = getattr(weight, precision)
+                known[text] = operator if known.get(text, operator) is operator else None
+        return known
 
     @cached_property
-    def _by_weight(self) -> Mapping[str, ReferenceOperator | None]:
-        """Operators of the reference by the hash of a weight; None if several have it."""
-        found: dict[str, ReferenceOperator | None] = {}
+    def _by_size(self) -> Mapping[int, list[tuple[WeightHash, ReferenceOperator]]]:
+        """The reference's weights by size."""
+        found: dict[int, list[tuple[WeightHash, ReferenceOperator]]] = {}
         for operator in self._reference.operators:
-            for hashes in operator.weights().values():
-                for text in (hashes.float32, hashes.float16):
-                    known = found.get(text, operator)
-                    found[text] = operator if known is operator else None
+            for weight in operator.weights().values():
+                found.setdefault(weight.size, []).append((weight, operator))
         return found
 
-    def same_when_rounded(self, operator: RuntimeOperator) -> bool:
-        """Whether the reference has our weights only rounded to float16."""
-        rounded = [
-            (exact in self._by_weight, half in self._by_weight)
-            for exact, half in _hashes(operator)
-        ]
-        return any(half for _, half in rounded) and not any(exact for exact, _ in rounded)
+    @cached_property
+    def _producers(self) -> Mapping[str, ReferenceOperator]:
+        """The reference's operators by the keys of their outputs."""
+        calls = self._reference.operators
+        return {key: call for call in reversed(calls) for key in call.outputs}
 
 
-def _hashes(operator: RuntimeOperator) -> list[tuple[str, str]]:
-    """Return the hashes of an operator's weights, exact and rounded, the largest ones first."""
+def _hashes(operator: RuntimeOperator) -> tuple[WeightHash, ...]:
     if not operator.has_attributes:
-        return []
-    sizes = {key: attribute.size for key, attribute in operator.attributes.items()}
+        return ()
     try:
-        hashes = hash_weights(operator)
+        hashes = hash_weights(operator).values()
     except EngineError:  # the operator reports the error when it runs
-        return []
-    ordered = sorted(hashes.items(), key=lambda item: -sizes[item[0]])
-    return [(each.float32, each.float16) for _, each in ordered]
-
-
-def _members(operand: RuntimeOperand) -> list[str]:
-    producer = operand.producer
-    if producer is None or producer.type not in LISTS:
-        return [operand.name]
-    return [name for each in producer.inputs for name in _members(each)]
+        return ()
+    return tuple(sorted(hashes, key=lambda weight: -weight.size))

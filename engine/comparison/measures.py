@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.statistics import dot_rows
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.values import Array
+    from engine.values import Array, ArrayMetadata
 
-__all__ = ["Measures", "Tolerances", "measure", "relative_distance"]
+__all__ = ["Measures", "Tolerances", "distances", "measure", "relative_distance"]
 
 _CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-level cache
+_ROW: Final = 512  # elements whose products are added up in float32; rows in float64
 _PERMILLE: Final = 1e-3
+# Squares between these neither over- nor underflow in float32, nor do sums of a row.
+_NARROW: Final = (1e-15, 1e15)
+_ROUNDED: Final = 1 - 2.0**-22  # of the largest difference: what rounding in float32 may hide
 # Relative to the largest element: smaller ones are sums that cancelled to mere rounding.
 _FLOOR: Final = 1e-5
 
@@ -40,7 +47,7 @@ class Tolerances:
     cosine: float = 0.99
     rmse: float = 0.7
 
-    def of(self, array: Array) -> float:
+    def of(self, array: Array | ArrayMetadata) -> float:
         """Return the largest relative difference to a reference; 0 for integers."""
         if array.dtype.kind not in "fc":
             return 0.0
@@ -115,28 +122,101 @@ def relative_distance(found: Array, expected: Array) -> float:
     scale = _scale(expected)
     largest = 0.0
     for _, mine, theirs in _chunks(found, expected):
-        with np.errstate(invalid="ignore", over="ignore"):
-            top = float(np.abs(mine - theirs).max())
-        if not math.isfinite(top):
-            distance, wrong = _distance(mine, theirs)
-            if wrong:
-                return math.inf
-            top = float(distance.max())
-        largest = max(largest, top)
+        largest = max(largest, _largest_distance(mine, theirs, largest))
+        if largest == math.inf:
+            return math.inf
     return _relative(largest, scale)
+
+
+def _largest_distance(mine: Array, theirs: Array, known: float) -> float:
+    """Return the largest distance in a chunk; any smaller number if it is below `known`."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = mine - theirs
+        if apart.dtype.kind == "c":
+            top = float(np.abs(apart).max())
+        else:
+            top = max(float(apart.max()), -float(apart.min()))
+    if math.isfinite(top):
+        if apart.dtype != np.float32 or top * (1 + 2.0**-22) < known:
+            return top
+        return _exact_top(mine, theirs, np.abs(apart, out=apart), top)[0]
+    distance, _ = distances(*_doubled(mine, theirs))
+    return float(distance.max())
+
+
+def _exact_top(mine: Array, theirs: Array, apart: Array, top: float) -> tuple[float, int]:
+    """Return the largest distance of float32 chunks in float64, and where it is first.
+
+    Parameters
+    ----------
+    apart : ndarray of float32
+        Rounded distances; any of those near the largest one may be the true largest.
+    top : float
+        Their maximum.
+    """
+    places = np.flatnonzero(apart >= np.float32(top * _ROUNDED))
+    exact = np.abs(mine[places].astype(np.float64) - theirs[places])
+    first = int(exact.argmax())
+    return float(exact[first]), int(places[first])
+
+
+class _Narrow:
+    """Memory for chunks of float32; allocating it for each takes as long as the sums."""
+
+    def __init__(self, size: int, floor: float) -> None:
+        self.apart, self.sizes = np.empty((2, size), np.float32)
+        # An array, because NumPy compares with a number three times slower.
+        self.floors = np.full(size, floor, np.float32)
 
 
 class _Sums:
     def __init__(self, expected: Array) -> None:
         self._scale = _scale(expected)
+        self._longest = min(_CHUNK, expected.size)
         self._floor = _FLOOR * self._scale
         self._count = self._wrong = self._within = 0
         self._largest, self._where, self._max_rel = 0.0, -1, 0.0
         self._absolute = self._square = self._mine = self._theirs = self._dot = 0.0
 
+    @cached_property
+    def _narrow(self) -> _Narrow:
+        return _Narrow(self._longest, self._floor)
+
     def add(self, start: int, mine: Array, theirs: Array) -> None:
-        distance, wrong = _distance(mine, theirs)
-        self._count += distance.size
+        self._count += mine.size
+        if mine.dtype != np.float32 or not self._add_narrow(start, mine, theirs):
+            self._add_wide(start, *_doubled(mine, theirs))
+
+    def _add_narrow(self, start: int, mine: Array, theirs: Array) -> bool:
+        """Add a chunk of float32 without copies in float64, if its squares fit float32."""
+        apart = self._narrow.apart[: mine.size]
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.subtract(mine, theirs, out=apart)
+            top = float(np.abs(apart, out=apart).max())
+        low, high = _NARROW
+        # Nothing is larger than the scale and the largest difference.
+        if not (
+            (top == 0 or low < top < high) and (self._scale == 0 or low < self._scale < high)
+        ):
+            return False
+        self._mine += _row_dots(mine, mine)
+        self._theirs += _row_dots(theirs, theirs)
+        self._dot += _row_dots(mine, theirs)
+        if not top:
+            self._within += mine.size
+            return True
+        if top * (1 + 2.0**-22) >= self._largest:
+            exact, place = _exact_top(mine, theirs, apart, top)
+            if exact > self._largest:
+                self._largest, self._where = exact, start + place
+        self._absolute += _row_sums(apart)
+        self._square += _row_dots(apart, apart)
+        sizes = np.abs(theirs, out=self._narrow.sizes[: mine.size])
+        self._add_relative(apart, sizes, self._narrow.floors[: mine.size])
+        return True
+
+    def _add_wide(self, start: int, mine: Array, theirs: Array) -> None:
+        distance, wrong = distances(mine, theirs)
         top = int(distance.argmax())
         if distance[top] > self._largest:
             self._largest, self._where = float(distance[top]), start + top
@@ -152,14 +232,18 @@ class _Sums:
         self._dot += _dot(mine, theirs)
         self._absolute += float(distance.sum())
         self._square += _dot(distance, distance)
-        sizes = np.abs(theirs)
-        np.maximum(sizes, self._floor, out=sizes)
+        self._within -= wrong
+        self._add_relative(distance, np.abs(theirs), self._floor)
+
+    def _add_relative(self, distance: Array, sizes: Array, floor: Array | float) -> None:
+        """Add what is relative to each element; `sizes` are overwritten."""
         if self._floor:
+            np.maximum(sizes, floor, out=sizes)
             np.divide(distance, sizes, out=sizes)
             self._max_rel = max(self._max_rel, float(sizes.max()))
-            self._within += int(np.count_nonzero(sizes <= _PERMILLE)) - wrong
+            self._within += int(np.count_nonzero(sizes <= _PERMILLE))
         else:
-            self._within += int(np.count_nonzero(distance == 0)) - wrong
+            self._within += int(np.count_nonzero(distance == 0))
 
     def measures(self, shape: tuple[int, ...]) -> Measures:
         count = self._count
@@ -200,12 +284,39 @@ def _dot(one: Array, other: Array) -> float:
         return float(np.einsum("i,i->", one, other.conj()).real)
 
 
+def _row_dots(one: Array, other: Array) -> float:
+    """Return the dot product of float32 chunks, nearly as exact as in float64."""
+    rows = one.size // _ROW * _ROW
+    sums = dot_rows(one[:rows].reshape(-1, _ROW), other[:rows].reshape(-1, _ROW))
+    return float(sums.sum(dtype=np.float64)) + _dot(*_doubled(one[rows:], other[rows:]))
+
+
+def _row_sums(values: Array) -> float:
+    """Return the sum of a float32 chunk, nearly as exact as in float64."""
+    rows = values.size // _ROW * _ROW
+    sums = np.einsum("ij->i", values[:rows].reshape(-1, _ROW))
+    return float(sums.sum(dtype=np.float64) + values[rows:].sum(dtype=np.float64))
+
+
 def _finite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def _distance(mine: Array, theirs: Array) -> tuple[Array, int]:
-    """Return absolute differences, and the number of elements that are finite in only one."""
+def distances(mine: Array, theirs: Array) -> tuple[Array, int]:
+    """Return how far elements are from the reference's.
+
+    Parameters
+    ----------
+    mine, theirs : ndarray of the same shape, float64 or complex128
+
+    Returns
+    -------
+    ndarray of that shape, float64
+        Absolute differences: 0 where both are NaN or the same infinity, inf where one is NaN or
+        infinite and the other is not the same.
+    int
+        Number of these infinities.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         distance: Array = np.abs(mine - theirs)
     top = distance.max(initial=0.0)
@@ -219,13 +330,23 @@ def _distance(mine: Array, theirs: Array) -> tuple[Array, int]:
 
 
 def _chunks(found: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield flat chunks of both in float64 or complex128, with the index of their start."""
-    complex_ = "c" in (found.dtype.kind, expected.dtype.kind)
-    work = np.complex128 if complex_ else np.float64
+    """Yield flat chunks of both, with the index of their start.
+
+    They are float32 if both tensors are, else float64 or complex128.
+    """
     mine, theirs = found.reshape(-1), expected.reshape(-1)
+    narrow = mine.dtype == theirs.dtype == np.float32
     for start in range(0, mine.size, _CHUNK):
         piece = slice(start, start + _CHUNK)
-        yield start, mine[piece].astype(work), theirs[piece].astype(work)
+        chunks = mine[piece], theirs[piece]
+        yield (start, *(chunks if narrow else _doubled(*chunks)))
+
+
+def _doubled(mine: Array, theirs: Array) -> tuple[Array, Array]:
+    """Convert to float64 or complex128."""
+    complex_ = "c" in (mine.dtype.kind, theirs.dtype.kind)
+    work = np.complex128 if complex_ else np.float64
+    return mine.astype(work, copy=False), theirs.astype(work, copy=False)
 
 
 def _scale(expected: Array) -> float:

@@ -30,6 +30,7 @@ class Status(Enum):
     TIE: it takes another of several equal elements.
     RANDOM: both have drawn random numbers.
     FLOAT16_WEIGHTS: one side has the weights rounded to float16, and that explains it.
+    INT8: the operator computes in int8, and that explains it.
     NOT_COMPARED: one side has no value, or the operator cannot run on these inputs.
     """
 
@@ -40,12 +41,13 @@ class Status(Enum):
     TIE = "tie"
     RANDOM = "random"
     FLOAT16_WEIGHTS = "float16 weights"
+    INT8 = "int8"
     NOT_COMPARED = "not compared"
 
     @property
     def is_excused(self) -> bool:
         """Whether the difference is no fault."""
-        return self in {Status.TIE, Status.RANDOM, Status.FLOAT16_WEIGHTS}
+        return self in {Status.TIE, Status.RANDOM, Status.FLOAT16_WEIGHTS, Status.INT8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class Row:
     born : float or None
         Distance from the reference when the operator runs on the reference's inputs, relative
         to the reference's largest element; 1 where they cannot be compared, e.g. for another
-        shape; None where it was not measured.
+        shape; None where it was not measured. Where our run is within the tolerance at its
+        inputs and output, what it adds to the distance.
     inherited : float or None
         The rest of the distance of the whole run.
     amplification : float or None

@@ -15,6 +15,7 @@ it is never imported here, and needs only NumPy.
 
 from __future__ import annotations
 
+from engine.reproducer.extraction import output_names
 from engine.reproducer.writing import write_reproducer
 
-__all__ = ["write_reproducer"]
+__all__ = ["output_names", "write_reproducer"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.session import Session
     from engine.values import Array, Value
 
-__all__ = ["Extract", "extract"]
+__all__ = ["Extract", "extract", "output_names"]
 
 _INPUT: Final = "pnnx.Input"
 _OUTPUT: Final = "pnnx.Output"
@@ -78,6 +78,21 @@ def extract(
     ExportError
         If there is nothing to extract, or a value is missing or cannot be written.
     """
+    return _begin(session, selected).result(expected or {})
+
+
+def output_names(session: Session, selected: Iterable[RuntimeOperator]) -> tuple[str, ...]:
+    """Return the operands that extracted operators give to others or to nobody, in order.
+
+    Raises
+    ------
+    ExportError
+        If there is nothing to extract.
+    """
+    return _begin(session, selected).output_names()
+
+
+def _begin(session: Session, selected: Iterable[RuntimeOperator]) -> _Extraction:
     if any(op.type.startswith(_NCNN) for op in session.graph.operators):
         raise ExportError("a model in ncnn's format cannot be written as PNNX")
     chosen = [op for op in selected if not (op.is_input or op.is_output)]
@@ -85,7 +100,7 @@ def extract(
         raise ExportError("none of the chosen operators computes anything; choose others")
     members = _with_unpacking(chosen)
     _check_repeatable(session, members)
-    return _Extraction(session, members).result(expected or {})
+    return _Extraction(session, members)
 
 
 def _with_unpacking(chosen: Sequence[RuntimeOperator]) -> tuple[RuntimeOperator, ...]:
@@ -167,7 +182,7 @@ class _Extraction:
 
     def result(self, expected: Mapping[str, Value]) -> Extract:
         """Make the graph, and collect its input and output values."""
-        outputs = self._output_names()
+        outputs = self.output_names()
         unknown = sorted(expected.keys() - set(outputs))
         if unknown:
             raise ExportError(
@@ -189,7 +204,7 @@ class _Extraction:
         used = (operand.name for operator in self._file for operand in operator.inputs)
         return tuple(dict.fromkeys(name for name in used if name not in produced))
 
-    def _output_names(self) -> tuple[str, ...]:
+    def output_names(self) -> tuple[str, ...]:
         """Return the members' outputs that other operators read, or nobody, in order."""
         inside = {operator.name for operator in self._taken}
         names = tuple(

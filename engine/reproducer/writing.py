@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Final
 
 from engine.array_files import write_npz
 from engine.atomic import format_os_error, written_beside
+from engine.comparison import compare, open_reference_for
+from engine.comparison.references.sessions import run_to_end
 from engine.dump import clean_name, select_operators
 from engine.errors import DumpExistsError, ExportError
 from engine.pnnx import save
-from engine.reproducer.extraction import extract
+from engine.reproducer.extraction import extract, output_names
 from engine.text import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from engine.comparison import Reference
     from engine.reproducer.extraction import Extract
+    from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
     from engine.values import Value
 
@@ -46,7 +50,9 @@ def write_reproducer(
     folder: str | Path,
     *,
     expected: Mapping[str, Value] | None = None,
+    reference: Reference | Session | RuntimeGraph | str | Path | None = None,
     overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Write some operators as a small model, with inputs, expected outputs and a check.
 
@@ -61,10 +67,15 @@ def write_reproducer(
     folder : path
         Destination.
     expected : mapping of str to array_like, or to tuple of array_like, optional
-        Other expected outputs, by operand, for example a reference's. Needed for an operator
-        that failed.
+        Other expected outputs, by operand, for example of another program. An operator that
+        failed needs them, or a reference.
+    reference : Reference, or what `engine.open_reference` takes, optional
+        Its tensors are the expected outputs that `expected` does not name. The whole model is
+        compared with it.
     overwrite : bool, optional
         Replace an existing reproducer.
+    progress : callable, optional
+        Of that comparison; see `engine.compare`.
 
     Returns
     -------
@@ -76,14 +87,19 @@ def write_reproducer(
     UnknownNameError
         If a pattern matches no operator.
     ExportError
-        If the operators cannot be extracted (a value is missing, an operator is random), or the
-        folder cannot be written; no partial folder remains.
+        If the operators cannot be extracted (a value is missing, an operator is random, the
+        reference lacks an output), or the folder cannot be written; no partial folder remains.
+    ReferenceFileError, DumpFileError
+        If the reference cannot be read.
     ModelFileError
         If the weights cannot be read.
     """
     destination = Path(folder)
     _check_destination(destination, overwrite=overwrite)
-    found = extract(session, select_operators(session.graph, operators), expected)
+    selected = select_operators(session.graph, operators)
+    if reference is not None:
+        expected = _of_reference(session, selected, reference, expected or {}, progress)
+    found = extract(session, selected, expected)
     if not session.graph.has_weights and any(op.attrs for op in found.graph.operators):
         raise ExportError(
             "there are no weights to write: the model was opened without its .bin"
@@ -102,6 +118,31 @@ def write_reproducer(
         reason = format_os_error(exc) if isinstance(exc, OSError) else "not enough memory"
         raise ExportError(f"{destination} was not written: {reason}") from exc
     return destination
+
+
+def _of_reference(
+    session: Session,
+    selected: Sequence[RuntimeOperator],
+    reference: Reference | Session | RuntimeGraph | str | Path,
+    given: Mapping[str, Value],
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, Value]:
+    """Return the given values, and those of a reference for the other outputs."""
+    names = output_names(session, selected)
+    run = run_to_end(session, progress)
+    opened = open_reference_for(run, reference, progress)
+    comparison = compare(run, opened, progress=progress)
+    found = dict(given)
+    for name in names:
+        if name not in found:
+            value = comparison.expected(name, opened)
+            if value is None:
+                raise ExportError(
+                    f"{opened.title} has no tensor for operand {name}; match it by hand, or "
+                    "give its expected value"
+                )
+            found[name] = value
+    return found
 
 
 def _check_destination(path: Path, *, overwrite: bool) -> None:

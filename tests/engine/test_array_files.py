@@ -76,7 +76,7 @@ def test_npy_where_the_system_takes_a_part_at_a_time(tmp_path, monkeypatch, name
     assert same(np.load(tmp_path / "x.npy", allow_pickle=False), ARRAYS[name])
 
 
-def test_npy_that_is_there_already(tmp_path):
+def test_npy_does_not_replace_a_file(tmp_path):
     (tmp_path / "x.npy").write_bytes(b"mine")
     with pytest.raises(FileExistsError):
         write_npy(tmp_path / "x.npy", ARRAYS["f32"])
@@ -100,7 +100,7 @@ def test_safetensors(tmp_path):
         assert opened.metadata() == {"manifest": 'with "quotes" and é'}
 
 
-def test_safetensors_lie_where_their_elements_may(tmp_path):
+def test_safetensors_are_aligned(tmp_path):
     """Whoever maps the file can view each array in place."""
     path = tmp_path / "x.safetensors"
     arrays = {
@@ -120,7 +120,7 @@ def test_safetensors_lie_where_their_elements_may(tmp_path):
         path.unlink()
 
 
-def test_safetensors_without_anything(tmp_path):
+def test_safetensors_without_arrays(tmp_path):
     write_safetensors(tmp_path / "x.safetensors", {})
     assert safetensors.numpy.load_file(tmp_path / "x.safetensors") == {}
 
@@ -159,7 +159,7 @@ def test_pieces_are_no_copies(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "safetensors"])
-def test_whoever_watches_may_end_it(tmp_path, monkeypatch, kind):
+def test_the_progress_callback_may_cancel(tmp_path, monkeypatch, kind):
     monkeypatch.setattr("engine.array_files._PIECE", 16)
     seen = []
 

@@ -71,7 +71,7 @@ def test_a_folder_is_replaced_as_a_whole(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
 @pytest.mark.parametrize("before", ["nothing", "file", "folder"])
-def test_a_failure_leaves_what_was_there(tmp_path, before, error):
+def test_a_failure_leaves_the_old_file(tmp_path, before, error):
     target = tmp_path / "x"
     if before == "file":
         target.write_text("old")
@@ -111,7 +111,7 @@ def test_a_failed_exchange_puts_the_folder_back(tmp_path, monkeypatch, no_swap, 
     assert tree(tmp_path) == {"x/a": "old"}
 
 
-def test_what_cannot_be_put_back_is_kept(tmp_path, monkeypatch, no_swap):
+def test_a_folder_that_cannot_be_restored_is_kept(tmp_path, monkeypatch, no_swap):
     write_folder(tmp_path / "x", "old")
     rename, calls = Path.rename, []
 
@@ -160,7 +160,7 @@ def test_a_device_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_what_is_there_is_not_replaced_unasked(tmp_path, folder):
+def test_existing_files_are_not_replaced_without_overwrite(tmp_path, folder):
     """Also where it came while this was written."""
 
     def write(path: Path, text: str) -> None:
@@ -227,7 +227,7 @@ def test_a_file_system_without_links(tmp_path, monkeypatch):
     assert tree(tmp_path) == {"x": "new"}
 
 
-def test_all_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+def test_everything_is_synced_before_the_rename(tmp_path, monkeypatch):
     """The files and folders of what is written, then the name, then the folder that has it."""
     events: list[str] = []
     fsync, rename = os.fsync, Path.rename
@@ -254,7 +254,7 @@ def test_all_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     ]  # fmt: skip
 
 
-def test_a_disk_that_fails_late_leaves_what_was_there(tmp_path, monkeypatch):
+def test_a_disk_that_fails_late_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(_: int) -> None:
         raise OSError(errno.ENOSPC, "full")
 
@@ -265,7 +265,7 @@ def test_a_disk_that_fails_late_leaves_what_was_there(tmp_path, monkeypatch):
     assert tree(tmp_path) == {"x": "old"}
 
 
-def test_who_looks_at_what_is_replaced_may_refuse(tmp_path):
+def test_a_check_of_the_replaced_folder_may_refuse(tmp_path):
     write_folder(tmp_path / "x", "old")
     seen = []
 
@@ -302,5 +302,5 @@ def test_no_folder_to_write_in(tmp_path):
         pytest.param(OSError(), "the system gives no reason", id="nothing known"),
     ],
 )
-def test_spoken(error, words):
+def test_errors_are_written_as_sentences(error, words):
     assert format_os_error(error) == words

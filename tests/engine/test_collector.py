@@ -17,7 +17,7 @@ class Cycle:
         self.me = self
 
 
-def test_it_rests():
+def test_the_collector_is_paused():
     with collector_paused():
         assert not gc.isenabled()
         with collector_paused():
@@ -26,13 +26,13 @@ def test_it_rests():
     assert gc.isenabled()
 
 
-def test_it_goes_on_after_an_error():
+def test_the_collector_resumes_after_an_error():
     with pytest.raises(ValueError, match="no"), collector_paused():
         raise ValueError("no")
     assert gc.isenabled()
 
 
-def test_what_dies_young_is_found_soon():
+def test_young_cycles_are_collected_soon():
     """A few objects made meanwhile do not make everything old."""
     dead = weakref.ref(Cycle())
     assert dead() is not None
@@ -51,7 +51,7 @@ def test_many_objects_are_old_at_once():
     assert any(each is made[-1] for each in gc.get_objects(generation=2))
 
 
-def test_what_somebody_has_frozen_stays_so():
+def test_frozen_objects_stay_frozen():
     kept = Cycle()
     gc.freeze()
     try:

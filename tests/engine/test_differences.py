@@ -14,7 +14,7 @@ def f32(*values):
     return np.array(values, np.float32)
 
 
-def test_where_it_is_largest():
+def test_the_largest_difference_is_located():
     expected = np.zeros((2, 3, 4), np.float32)
     expected[1, 2, 3] = 200
     found = expected.copy()
@@ -139,7 +139,7 @@ def test_agreement(found, expected, tolerance, same):
         ((1, 2), 1, "2 results instead of 1"),
     ],
 )
-def test_what_makes_them_unlike(found, expected, unlike):
+def test_other_shapes_and_dtypes_differ(found, expected, unlike):
     assert difference([found], [expected]).unlike == unlike
 
 

@@ -37,7 +37,7 @@ def test_nothing_is_excluded_at_first(memory):
     assert memory.is_empty
 
 
-def test_what_is_remembered_is_loaded_by_another_process(memory):
+def test_another_process_loads_the_exclusions(memory):
     memory.remember("m", ["conv1"], "ncnn")
     memory.remember("m", ["conv1"], "onnxruntime")
     memory.remember("m", ["conv2"], "ncnn")
@@ -123,7 +123,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     assert memory.load("m") == {}
 
 
-def test_models_are_told_apart_by_content(make_pair, tmp_path):
+def test_models_are_distinguished_by_content(make_pair, tmp_path):
     lines = (
         "pnnx.Attribute weight 0 1 w @data=(2)f32 #w=(2)f32",
         "pnnx.Output out 1 0 w",
@@ -141,7 +141,7 @@ def test_models_are_told_apart_by_content(make_pair, tmp_path):
     assert len(set(keys)) == 3
 
 
-def test_a_model_that_was_written_again_has_no_key(make_pair):
+def test_a_rewritten_model_has_no_key(make_pair):
     path = make_pair("pnnx.Input in 0 1 x #x=(2)f32", "pnnx.Output out 1 0 x")
     graph = engine.load(path)
     path.write_text(path.read_text() + "\n")
@@ -160,7 +160,7 @@ def test_operators_at_work(make_pair):
     assert operators_at_work(graph, Activity("a", "ncnn/segment-2@1-900")) == names[1:]
 
 
-def test_what_several_find_out_at_the_same_time_is_kept(tmp_path):
+def test_exclusions_of_several_processes_are_merged(tmp_path):
     path = tmp_path / "exclusions.json"
 
     def remember(number: int) -> None:

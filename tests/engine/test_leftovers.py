@@ -84,7 +84,7 @@ def notes(cache: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("moment", "text"), [("writing", "old"), ("after", "new"), ("swapped", "new")]
 )
-def test_what_is_of_no_use_is_removed(cache, target, moment, text):
+def test_useless_leftovers_are_removed(cache, target, moment, text):
     kill_while_writing(moment, target)
     assert len(names_in(target.parent)) == 2
     assert find_leftovers() == []
@@ -93,7 +93,7 @@ def test_what_is_of_no_use_is_removed(cache, target, moment, text):
     assert notes(cache) == []
 
 
-def test_what_was_there_is_restored(cache, target):
+def test_a_replaced_folder_is_restored(cache, target):
     kill_while_writing("between", target)
     assert not target.exists()
     (leftover,) = find_leftovers()
@@ -107,7 +107,7 @@ def test_what_was_there_is_restored(cache, target):
     assert notes(cache) == []
 
 
-def test_what_was_there_is_discarded(cache, target):
+def test_a_replaced_folder_is_discarded(cache, target):
     kill_while_writing("between", target)
     (leftover,) = find_leftovers()
     leftover.discard()
@@ -124,7 +124,7 @@ def test_nothing_that_came_since_is_replaced(target):
     assert (leftover.earlier / "a").read_text() == "old"
 
 
-def test_who_is_at_work_is_left_alone(cache, target):
+def test_a_working_process_is_left_alone(cache, target):
     with written_beside(target) as partial:
         partial.mkdir()
         assert find_leftovers() == []
@@ -133,7 +133,7 @@ def test_who_is_at_work_is_left_alone(cache, target):
     assert notes(cache) == []
 
 
-def test_what_can_be_made_again_is_not_noted(cache, target):
+def test_files_that_need_not_survive_are_not_noted(cache, target):
     with written_beside(target, durable=False) as partial:
         partial.mkdir()
         assert not cache.exists()

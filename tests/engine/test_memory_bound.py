@@ -92,13 +92,13 @@ class TestBounded:
             lambda: np.fromiter((0.0 for _ in range(MIB)), np.float64),
         ],
     )
-    def test_whatever_makes_an_array(self, make):
+    def test_every_way_to_make_an_array_is_bounded(self, make):
         with pytest.raises(MemoryBoundError, match=r"the memory bound is 1\.0 MB"):  # noqa: SIM117
             with bounded(Room(MIB)):
                 make()
         assert make().nbytes > MIB  # outside as ever
 
-    def test_the_sentence(self):
+    def test_the_error_names_shape_and_dtype(self):
         with pytest.raises(MemoryBoundError) as caught, bounded(Room(3 * MIB, held=2 * MIB)):
             np.empty((2, MIB), np.float32)
         assert str(caught.value) == (
@@ -106,7 +106,7 @@ class TestBounded:
             f"of which 2.1 MB are taken{HOW}"
         )
 
-    def test_of_others(self):
+    def test_other_memory_errors_become_bound_errors(self):
         assert format_memory_error(MemoryError()) == "not enough memory"
         assert format_memory_error(MemoryError("huge")) == "not enough memory: huge"
         with (
@@ -126,7 +126,7 @@ class TestBounded:
         with pytest.raises(ZeroDivisionError), bounded(current_room()):
             raise ZeroDivisionError
 
-    def test_one_in_another(self):
+    def test_nested_bounds(self):
         outer, inner = Room(8 * MIB), Room(MIB)
         with bounded(outer):
             with bounded(outer):
@@ -139,7 +139,7 @@ class TestBounded:
             np.empty((2, MIB), np.uint8)
         assert current_room().bound == default_bound()
 
-    def test_other_threads_are_not_held(self):
+    def test_other_threads_are_not_bounded(self):
         made = []
         with bounded(Room(MIB)):
             thread = threading.Thread(target=lambda: made.append(np.empty(2 * MIB, np.uint8)))
@@ -147,7 +147,7 @@ class TestBounded:
             thread.join()
         assert made[0].nbytes == 2 * MIB
 
-    def test_arrays_outlive_it(self):
+    def test_arrays_outlive_the_bound(self):
         """Memory is given back by NumPy's own function, also when Python ends."""
         program = (
             "import numpy as np, builtins\n"
@@ -165,7 +165,7 @@ class TestBounded:
         )
         assert (found.returncode, found.stdout.strip()) == (0, "4999950000"), found.stderr
 
-    def test_what_takes_no_memory(self):
+    def test_stretched_views_need_no_free_memory(self):
         with bounded(Room(8 * MIB, held=7 * MIB)):
             require_extent((MIB,), FLOAT32)
             with pytest.raises(LayerError, match=r"4\.2 MB; the memory bound is 8\.4 MB"):
@@ -275,7 +275,7 @@ class TestSession:
         with pytest.raises(InferenceError, match=r"inputs 3×1000: what it gives to 1"):
             short.run()
 
-    def test_what_is_fed(self, session):
+    def test_inputs_count(self, session):
         made = session(*doublings(1), memory_bound=1023)
         with pytest.raises(MemoryBoundError) as caught:
             made.feed([image()])
@@ -284,7 +284,7 @@ class TestSession:
         )
         assert made.state is SessionState.NEED_INPUT
 
-    def test_what_is_supplied_counts(self, session):
+    def test_overrides_count(self, session):
         made = session(*doublings(2), backend="numpy", memory_bound=7 << 10)
         made.feed([image()])
         made.override("1", np.zeros((2, 4, 8, 8), np.float32))
@@ -322,13 +322,13 @@ class TestSession:
         with pytest.raises(InferenceError, match=r"would take 4\.2 MB; the memory bound is 1"):
             made.run()
 
-    def test_a_twin_has_it(self, session):
+    def test_a_fork_has_the_bound(self, session):
         assert session(*doublings(1), memory_bound=12345).fork("numpy").memory_bound == 12345
 
-    def test_none_is_half_of_the_machine(self, session):
+    def test_the_default_is_half_of_the_machine(self, session):
         assert session(*doublings(1)).memory_bound == default_bound()
 
-    def test_a_negative_one(self, session):
+    def test_a_negative_bound_is_refused(self, session):
         with pytest.raises(SessionStateError, match="a number of bytes, not -1"):
             session(*doublings(1), memory_bound=-1)
 

@@ -144,7 +144,7 @@ def test_every_value_can_be_looked_at(chain, limit, way):
         pytest.param(1 / 10, 4, id="a tenth"),
     ],
 )
-def test_looking_backwards_is_not_quadratic(chain, executed, kept, most):
+def test_reading_backwards_is_not_quadratic(chain, executed, kept, most):
     length = 400
     session = chain(length, int(kept * length * BYTES))
     session.run()
@@ -154,7 +154,7 @@ def test_looking_backwards_is_not_quadratic(chain, executed, kept, most):
     assert executed.total() <= most * length
 
 
-def test_looking_forwards_computes_each_once(chain, executed):
+def test_reading_forwards_computes_each_once(chain, executed):
     session = chain(400, 0)
     session.run()
     executed.clear()
@@ -163,7 +163,7 @@ def test_looking_forwards_computes_each_once(chain, executed):
     assert executed.total() <= 400
 
 
-def test_what_was_read_last_stays_resident(chain, executed):
+def test_the_last_read_values_stay_resident(chain, executed):
     session = chain(40, 10 * BYTES)
     session.run()
     session.value("5")
@@ -174,7 +174,7 @@ def test_what_was_read_last_stays_resident(chain, executed):
     assert session.is_resident("5")
 
 
-def test_what_comes_next_stays_resident(chain, executed):
+def test_values_of_the_next_operators_stay_resident(chain, executed):
     session = chain(5, 0)
     session.run(until="op4")
     assert session.is_resident("3")
@@ -211,7 +211,7 @@ def test_branches_lists_views_and_noise(blocks, limit, backwards):
     )
 
 
-def test_another_seed_reaches_what_is_computed_again(blocks):
+def test_another_seed_applies_to_recomputed_values(blocks):
     free, tight = blocks(), blocks(0)
     for session in (free, tight):
         session.run()
@@ -253,7 +253,7 @@ def test_metadata_computes_nothing(chain, executed):
     assert not executed
 
 
-def test_handed_out_arrays_stay(chain):
+def test_returned_arrays_stay_valid(chain):
     session = chain(10, 0)
     session.run(until="op4")
     held = session.value("3")
@@ -358,7 +358,7 @@ def test_views_of_a_value_are_needed_once(make_pair):
         assert session.resident_bytes <= 2 * BYTES
 
 
-def test_memory_is_given_back(chain):
+def test_memory_is_freed(chain):
     import tracemalloc
 
     session = chain(2000, 20 * BYTES)
@@ -371,7 +371,7 @@ def test_memory_is_given_back(chain):
 
 
 @pytest.mark.parametrize("backend", ["auto", "onnxruntime", "ncnn"])
-def test_the_kernel_that_computed_it_computes_it_again(make_pair, backend):
+def test_the_same_kernel_recomputes_a_value(make_pair, backend):
     pytest.importorskip("onnxruntime")
     pytest.importorskip("ncnn")
     shape = "(1,8,24,24)f32"
@@ -456,7 +456,7 @@ def test_failing_operators(make_pair):
     assert session.state is SessionState.STOPPED
 
 
-def test_what_cannot_be_computed_again(chain, monkeypatch):
+def test_values_that_cannot_be_recomputed_are_reported(chain, monkeypatch):
     forward, full = RuntimeOperator.forward, []
 
     def exhaustible(self, inputs, generator=None):
@@ -568,7 +568,7 @@ def random_lines(draw):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_is_done_is_the_same_without_a_limit(make_pair, seed):
+def test_random_actions_give_the_same_without_a_limit(make_pair, seed):
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
     graph = engine.load(make_pair(*random_lines(draw)))
     free = Session(graph, "numpy", 5)

@@ -102,7 +102,7 @@ def test_shapes_are_those_of_the_data(chain, tmp_path):
     assert graph.operand("1").shape == graph.operand("2").shape == (4, 5)
 
 
-def test_what_is_between_chosen_operators_is_an_input_and_an_output(chain, tmp_path):
+def test_operators_between_the_chosen_ones_are_an_input_and_an_output(chain, tmp_path):
     folder = engine.write_reproducer(run(chain, X), ["double", "sum"], tmp_path / "r")
     assert list(read(folder / "inputs.npz")) == ["0", "2"]
     assert list(read(folder / "expected.npz")) == ["1", "3"]
@@ -111,7 +111,7 @@ def test_what_is_between_chosen_operators_is_an_input_and_an_output(chain, tmp_p
     np.testing.assert_array_equal(second, [[0, 8, 12]])
 
 
-def test_expected_values_of_somebody_else_differ(chain, tmp_path):
+def test_expected_values_of_another_program_differ(chain, tmp_path):
     folder = engine.write_reproducer(
         run(chain, X), ["relu"], tmp_path / "r", expected={"2": np.float32([[0, 4, 7]])}
     )
@@ -120,6 +120,34 @@ def test_expected_values_of_somebody_else_differ(chain, tmp_path):
     assert status == 1
     assert "differs" in table
     assert check(folder, "--tolerance", "0.5")[0] == 0
+
+
+def test_outputs_of_a_reference_are_expected(chain, make_pair, tmp_path):
+    np.savez(tmp_path / "theirs.npz", **{
+        "0": X, "1": 2 * X, "2": np.float32([[-1, 4, 6]]), "3": np.float32([[-2, 8, 12]]),
+    })  # fmt: skip
+    session = run(chain, X)
+    steps = []
+    folder = engine.write_reproducer(
+        session, ["relu", "sum"], tmp_path / "r", reference=tmp_path / "theirs.npz",
+        progress=lambda done, total: steps.append((done, total)),
+    )  # fmt: skip
+    np.testing.assert_array_equal(read(folder / "inputs.npz")["1"], 2 * X)
+    np.testing.assert_array_equal(read(folder / "expected.npz")["3"], [[-2, 8, 12]])
+    assert steps
+    folder = engine.write_reproducer(
+        session, ["relu"], tmp_path / "s", reference=tmp_path / "theirs.npz",
+        expected={"2": np.float32([[7, 8, 9]])},
+    )  # fmt: skip
+    np.testing.assert_array_equal(read(folder / "expected.npz")["2"], [[7, 8, 9]])
+    np.savez(tmp_path / "less.npz", **{"0": X, "3": np.float32([[-2, 8, 12]])})
+    with pytest.raises(
+        ExportError, match=r"less\.npz has no tensor for operand 2; match it by"
+    ):
+        engine.write_reproducer(
+            session, ["relu"], tmp_path / "t", reference=tmp_path / "less.npz"
+        )
+    assert not (tmp_path / "t").exists()
 
 
 def test_weights_and_constants_come_along(make_pair, tmp_path):
@@ -226,7 +254,7 @@ def test_the_script_executes_nothing():
     assert "allow_pickle=False" in script
 
 
-def test_what_cannot_be_taken_out(chain, make_pair, tmp_path):
+def test_refused_selections(chain, make_pair, tmp_path):
     session = engine.Session(engine.load(chain), backend="numpy")
     with pytest.raises(UnknownNameError):
         engine.write_reproducer(session, ["no such"], tmp_path / "r")
@@ -253,7 +281,7 @@ def test_what_cannot_be_taken_out(chain, make_pair, tmp_path):
         engine.write_reproducer(run(param, X), ["noise"], tmp_path / "r")
 
 
-def test_nothing_is_replaced_unasked(chain, tmp_path):
+def test_nothing_is_replaced_without_overwrite(chain, tmp_path):
     session = run(chain, X)
     folder = engine.write_reproducer(session, ["relu"], tmp_path / "r")
     before = (folder / "expected.npz").read_bytes()

@@ -65,7 +65,7 @@ def wrong(lower):
     return spoiled
 
 
-def test_a_fault_in_one_form_is_named(digits, monkeypatch):
+def test_a_fault_in_one_strategy_is_named(digits, monkeypatch):
     """All its operators, and none behind them: they get the reference's inputs."""
     lowerings = operator_lowerings.LOWERINGS._lowerings
     monkeypatch.setitem(lowerings, relu, wrong(lowerings[relu]))
@@ -104,7 +104,7 @@ def test_a_fault_in_weights_is_named(digits, monkeypatch):
     assert all(kernel.startswith("ncnn/") for _, kernel in named(found.differing))
 
 
-def test_a_fault_of_operators_at_once_is_named(digits, monkeypatch):
+def test_a_fault_of_fused_operators_is_named(digits, monkeypatch):
     """Where it begins; what is behind it is computed from it."""
     from engine.backends.onnx_nchwc import nchwc_block_size
 
@@ -126,7 +126,7 @@ def test_a_fault_of_operators_at_once_is_named(digits, monkeypatch):
     assert {c.kernel.partition("/")[0] for c in found.differing} == {"onnxruntime", "ncnn"}
 
 
-def test_operators_at_once_with_nan(make_pair):
+def test_fused_operators_with_nan(make_pair):
     """A pooling passes over them: then it is left to NumPy, and what is behind agrees."""
     lines = (
         "pnnx.Input in 0 1 0",
@@ -164,7 +164,7 @@ def test_the_tolerance(digits):
     assert self_check(digits, tolerance=0).tolerance == 0
 
 
-def test_what_a_library_leaves_to_numpy(make_pair, monkeypatch):
+def test_operators_that_a_library_leaves_to_numpy(make_pair, monkeypatch):
     lines = (
         "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
         (
@@ -240,7 +240,7 @@ def test_supplied_and_unsupported(make_pair):
     assert found.alone == ()
 
 
-def test_random_operators_are_numpys_alone(make_pair):
+def test_numpy_alone_computes_random_operators(make_pair):
     lines = (
         "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
         "F.dropout drop 1 1 0 1 p=5.0e-01 training=True",
@@ -254,7 +254,7 @@ def test_random_operators_are_numpys_alone(make_pair):
     assert [operator.name for operator in found.alone] == ["drop"]
 
 
-def test_a_twin_has_the_same_inputs(digits):
+def test_a_fork_has_the_same_inputs(digits):
     digits.run()
     fork = digits.fork("numpy")
     assert (fork.backend, fork.position, fork.seed) == ("numpy", 0, digits.seed)
@@ -275,7 +275,7 @@ def test_nothing_to_check(samples, digits, monkeypatch):
         self_check(digits)
 
 
-def test_forms_that_know_their_limits_are_no_comparisons(digits, monkeypatch):
+def test_refused_steps_are_no_comparisons(digits, monkeypatch):
     def refuse(graph, *arguments, **more):
         raise LoweringError("not today")
 
@@ -287,7 +287,7 @@ def test_forms_that_know_their_limits_are_no_comparisons(digits, monkeypatch):
     assert "nn.AdaptiveAvgPool2d" in {operator.type for operator in found.alone}
 
 
-def test_what_is_behind_an_operator_that_was_left_to_numpy(make_pair):
+def test_operators_downstream_of_one_left_to_numpy(make_pair):
     """In a session it is given NumPy's result, and not the library's own."""
     lines = (
         "pnnx.Input in 0 1 0",

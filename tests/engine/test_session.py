@@ -50,7 +50,7 @@ def failing(make_pair):
     return session
 
 
-def test_inputs_are_taken_back_with_the_overrides_that_go_with_them(chain):
+def test_clearing_inputs_clears_their_overrides(chain):
     chain.feed([[-1, 0, 2]])
     chain.override("1", np.array([5, 6, 7], np.float32))
     chain.run()
@@ -161,7 +161,7 @@ def test_nothing_to_step(chain, prepare, sentence):
         chain.step()
 
 
-def test_unsupported_blocks_only_what_depends(make_pair):
+def test_unsupported_operators_block_only_dependents(make_pair):
     session = Session(engine.load(make_pair(*BROKEN)))
     session.feed([[0, 0, 0]])
     session.run()
@@ -193,7 +193,7 @@ def test_all_inputs_that_were_not_computed_are_named(make_pair):
         session.value("3")
 
 
-def test_supplied_output_unblocks(make_pair):
+def test_an_override_unblocks_dependents(make_pair):
     session = Session(engine.load(make_pair(*BROKEN)))
     session.feed([[0, 0, 0]])
     session.run()
@@ -244,14 +244,14 @@ class TestOverride:
         assert session.status("behind") is OperatorStatus.BLOCKED
         np.testing.assert_array_equal(session.value("2"), [1, 2, 3])
 
-    def test_before_it_is_reached_the_position_stays(self, session):
+    def test_overriding_ahead_keeps_the_position(self, session):
         session.step()
         session.override_all({"1": np.ones((2, 2)), "2": [1, 2, 3]})
         assert (session.position, session.state) == (1, SessionState.STOPPED)
         assert set(session.overrides) == {"1", "2"}
         assert session.has_value("0")
 
-    def test_restart_keeps_and_feed_drops(self, session):
+    def test_restart_keeps_overrides_and_feed_drops_them(self, session):
         session.override("2", [1, 2, 3], "two.npy")
         session.run()
         session.restart()
@@ -259,7 +259,7 @@ class TestOverride:
         session.feed([np.zeros((2, 3))])
         assert not session.overrides
 
-    def test_withdraw(self, session):
+    def test_clearing_an_override(self, session):
         session.override_all({"1": np.ones((2, 2)), "2": [1, 2, 3]})
         session.run()
         session.clear_override("1", "2", "3")
@@ -281,7 +281,7 @@ class TestOverride:
             ({"0": np.ones((2, 3))}, "operand 0 is an input of the model: feed it"),
         ],
     )
-    def test_what_does_not_fit_changes_nothing(self, session, values, sentence):
+    def test_an_override_that_does_not_fit_changes_nothing(self, session, values, sentence):
         session.run()
         with pytest.raises(FeedError, match=sentence):
             session.override_all({"3": np.ones((2, 2)), **values})
@@ -328,7 +328,7 @@ class TestOverride:
         assert (record.backend, record.overrides) == ("numpy", {"2": ""})
         np.testing.assert_array_equal(session.outputs(), [[1, 2], [7, 8]])
 
-    def test_a_failed_session_goes_on(self, failing):
+    def test_a_failed_session_continues(self, failing):
         with pytest.raises(InferenceError):
             failing.run()
         failing.override("3", [7, 7, 7])
@@ -432,7 +432,7 @@ class TestSeeds:
     def test_operators_that_are_random(self, graph):
         assert [o.name for o in graph.operators if o.random] == ["one", "other", "thinned"]
 
-    def test_records_say_so(self, run):
+    def test_records_state_the_seed(self, run):
         seeds = {r.operator.name: r.seed for r in run(7).records}
         assert seeds == {
             "in": None, "one": 7, "other": 7, "thinned": 7, "whole": None, "sum": None,
@@ -480,7 +480,7 @@ class TestSeeds:
         session.run()
         np.testing.assert_array_equal(session.outputs()[0], expected.outputs()[0])
 
-    def test_sessions_beside_each_other_do_not_disturb(self, graph, run):
+    def test_sessions_do_not_disturb_each_other(self, graph, run):
         one, other = Session(graph, seed=5), Session(graph, seed=6)
         for session in (one, other):
             session.feed([np.ones(50)])
@@ -490,14 +490,14 @@ class TestSeeds:
         np.testing.assert_array_equal(one.outputs()[0], run(5).outputs()[0])
         np.testing.assert_array_equal(other.outputs()[0], run(6).outputs()[0])
 
-    def test_an_operator_alone(self, graph, run):
+    def test_a_single_operator_draws_the_same_numbers(self, graph, run):
         operator = graph.operator("one")
         (drawn,) = operator.forward([np.ones(50, "f4")], operator.generator(4))
         np.testing.assert_array_equal(drawn, run(4).value("1"))
         (drawn,) = operator.forward([np.ones(50, "f4")])
         np.testing.assert_array_equal(drawn, run(0).value("1"))
 
-    def test_another_seed_undoes_what_was_drawn(self, run):
+    def test_another_seed_drops_drawn_values(self, run):
         session = run(1)
         session.reseed(2)
         assert (session.seed, session.position) == (2, 1)
@@ -517,13 +517,13 @@ class TestSeeds:
         session.run()
         np.testing.assert_array_equal(session.outputs()[0], run(2).outputs()[0])
 
-    def test_another_seed_is_nothing_to_a_model_that_draws_nothing(self, chain):
+    def test_another_seed_does_not_affect_a_deterministic_model(self, chain):
         chain.feed([[1, 1, 1]])
         chain.run()
         chain.reseed(5)
         assert (chain.seed, chain.state) == (5, SessionState.FINISHED)
 
-    def test_another_seed_takes_back_a_failure_behind(self, make_pair):
+    def test_another_seed_undoes_a_failure_downstream(self, make_pair):
         session = Session(
             engine.load(
                 make_pair(
@@ -540,7 +540,7 @@ class TestSeeds:
         session.reseed(5)
         assert (session.state, session.position) == (SessionState.STOPPED, 1)
 
-    def test_no_seed(self, graph, run):
+    def test_invalid_seeds_are_refused(self, graph, run):
         with pytest.raises(SessionStateError, match="a whole number of at least 0, not -1"):
             Session(graph, seed=-1)
         session = run(1)
@@ -556,7 +556,7 @@ class TestSeeds:
     @pytest.mark.parametrize(
         "kind", ["prim::Constant train 0 1 t value", "pnnx.Expression train 0 1 t expr"]
     )
-    def test_constants_of_the_file_tell(self, make_pair, training, kind):
+    def test_constants_of_the_file_decide_randomness(self, make_pair, training, kind):
         lines = (*TOLD[:2], f"{kind}={training}", *TOLD[3:])
         session = Session(engine.load(make_pair(*lines)))
         session.feed([np.ones(50)])
@@ -565,7 +565,7 @@ class TestSeeds:
         assert session.record("drop").random == training
         assert set(session.outputs()[0].tolist()) == ({0, 2} if training else {1})
 
-    def test_an_operand_tells_only_the_record(self, make_pair):
+    def test_an_operand_decides_randomness_only_in_the_record(self, make_pair):
         told = ("prim::Constant no 0 1 n value=0", "aten::Bool train 1 1 n t")
         lines = (*TOLD[:2], *told, *TOLD[3:])
         session = Session(engine.load(make_pair(*lines)))

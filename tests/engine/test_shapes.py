@@ -37,6 +37,12 @@ class TestParse:
         ("texts", "expected"),
         [
             ([], InputShapes()),
+            (["1,3,8,9f32"], InputShapes({"in0": (1, 3, 8, 9)})),
+            (
+                ["[1,3,8,9]f32", "[1,?,2] f32"],
+                InputShapes({"in0": (1, 3, 8, 9), "in1": (1, None, 2)}),
+            ),
+            (["in1=1x8x9f32"], InputShapes({"in1": (1, 8, 9)})),
             (["1,3,8,9"], InputShapes({"in0": (1, 3, 8, 9)})),
             (["1x3×8X9"], InputShapes({"in0": (1, 3, 8, 9)})),
             (["[1, 3, 8, 9]"], InputShapes({"in0": (1, 3, 8, 9)})),
@@ -65,6 +71,10 @@ class TestParse:
             (["1,99999999999999999999"], "is no size"),
             (["h=big"], "shape 'h=big': 'big' is no size"),
             (["h=?"], "'\\?' is no size"),
+            (["h=8f32"], "'8f32' is no size"),
+            (["1,3,8,8i65"], "'i65' is no type; write one of f32, i64, i32"),
+            (["1,3,8,8float32"], "'float32' is no type"),
+            (["1,3,8,8i64"], "shape '1,3,8,8i64': input in0 takes f32, not i64"),
             (["q=3"], "q is neither an input nor a symbol of the model, which has in0, in1, "),
             (["in0=1,3,8,8", "in0=1,3,8,8"], "in0 already has a shape"),
             (["1,3,8,8", "in0=1,3,8,8"], "in0 already has a shape"),
@@ -153,12 +163,12 @@ class TestLoad:
         loaded = load_inputs([self.ONES], [PICTURE, MASK, ROW], shapes=asked)
         assert [a.shape for a in loaded.values()] == [(1, 3, 5, 6), (1, 5, 6), (3, 12, 4)]
 
-    def test_made_up_to_suit_an_array(self):
+    def test_generated_sizes_fit_an_array(self):
         array = InputSource("array", array=np.zeros((1, 7, 8), np.float32))
         loaded = load_inputs([self.ONES, array], [PICTURE, MASK])
         assert loaded["in0"].shape == (1, 3, 7, 8)
 
-    def test_made_up_to_suit_a_picture(self, tmp_path):
+    def test_generated_sizes_fit_a_picture(self, tmp_path):
         Image.new("RGB", (6, 4)).save(tmp_path / "p.png")
         picture = InputSource("image", path=tmp_path / "p.png")
         loaded = load_inputs([picture, self.ONES], [PICTURE, MASK])
@@ -192,7 +202,7 @@ class TestLoad:
         )
         assert caught.value.suggestions == ("h=224", "w=224", "2=1,12,16", "3=1,3,224,224")
 
-    def test_what_is_suggested_can_be_read_and_suffices(self):
+    def test_suggested_shapes_can_be_parsed_and_suffice(self):
         operands = [PICTURE, MASK, ROW, FakeOperand("3", None), FakeOperand("4", (None, "%h"))]
         with pytest.raises(OpenShapeError) as caught:
             load_inputs([self.ONES], operands)
@@ -217,7 +227,7 @@ def pinned(make_pair):
 
 
 class TestOtherSizes:
-    def test_where_operators_allow_it(self, make_pair):
+    def test_another_size_runs_if_operators_allow_it(self, make_pair):
         graph = engine.load(make_pair(*PINNED[:2], "pnnx.Output out 1 0 1"))
         session = engine.Session(graph)
         session.feed([np.full((2, 3, 5, 7), -1.0)])
@@ -267,7 +277,7 @@ class TestOtherSizes:
             ),
         ],
     )
-    def test_all_that_fix_a_size_say_so(self, make_pair, operator, reason):
+    def test_every_operator_that_fixes_a_size_is_named(self, make_pair, operator, reason):
         session = engine.Session(
             engine.load(make_pair(*PINNED[:2], operator, "pnnx.Output out 1 0 2"))
         )

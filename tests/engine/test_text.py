@@ -49,7 +49,7 @@ def test_bytes_are_read(text, count):
 @pytest.mark.parametrize(
     "text", ["", "MB", "-1", "1e9", "1,5 GB", "5 M", "five", "1.GB", "٣", "9" * 21, "nan"]
 )
-def test_what_is_no_size(text):
+def test_invalid_sizes_are_refused(text):
     with pytest.raises(ValueError, match="is not an amount of memory, such as 500MB, 2GiB"):
         parse_bytes(text)
 

@@ -24,7 +24,7 @@ def test_as_many_as_processors():
 
 
 @pytest.mark.parametrize("most", [0, 1, 5])
-def test_one_where_none_may_be_started(monkeypatch, most):
+def test_one_thread_if_none_may_be_started(monkeypatch, most):
     start, started = _thread.start_new_thread, []
 
     def limited(function: object, arguments: tuple[object, ...]) -> int:

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from engine.session import Session
     from faults.plant import Planted
 
-VISIBLE = 3e-4  # of the largest element; a smaller fault is no fault
-SEVERAL = 4  # origins that still count as an answer
-_ANSWERS = ("exact", "several", "missed", "false", "right", "wrong", "none", "seconds")
+VISIBLE = 3e-4  # share of the largest element; smaller changes do not count as faults
+SEVERAL = 4  # most origins that still count as an answer
+_PLACES = ("exact", "span", "several", "missed", "unseen")
+_ANSWERS = (*_PLACES, "false", "right", "wrong", "none", "seconds")
 
 
 class Network:
-    """A network, our values of the true pair, and the true values by others.
+    """A network, our values of the correct pair, and a reference's values.
 
     Parameters
     ----------
@@ -54,9 +55,10 @@ class Network:
             record_network(folder / name, kind, self.inputs, self.true, scratch / name / kind),
             self.inputs,
         )
+        self.clean = engine.compare(self.true, self.reference)
 
     def session(self, param: Path, inputs: Sequence[np.ndarray]) -> Session:
-        """Run a pair; one that fails stays where it is."""
+        """Run a pair; after a failure the session stays at that operator."""
         session = engine.Session(engine.load(param), backend="numpy")
         session.feed(inputs)
         with contextlib.suppress(EngineError):
@@ -64,7 +66,7 @@ class Network:
         return session
 
     def is_visible(self, planted: Planted, faulty: Session) -> bool:
-        """Whether the planted operator gives something else on its true inputs."""
+        """Whether the planted operator returns another result on its correct inputs."""
         operator = faulty.graph.operator(planted.operator)
         known = self.true.graph.operands
         if any(operand.name not in known for operand in operator.outputs):
@@ -83,6 +85,18 @@ class Network:
                 return True
         return False
 
+    def is_seen(self, planted: Planted, faulty: Session) -> bool:
+        """Whether the reference has a tensor that depends on the planted operator."""
+        shown = {row.operand for row in self.clean.rows}
+        reached = {planted.operator, *planted.also}
+        for operator in faulty.graph.operators:  # in execution order
+            above = {o.producer.name for o in operator.inputs if o.producer is not None}
+            if operator.name in reached or above & reached:
+                reached.add(operator.name)
+                if shown.intersection(operand.name for operand in operator.outputs):
+                    return True
+        return False
+
     def _differs(self, operand: str, faulty: Session) -> bool:
         if not faulty.has_value(operand) or not isinstance(faulty.value(operand), np.ndarray):
             return True
@@ -96,16 +110,17 @@ def _differ(truth: np.ndarray, value: np.ndarray) -> bool:
 
 
 class Answer(NamedTuple):
-    """What a comparison said of the faults.
+    """The result of a comparison, judged by the planted faults.
 
     Attributes
     ----------
     place : str
-        ``exact``, ``several`` or ``missed``.
+        ``exact``; ``span`` for one origin that names it among others; ``several`` for more
+        origins; ``missed``; ``unseen`` if no tensor of the reference depends on it.
     reasons : list of str
-        For each fault whose origin was named ``right``, ``wrong`` or ``none``.
+        ``right``, ``wrong`` or ``none`` for each fault whose origin was named.
     false : int
-        Origins where no fault is.
+        Number of origins where there is no fault.
     """
 
     place: str
@@ -114,7 +129,7 @@ class Answer(NamedTuple):
 
 
 def answer(faults: Sequence[Planted], comparison: engine.Comparison) -> Answer:
-    """Judge what a comparison said of all faults of a model."""
+    """Judge a comparison by all faults of a model."""
     origins = list(comparison.origins)
     places, reasons = [], []
     for planted in faults:
@@ -124,7 +139,7 @@ def answer(faults: Sequence[Planted], comparison: engine.Comparison) -> Answer:
         if found and not found[0].among:
             places.append("exact")
         elif found or around:
-            places.append("several")
+            places.append("span")
         else:
             places.append("missed")
             continue
@@ -136,8 +151,9 @@ def answer(faults: Sequence[Planted], comparison: engine.Comparison) -> Answer:
     false = len(origins)
     if "missed" in places or false > SEVERAL:
         return Answer("missed", reasons, false)
-    exact = not false and set(places) == {"exact"}
-    return Answer("exact" if exact else "several", reasons, false)
+    if false:
+        return Answer("several", reasons, false)
+    return Answer("exact" if set(places) == {"exact"} else "span", reasons, false)
 
 
 class Campaign:
@@ -149,7 +165,7 @@ class Campaign:
     def plant_all(
         self, kinds: Sequence[str], each: int, together: int
     ) -> Iterator[tuple[str, Answer, float]]:
-        """Plant faults of each kind, with others if there are several together."""
+        """Plant faults of each kind, together with others if a model gets several."""
         for kind in kinds:
             for number in range(each):
                 key = zlib.crc32(f"{self._network.name} {kind}".encode())
@@ -182,6 +198,8 @@ class Campaign:
         faulty = network.session(param, inputs)
         if not all(network.is_visible(planted, faulty) for planted in faults):
             return None
+        if not any(network.is_seen(planted, faulty) for planted in faults):
+            return Answer("unseen", [], 0), 0.0
         started = time.perf_counter()
         try:
             comparison = engine.compare(faulty, network.reference)
@@ -216,13 +234,13 @@ def _print_table(title: str, counts: Mapping[str, Counter[str]]) -> None:
 
 
 def _print_row(name: str, row: Counter[str]) -> None:
-    faults = row["exact"] + row["several"] + row["missed"]
+    faults = sum(row[place] for place in _PLACES)
     cells = "".join(f"{row[word]:>9.0f}" for word in _ANSWERS)
     print(f"{name:<24}{faults:>8.0f}{cells}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the campaign; the exit status is 1 for a false origin on a true pair."""
+    """Run the campaign; the exit status is 1 for a false origin on a correct pair."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     kinds = (*KINDS, *(f"input {kind}" for kind in INPUT_KINDS))
     parser.add_argument("folder", metavar="FOLDER", type=Path)
@@ -240,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         for name in names:
             network = Network(options.folder, name, options.reference, Path(scratch))
-            clean = engine.compare(network.true, network.reference)
+            clean = network.clean
             false += len(clean.origins)
             print(
                 f"{name}: clean {clean.verdict} {[o.text for o in clean.origins]}", flush=True

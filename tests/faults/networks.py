@@ -293,7 +293,7 @@ def export(name: str, folder: Path) -> None:
     network, inputs = make().eval(), draw()
     _draw_norms(network)
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tracing, which sizes it takes for constant
+        warnings.simplefilter("ignore")  # tracing warns of sizes that it takes for constants
         traced = torch.jit.trace(network, inputs)
         traced.save(str(folder / f"{name}.pt"))
         torch.onnx.export(
@@ -311,7 +311,7 @@ def export(name: str, folder: Path) -> None:
 
 
 def _draw_norms(network: nn.Module) -> None:
-    """Give norms weights and statistics that matter: at first they are all 0 and 1."""
+    """Draw weights and statistics of norms, which are all 0 and 1 at first."""
     for module in network.modules():
         if isinstance(module, (nn.LayerNorm, nn.GroupNorm, _BatchNorm)):
             nn.init.uniform_(module.weight, 0.5, 1.5)

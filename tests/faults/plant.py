@@ -27,11 +27,11 @@ class Planted:
     Attributes
     ----------
     reasons : str
-        Right first reasons, with commas between.
+        Right first reasons, separated by commas.
     operator : str
-        Where.
+        Name of the changed operator.
     also : tuple of str
-        Operators that may as well be named, because nobody can tell them apart.
+        Operators that are also right answers, because the values do not distinguish them.
     """
 
     reasons: str
@@ -42,7 +42,7 @@ class Planted:
 def plant(
     graph: Graph, kind: str, rng: Generator, taken: frozenset[str] = frozenset()
 ) -> Planted | None:
-    """Plant a fault of a kind at a random place; None where it has no place.
+    """Plant a fault of a kind in a random operator; None if it fits no operator.
 
     No operator of `taken` is changed.
     """
@@ -182,7 +182,7 @@ def dilation(graph: Graph, operator: Operator, rng: Generator) -> Planted | None
 
 
 def groups(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    """Make the groups of a convolution one, or take others for the same weights' sizes."""
+    """Change the groups of a convolution to 1, or to others that fit the weights' sizes."""
     count = _value(operator, "groups")
     if not operator.type.startswith("nn.Conv") or not isinstance(count, int) or count < 2:
         return None
@@ -255,7 +255,7 @@ def activation_missing(graph: Graph, operator: Operator, rng: Generator) -> Plan
 
 
 def activation_gone(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    """Take an activation out of the graph: what produces its input lacks it then."""
+    """Remove an activation from the graph; the producer of its input counts as the origin."""
     if operator.type not in _ACTIVATIONS:
         return None
     source, result = operator.inputs[0], operator.outputs[0]
@@ -273,7 +273,7 @@ def activation_gone(graph: Graph, operator: Operator, rng: Generator) -> Planted
 
 
 def activation_extra(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    """Add an activation behind an operator."""
+    """Add an activation after an operator."""
     linear = ("nn.Linear", "nn.Conv", "pnnx.Expression", "torch.cat", "torch.matmul")
     if not operator.type.startswith((*linear, "nn.LayerNorm")) or len(operator.outputs) != 1:
         return None
@@ -369,7 +369,7 @@ def precision(graph: Graph, operator: Operator, rng: Generator) -> Planted | Non
 
 
 def parameter(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    """Change a parameter that no other kind is about."""
+    """Change a parameter that no other kind of fault changes."""
     kind, params = operator.type, operator.params
     if kind == "Tensor.permute":
         dims = _value(operator, "dims")
@@ -458,7 +458,7 @@ INPUT_KINDS: dict[str, Callable[[np.ndarray, Generator], np.ndarray]] = {
 def plant_in_input(
     graph: Graph, inputs: list[np.ndarray], kind: str, rng: Generator
 ) -> tuple[Planted, list[np.ndarray]] | None:
-    """Plant a fault of a kind in the first input, an image; None if it is none.
+    """Plant a fault of a kind in the first input, an image; None if the input is no image.
 
     Returns the fault and the inputs.
     """

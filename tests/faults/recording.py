@@ -1,4 +1,4 @@
-"""References of networks: by the shipped recorders, as a user would, and by our own files."""
+"""References of networks: from the shipped recorders, as a user runs them, and our files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["REFERENCES", "record_network"]
 
 _RECORDERS = {"torch": "pt", "onnxruntime": "onnx", "ncnn": "ncnn.param"}
 REFERENCES = (*_RECORDERS, "dump", "modules", "model")
-"""Kinds of references: of a recorder, a dump, modules by name in an .npz, another pair."""
+"""Kinds of references: from a recorder, a dump, modules by name in an .npz, another pair."""
 
 
 def record_network(
     stem: Path, kind: str, inputs: Sequence[np.ndarray], true: Session, folder: Path
 ) -> Path:
-    """Return a reference of a network: its path.
+    """Write a reference of a network, and return its path.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Plants faults in operators while PyTorch computes the truth, and counts what is explained.
+"""Plants faults in operators, whose truth PyTorch computes, and counts right explanations.
 
 ``python -m reasons --seeds 20`` prints a table; the exit status is 1 below the bound.
 """

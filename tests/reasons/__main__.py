@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 
-# One thread: the machine has other things to do, and the tensors are small.
+# One thread suffices, because the tensors are small.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from reasons.campaign import outcomes

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Outcome:
-    """What was said of one fault.
+    """The reasons that were given for one fault.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def draw(name: str, seed: int) -> Planted:
-    """Draw a fault; the same for the same name and seed."""
+    """Draw a fault; the same name and seed give the same fault."""
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     planted = PLANTS[name](rng)
     if planted.expected is None:  # a module of its own factor

@@ -1,4 +1,4 @@
-"""Makes a single operator of ours, as a file would."""
+"""Makes a model of a single operator, through a file."""
 
 from __future__ import annotations
 

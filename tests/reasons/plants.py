@@ -1,8 +1,8 @@
-"""Faults to plant: PyTorch computes the truth, the operator of ours is another one.
+"""Faults to plant: PyTorch computes the truth, and our operator differs.
 
 A plant is a function of a random generator. It returns the operator of the file, the inputs,
-the truth, and the kinds that are a right first reason; no kinds where nothing should be
-explained.
+the truth, and the kinds of right first reasons. It returns no kinds if there must be no
+explanation.
 """
 
 from __future__ import annotations
@@ -920,7 +920,7 @@ def clean(rng: Generator) -> Planted:
 
 @plant
 def foreign(rng: Generator) -> Planted:
-    """Results that no change of the operator gives: noise, or those of another operator."""
+    """Return results that no change of the operator explains: noise, or another operator's."""
     what = pick(rng, "noise", "other", "small", "linear", "norm", "act", "pool", "expression")
     conv = Conv(rng, rank=2, kernel=(3, 3), per_group=4)
     truth = conv.truth()

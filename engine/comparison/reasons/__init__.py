@@ -6,15 +6,25 @@ Each module holds one family of hypotheses: functions that return alternatives o
 
 from __future__ import annotations
 
-from engine.comparison.reasons.explanation import diagnose_first_activation, explain
+from engine.comparison.reasons.explanation import (
+    Explanation,
+    diagnose_first_activation,
+    explain,
+    find_explanation,
+)
 from engine.comparison.reasons.preprocessing import diagnose_input
 from engine.comparison.reasons.reason import KINDS, Change, Reason
+from engine.comparison.reasons.tails import Tail, forward_all
 
 __all__ = [
     "KINDS",
     "Change",
+    "Explanation",
     "Reason",
+    "Tail",
     "diagnose_first_activation",
     "diagnose_input",
     "explain",
+    "find_explanation",
+    "forward_all",
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.comparison.reasons.reason import Change
+    from engine.comparison.reasons.tails import Inverse, Tail
     from engine.layers import Registration
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
@@ -99,6 +100,10 @@ class Case:
         None if our operator cannot run.
     reference_weights : mapping of str to Array
     check_cancelled : callable
+    tail : Tail or None
+        The operators that follow ours before `expected` is shown.
+    differing : frozenset of str or None
+        Names of weights that are known to differ from the reference's; None if none is known.
     preview : callable or None
         Returns how much of the difference an alternative leaves on a small part of a large
         case; None if that part cannot tell.
@@ -111,6 +116,8 @@ class Case:
     ours: Value
     reference_weights: Mapping[str, Array] = field(default_factory=dict)
     check_cancelled: Callable[[], None] = lambda: None
+    tail: Tail | None = None
+    differing: frozenset[str] | None = None
     preview: Callable[[Alternative], float | None] | None = None
 
     @property
@@ -131,12 +138,36 @@ class Case:
     @cached_property
     def discrepancy(self) -> Discrepancy:
         """The difference to explain."""
-        return Discrepancy(self.ours, self.expected)
+        return Discrepancy(self.finish(self.ours), self.expected)
 
     @cached_property
     def reverse_discrepancy(self) -> Discrepancy:
         """The difference, with ours as the expected result."""
         return Discrepancy(self.expected, self.ours)
+
+    @cached_property
+    def wanted(self) -> Value:
+        """What our operator should give, so that the tail gives what is expected.
+
+        None if the tail does not tell.
+        """
+        if self.tail is None:
+            return self.expected
+        return self._inverse.wanted if self._inverse is not None else None
+
+    @cached_property
+    def told(self) -> Array | None:
+        """Which elements of `wanted` are known for sure; None for all."""
+        inverse = self._inverse
+        return None if inverse is None or inverse.told.all() else inverse.told
+
+    @cached_property
+    def _inverse(self) -> Inverse | None:
+        return self.tail.invert(self.ours, self.expected) if self.tail is not None else None
+
+    def finish(self, value: Value) -> Value:
+        """Return what is shown of a result of our operator; None if what follows refuses it."""
+        return value if self.tail is None or value is None else self.tail(value)
 
     @property
     def input(self) -> Array | None:
@@ -146,8 +177,8 @@ class Case:
 
     @cached_property
     def pair(self) -> tuple[Array, Array] | None:
-        """Our result and the expected one, if each is one tensor of numbers, of equal shape."""
-        one, other = self.ours, self.expected
+        """Our result and the wanted one, if each is one tensor of numbers, of equal shape."""
+        one, other = self.ours, self.wanted
         if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
             return None
         if one.shape != other.shape or one.dtype.kind not in "fiu" or not one.size:
@@ -156,7 +187,9 @@ class Case:
 
     @property
     def expected_shape(self) -> tuple[int, ...] | None:
-        """Shape of the expected result, if it is one tensor."""
+        """Shape of the wanted result, if it is one tensor."""
+        if self.tail is not None and not self.tail.is_local:
+            return self.tail.shape
         return self.expected.shape if isinstance(self.expected, np.ndarray) else None
 
     @cached_property
@@ -187,7 +220,11 @@ class Case:
         return value if isinstance(value, np.ndarray) else None
 
     def result_of(self, alternative: Alternative) -> Value:
-        """Compute the result of an alternative; None if the layer refuses."""
+        """Compute what an alternative shows; None if a layer refuses."""
+        return self.finish(self.own_result_of(alternative))
+
+    def own_result_of(self, alternative: Alternative) -> Value:
+        """Compute what our operator gives with an alternative; None if the layer refuses."""
         self.check_cancelled()
         given = alternative
         value = given.result
@@ -205,7 +242,7 @@ class Case:
         if seen is not None and seen > _HOPELESS:
             return 0.0
         if alternative.swapped:
-            if alternative.after is None or self.pair is None:
+            if alternative.after is None or self.pair is None or self.tail is not None:
                 return 0.0
             with np.errstate(all="ignore"):
                 undone = alternative.after(self.pair[1])
@@ -236,25 +273,36 @@ class Case:
             output_shapes=self.call.output_shapes if not alternative.type else (),
         )
 
+    def inputs_of(self, alternative: Alternative) -> tuple[Value, ...]:
+        """Return the inputs of an alternative."""
+        return self.inputs if alternative.inputs is None else tuple(alternative.inputs)
+
     def run(self, alternative: Alternative) -> Value:
         """Run the operator's layer with an alternative's changes; None if it refuses."""
-        inputs = self.inputs if alternative.inputs is None else tuple(alternative.inputs)
+        inputs = self.inputs_of(alternative)
         result = _forward(self.changed_call(alternative), self.table, inputs)
         if isinstance(result, Outputs):
-            expected = self.expected
-            result = (
-                tuple(result[: len(expected)]) if isinstance(expected, tuple) else result[0]
+            several = isinstance(self.expected, tuple) or (
+                self.tail is not None and self.tail.takes_several
             )
+            result = tuple(result[: self.call.output_count]) if several else result[0]
         elif isinstance(result, tuple) and len(result) == 1 and self.call.output_count == 1:
             (result,) = result
         value: Value = np.asarray(result) if isinstance(result, np.generic) else result
         return value
 
+    def differs(self, weight: str) -> bool:
+        """Whether a weight is known to differ from the reference's."""
+        return self.differing is not None and weight in self.differing
+
+    def may_differ(self, weight: str) -> bool:
+        """Whether a weight is not known to equal the reference's."""
+        return self.differing is None or weight in self.differing
+
     def with_changes(self, alternative: Alternative) -> Case:
         """Return the case of our operator with an alternative's changes."""
-        inputs = self.inputs if alternative.inputs is None else tuple(alternative.inputs)
-        call = self.changed_call(alternative)
-        ours = self.result_of(alternative)
+        call, inputs = self.changed_call(alternative), self.inputs_of(alternative)
+        ours = self.own_result_of(alternative)
         return replace(self, call=call, inputs=inputs, ours=ours, preview=None)
 
 
@@ -266,6 +314,8 @@ def make_case(
     ours: Value = None,
     reference_weights: Mapping[str, Array] | None = None,
     check_cancelled: Callable[[], None] | None = None,
+    tail: Tail | None = None,
+    differing: frozenset[str] | None = None,
 ) -> Case | None:
     """Run an operator on the reference's inputs.
 
@@ -296,10 +346,11 @@ def make_case(
         if operator.random:
             return None
         if ours is None:
-            ours = _own_result(operator, inputs, expected)
+            several = tail is not None and tail.takes_several
+            ours = _own_result(operator, inputs, several=several or isinstance(expected, tuple))
     return Case(
         call, table, tuple(inputs), expected, ours,
-        reference_weights or {}, check_cancelled or (lambda: None),
+        reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
     )  # fmt: skip
 
 
@@ -329,12 +380,12 @@ def _arguments_of(code: Callable[..., Any]) -> Mapping[str, tuple[Any, Any]]:
         return {}
 
 
-def _own_result(operator: RuntimeOperator, inputs: Sequence[Value], expected: Value) -> Value:
+def _own_result(operator: RuntimeOperator, inputs: Sequence[Value], *, several: bool) -> Value:
     try:
         results = operator.forward(inputs)
     except EngineError:  # a failure of ours is explained too
         return None
-    whole = isinstance(expected, tuple) and len(results) == len(expected) > 1
+    whole = several and len(results) > 1
     return results if whole else results[0] if results else None
 
 

@@ -6,15 +6,19 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from engine.comparison.reasons.biases import inner_biases
 from engine.comparison.reasons.case import make_case
 from engine.comparison.reasons.expressions import other_arithmetic, other_expressions
 from engine.comparison.reasons.normalizing import other_normalizations
 from engine.comparison.reasons.operands import (
     input_affine,
+    other_input_activation,
     other_input_layout,
     other_input_order,
 )
@@ -37,21 +41,26 @@ from engine.comparison.reasons.results import (
 from engine.comparison.reasons.sampling import make_preview
 from engine.comparison.reasons.sliding import other_groups, other_windows
 from engine.comparison.reasons.weight_layouts import other_layouts
-from engine.comparison.reasons.weight_values import reference_weights, solved_weights
+from engine.comparison.reasons.weight_values import (
+    differing_weights,
+    reference_weights,
+    solved_weights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.comparison.reasons.case import Alternative, Case
+    from engine.comparison.reasons.tails import Tail
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["diagnose_first_activation", "explain"]
+__all__ = ["Explanation", "diagnose_first_activation", "explain", "find_explanation"]
 
 Hypothesis = Callable[["Case"], Iterator["Alternative"]]
 
 # Hypotheses, simplest first: of equal shares the first wins.
-_HYPOTHESES: Final[tuple[Hypothesis, ...]] = (
+_OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
     reference_weights,
     other_windows,
     other_groups,
@@ -63,6 +72,8 @@ _HYPOTHESES: Final[tuple[Hypothesis, ...]] = (
     other_normalizations,
     other_expressions,
     other_numbers,
+)
+_OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     other_bias,
     other_activation,
     other_scale,
@@ -71,19 +82,32 @@ _HYPOTHESES: Final[tuple[Hypothesis, ...]] = (
     other_input_order,
     other_layouts,
     other_input_layout,
+    other_input_activation,
     other_precision,
     input_affine,
     solved_weights,
+    differing_weights,
+    inner_biases,
 )
+_HYPOTHESES: Final = (*_OF_SETTINGS, *_OF_RESULTS)
 _OF_INPUTS: Final[tuple[Hypothesis, ...]] = (
     other_input_order,
     other_input_layout,
     input_affine,
 )
+_TRIED: Final = MappingProxyType(
+    {
+        "all": _HYPOTHESES,
+        "settings": _OF_SETTINGS,
+        "results": _OF_RESULTS,
+        "inputs": _OF_INPUTS,
+    }
+)
 _WHOLE: Final = 0.9999  # share from which nothing is left to explain
 _PART: Final = 0.3  # share from which an alternative may be one of two faults
 _MOST_PARTS: Final = 4
 _MOST_REASONS: Final = 5
+_FEW_FITTED: Final = 16  # numbers that are no evidence against an explanation
 
 
 class _Found(NamedTuple):
@@ -99,7 +123,30 @@ class _Found(NamedTuple):
     alternative: Alternative
 
 
-@np.errstate(all="ignore")  # NaN and inf are results here
+class Explanation(NamedTuple):
+    """Why an operator's result differs.
+
+    Attributes
+    ----------
+    reasons : tuple of Reason
+        As `explain` returns them.
+    likelihood : int
+        Tells apart operators that explain as much, by their first reasons: 4 for a setting or
+        weight of the operator, 3 if a few numbers were fitted for it, 2 for a function of the
+        result, 1 for one of the inputs, 0 if many numbers were fitted.
+    corrected : callable or None
+        Computes what our operator gives with the first reason removed; None if no reason
+        explains the difference alone.
+    inputs : callable or None
+        Returns the inputs with the first reason removed; None as for `corrected`.
+    """
+
+    reasons: tuple[Reason, ...] = ()
+    likelihood: int = 0
+    corrected: Callable[[], Value] | None = None
+    inputs: Callable[[], Sequence[Value]] | None = None
+
+
 def explain(
     operator: RuntimeOperator,
     inputs: Sequence[Value],
@@ -108,6 +155,7 @@ def explain(
     ours: Value = None,
     reference_weights: Mapping[str, Array] | None = None,
     check_cancelled: Callable[[], None] | None = None,
+    tail: Tail | None = None,
 ) -> tuple[Reason, ...]:
     """Find out why an operator's result differs from a reference's.
 
@@ -118,13 +166,16 @@ def explain(
     inputs : sequence of Value
         The reference's inputs, one per operand.
     expected : Value
-        The reference's result: the first output, or a tuple of all of them.
+        The reference's result: the first output, or a tuple of all of them; with a tail, the
+        tensor that it ends with.
     ours : Value, optional
         Our result on these inputs; computed in NumPy without.
     reference_weights : mapping of str to ndarray, optional
         The reference's weights by our names, if they are known.
     check_cancelled : callable, optional
         Called between alternatives; raises to stop.
+    tail : Tail, optional
+        The operators that follow ours, if the reference shows only their result.
 
     Returns
     -------
@@ -133,23 +184,59 @@ def explain(
         Empty if the difference is rounding, if nothing explains it, and for an operator that
         draws random numbers.
     """
+    return find_explanation(
+        operator, inputs, expected, ours=ours, reference_weights=reference_weights,
+        check_cancelled=check_cancelled, tail=tail,
+    ).reasons  # fmt: skip
+
+
+@np.errstate(all="ignore")  # NaN and inf are results here
+def find_explanation(
+    operator: RuntimeOperator,
+    inputs: Sequence[Value],
+    expected: Value,
+    *,
+    ours: Value = None,
+    reference_weights: Mapping[str, Array] | None = None,
+    check_cancelled: Callable[[], None] | None = None,
+    tail: Tail | None = None,
+    differing: frozenset[str] | None = None,
+    tried: str = "all",
+) -> Explanation:
+    """Find out why an operator's result differs, and what it would be without that.
+
+    Takes what `explain` takes.
+
+    Parameters
+    ----------
+    differing : frozenset of str, optional
+        Names of the weights that are known to differ from the reference's, by their hashes.
+    tried : {"all", "settings", "results", "inputs"}
+        Which alternatives: all, also two at once; only those of parameters; all others; only
+        those of the model's inputs.
+    """
     case = make_case(
-        operator, inputs, expected, ours=ours,
-        reference_weights=reference_weights, check_cancelled=check_cancelled,
+        operator, inputs, expected, ours=ours, reference_weights=reference_weights,
+        check_cancelled=check_cancelled, tail=tail, differing=differing,
     )  # fmt: skip
     if case is None or expected is None or case.discrepancy.is_rounding:
-        return ()
-    claimed, parts = _try_all(case)
+        return Explanation()
+    claimed, parts = _try_all(case, _TRIED[tried])
     if claimed:
-        return _ranked(claimed)
-    for part in parts[:_MOST_PARTS]:
+        first = min(claimed, key=_rank).alternative
+        return Explanation(
+            _ranked(claimed),
+            _likelihood(case, first),
+            partial(case.own_result_of, first),
+            partial(case.inputs_of, first),
+        )
+    for part in parts[:_MOST_PARTS] if tried == "all" else ():
         both = _with_second(case, part)
         if both:
-            return both
-    return ()
+            return Explanation(both)
+    return Explanation()
 
 
-@np.errstate(all="ignore")
 def diagnose_first_activation(
     operator: RuntimeOperator,
     ours: Array,
@@ -178,10 +265,9 @@ def diagnose_first_activation(
     tuple of Reason
         As for `explain`.
     """
-    case = make_case(operator, [ours], expected, check_cancelled=check_cancelled)
-    if case is None or case.discrepancy.is_rounding:
-        return ()
-    return _ranked(_try_all(case, _OF_INPUTS)[0])
+    return find_explanation(
+        operator, [ours], expected, check_cancelled=check_cancelled, tried="inputs"
+    ).reasons
 
 
 def _try_all(
@@ -220,9 +306,24 @@ def _with_second(case: Case, first: _Found) -> tuple[Reason, ...]:
     return _ranked([first, second])
 
 
+def _likelihood(case: Case, alternative: Alternative) -> int:
+    """Return how likely the operator is to blame; see `Explanation`."""
+    if alternative.fitted > _FEW_FITTED:
+        return 0
+    names = {change.name for change in alternative.changes}
+    settings = {*case.params, *case.weights, *alternative.params, *alternative.weights}
+    if alternative.type or names & settings or settings.intersection(alternative.params):
+        return 3 if alternative.fitted else 4
+    return 1 if alternative.inputs is not None else 2
+
+
+def _rank(found: _Found) -> float:
+    return -round(found.share, 4)
+
+
 def _ranked(found: list[_Found]) -> tuple[Reason, ...]:
     """Return the best of each kind, by its share; the sort keeps the simpler first."""
-    found = sorted(found, key=lambda one: -round(one.share, 4))
+    found = sorted(found, key=_rank)
     best: dict[str, Reason] = {}
     for share, alternative in found:
         reason = Reason(alternative.kind, share, alternative.text, alternative.changes)

@@ -150,7 +150,7 @@ def _fitted(case: Case, tree: Expression, node: Constant) -> Iterator[Alternativ
 
     def result(value: float) -> Any:  # noqa: ANN401 - an array of floats, or None
         text = _text(tree, tree.root, {node.index: repr(value)})
-        found = case.run(Alternative("expression", "", params={"expr": text}))
+        found = case.result_of(Alternative("expression", "", params={"expr": text}))
         fits = isinstance(found, np.ndarray) and found.shape == expected.shape
         return found.astype(np.float64) if fits else None  # type: ignore[union-attr]
 

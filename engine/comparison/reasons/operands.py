@@ -10,6 +10,7 @@ import numpy as np
 from engine.comparison.reasons.case import Alternative
 from engine.comparison.reasons.preprocessing import describe_affine
 from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.results import functions_giving, is_activation
 from engine.comparison.reasons.sliding import sliding_of
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.case import Case
     from engine.values import Array, Value
 
-__all__ = ["input_affine", "other_input_layout", "other_input_order"]
+__all__ = [
+    "input_affine",
+    "other_input_activation",
+    "other_input_layout",
+    "other_input_order",
+]
 
 _FEW: Final = 4  # channels up to which every order is tried, or each is scaled separately
 _WEIGHTY: Final = ("nn.Conv", "nn.Linear", "F.conv")
@@ -66,12 +72,32 @@ def other_input_layout(case: Case) -> Iterator[Alternative]:
         back = x.reshape(moved.shape).transpose(np.argsort(order))
         for other in (moved.reshape(x.shape), back, moved):
             yield Alternative("input_layout", text, changes, inputs=_with_first(case, other))
-    for axis, word in ((-1, "columns"), (-2, "rows")):
+    windows = sliding_of(case)
+    spatial = windows.rank if windows is not None else x.ndim - 2
+    for axis, word in ((-1, "columns"), (-2, "rows"))[:spatial]:
         text = f"The {word} of the reference's input are in reverse order. Flip the input."
         yield Alternative(
             "input_layout", text, (Change("flip", x.ndim + axis),),
             inputs=_with_first(case, np.flip(x, axis)),
         )  # fmt: skip
+
+
+def other_input_activation(case: Case) -> Iterator[Alternative]:
+    """Return an activation of an input, which the graph of the file lacks."""
+    if is_activation(case):
+        return
+    for place, x in enumerate(case.inputs[:_FEW]):
+        if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
+            continue
+        which = "the input" if len(case.inputs) == 1 else f"input {place}"
+        for name, function in functions_giving(x, None):
+            inputs = [*case.inputs[:place], function(x), *case.inputs[place + 1 :]]
+            yield Alternative(
+                "activation_missing",
+                f"The reference applies {name} to {which}, the file does not. Add it before.",
+                inputs=inputs,
+                least=0.995,
+            )
 
 
 def input_affine(case: Case) -> Iterator[Alternative]:

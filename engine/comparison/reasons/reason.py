@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from engine.values import Value
 
-__all__ = ["KINDS", "Change", "Reason"]
+__all__ = ["KINDS", "Change", "Reason", "kind_of_weight"]
 
 KINDS: Final = (
     "weight_values", "weight_layout", "bias", "padding", "stride", "dilation", "groups",
@@ -59,3 +59,9 @@ class Reason:
     explains: float
     text: str
     changes: tuple[Change, ...] = field(default=(), compare=False)
+
+
+def kind_of_weight(name: str) -> str:
+    """Return ``bias`` for the name of a bias, else ``weight_values``."""
+    own = name.rpartition(".")[2]
+    return "bias" if own.startswith("bias") or own.endswith("_bias") else "weight_values"

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "channel_axes",
+    "describe_factor",
     "describe_numbers",
+    "functions_giving",
+    "is_activation",
     "other_activation",
     "other_bias",
     "other_channel_order",
@@ -80,9 +83,13 @@ def is_activation(case: Case) -> bool:
 
 def other_activation(case: Case) -> Iterator[Alternative]:
     """Return activations that only the reference applies, or only we."""
-    if case.pair is None or case.pair[1].dtype.kind != "f":
+    ours, expected = case.pair or (case.ours, None)
+    if not isinstance(ours, np.ndarray) or ours.dtype.kind != "f":
         return
-    ours, expected = case.pair
+    if expected is not None and expected.dtype.kind != "f":
+        return
+    if expected is None and case.tail is None:
+        return
     own = is_activation(case)
     if own:
         yield Alternative(
@@ -91,42 +98,63 @@ def other_activation(case: Case) -> Iterator[Alternative]:
             result=case.input,
             least=_EXACT,
         )
-    sloped = "PReLU" in case.type  # whose slopes are weights
-    for name, function in _functions(ours, expected):
-        if sloped and name.startswith("leaky"):
-            continue
-        text = f"The reference applies {name} here, the file does not. Add it."
-        single = "softmax" not in name
-        yield Alternative(
-            "activation_missing", text, after=function, by_element=single, least=_EXACT
-        )
-        if own:
-            text = f"The reference applies {name} instead of {case.type}. Use it."
-            yield Alternative(
-                "activation_missing",
-                text,
-                result=case.input,
-                after=function,
-                by_element=single,
-                least=_EXACT,
-            )
+    yield from _more_activations(case, ours, expected)
+    if expected is None:
+        return
     yield from _clamped(ours, expected)
-    if not sloped:
+    if "PReLU" not in case.type:  # whose slopes are weights
         yield from _leaky(case, ours, expected)
     if not own:
-        for name, function in _functions(expected, ours):
+        for name, function in functions_giving(expected, ours):
             text = f"The file applies {name} here, the reference does not. Remove it."
             yield Alternative(
                 "activation_extra", text, after=function, swapped=True, least=_EXACT
             )
 
 
-def _functions(ours: Array, expected: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Return element-wise functions, and softmax, whose results can have this range."""
-    low, high = _range(expected)
+def _more_activations(case: Case, ours: Array, expected: Array | None) -> Iterator[Alternative]:
+    """Return activations that the reference applies to the result, or instead of ours."""
+    for name, function in functions_giving(ours, expected):
+        if "PReLU" in case.type and name.startswith("leaky"):
+            continue
+        single = "softmax" not in name
+        text = f"The reference applies {name} here, the file does not. Add it."
+        yield Alternative(
+            "activation_missing", text, after=function, by_element=single, least=_EXACT
+        )
+        if is_activation(case):
+            text = f"The reference applies {name} instead of {case.type}. Use it."
+            yield Alternative(
+                "activation_missing", text, result=case.input, after=function,
+                by_element=single, least=_EXACT,
+            )  # fmt: skip
+
+
+def functions_giving(
+    ours: Array, expected: Array | None
+) -> Iterator[tuple[str, Callable[[Array], Array]]]:
+    """Return functions whose results can be the expected ones.
+
+    Parameters
+    ----------
+    ours : ndarray
+        What they take.
+    expected : ndarray or None
+        None if it is unknown: then all element-wise functions.
+
+    Yields
+    ------
+    str
+        A name for people.
+    callable
+        Element-wise, or a softmax.
+    """
+    low, high = _range(expected) if expected is not None else (math.inf, -math.inf)
     for name, type_, params in _ACTIVATIONS:
         if _can_give(name, low, high):
             yield name, partial(_apply, type_, params)
+    if expected is None:
+        return
     sums_to_one = low >= 0 and high <= 1.001
     if ours.ndim and (sums_to_one or high <= 0):
         name, type_ = (
@@ -244,10 +272,11 @@ def other_bias(case: Case) -> Iterator[Alternative]:
             "bias", "The reference has no bias, the file has one. Drop the bias.",
             (Change("bias", None),), result=ours - _spread_bias(case, bias, ours),
         )  # fmt: skip
-    few = residual.reshape(-1)[:: max(residual.size // _FEW_ELEMENTS, 1)]
-    offset = float(np.median(few))
+    known = residual if case.told is None else residual[case.told]
+    few = known.reshape(-1)[:: max(known.size // _FEW_ELEMENTS, 1)]
+    offset = float(np.median(few)) if few.size else 0.0
     yield Alternative(
-        "bias", f"The reference is larger by {offset:.6g} everywhere. Add that to the bias.",
+        "bias", f"The reference is ours plus {offset:.6g} everywhere. Add that to the bias.",
         result=ours + offset, fitted=1, least=_EXACT,
     )  # fmt: skip
     axes = channel_axes(case)
@@ -256,15 +285,23 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
     if residual.size < 2 * math.prod(residual.shape[axis] for axis in axes):
         return  # one element per channel tells nothing
-    offsets = residual.mean(others, keepdims=True)
+    offsets = _mean(residual, others, case.told)
     offsets[np.abs(offsets) <= case.discrepancy.floor] = 0
     wanted = offsets.reshape([residual.shape[axis] for axis in axes])
     if bias is not None and bias.shape == wanted.shape:
         wanted = wanted + bias
     yield Alternative(
         "bias", _describe_bias(bias, wanted, offsets), (Change("bias", _as_weight(wanted)),),
-        result=ours + offsets, fitted=int(np.count_nonzero(offsets)), least=0.95,
+        result=ours + offsets, fitted=int(np.count_nonzero(offsets)), least=0.995,
     )  # fmt: skip
+
+
+def _mean(values: Array, axes: tuple[int, ...], told: Array | None) -> Array:
+    """Return means along axes, of the elements that are known."""
+    if told is None:
+        return np.asarray(values.mean(axes, keepdims=True))
+    count = told.sum(axes, keepdims=True)
+    return np.asarray(values.sum(axes, keepdims=True, where=told) / np.maximum(count, 1))
 
 
 def _spread_bias(case: Case, bias: Array, result: Array) -> Array | float:
@@ -314,20 +351,22 @@ def other_scale(case: Case) -> Iterator[Alternative]:
         return
     ours, expected = (array.astype(np.float64) for array in case.pair)
     weight, bias = case.weights.get("weight"), case.weights.get("bias")
-    factor = _factor(ours, expected)
+    factor = _factor(ours, expected, case.told)
     if factor is not None:
         yield Alternative(
-            "scale", f"The reference is {_describe_factor(factor)} everywhere. Scale by it.",
+            "scale", f"The reference is {describe_factor(factor)} everywhere. Scale by it.",
             (Change("scale", factor),), result=ours * factor, fitted=1, least=_EXACT,
         )  # fmt: skip
+    if not case.may_differ("weight"):
+        weight = None
     if weight is not None and bias is not None and weight.dtype.kind == "f":
         shift = _spread_bias(case, bias, ours)
-        factor = _factor(ours - shift, expected - shift)
+        factor = _factor(ours - shift, expected - shift, case.told)
         if factor is not None:
             scaled = _as_weight(weight * factor)
             yield Alternative(
                 "scale",
-                f"The reference is {_describe_factor(factor)} before the bias. "
+                f"The reference is {describe_factor(factor)} before the bias. "
                 "Scale the weight or the input by it.",
                 (Change("weight", scaled),), result=(ours - shift) * factor + shift,
                 fitted=1, least=_EXACT,
@@ -357,11 +396,12 @@ def _channel_scales(case: Case, ours: Array, expected: Array) -> Iterator[Altern
     )  # fmt: skip
 
 
-def _factor(ours: Array, expected: Array) -> float | None:
-    square = float(np.square(ours).sum())
+def _factor(ours: Array, expected: Array, told: Array | None) -> float | None:
+    where = True if told is None else told
+    square = float(np.square(ours).sum(where=where))
     if not square or not np.isfinite(square):
         return None
-    factor = float((ours * expected).sum()) / square
+    factor = float((ours * expected).sum(where=where)) / square
     return _plain(factor) if factor and np.isfinite(factor) else None
 
 
@@ -373,7 +413,8 @@ def _plain(number: float) -> float:
     return near[0] if near else number
 
 
-def _describe_factor(factor: float) -> str:
+def describe_factor(factor: float) -> str:
+    """Format a factor of our numbers, ``1/255 of ours``."""
     inverse = 1 / factor
     if abs(factor) < 1 and abs(inverse - round(inverse)) < 1e-4 * abs(inverse):
         return f"1/{round(inverse)} of ours"
@@ -443,7 +484,7 @@ def _matched(ours: Array, expected: Array, axis: int) -> Array | None:
 
 def other_layout(case: Case) -> Iterator[Alternative]:
     """Return the result with its axes in another order, such as NHWC."""
-    ours, expected = case.ours, case.expected
+    ours, expected = case.ours, case.wanted
     if not (isinstance(ours, np.ndarray) and isinstance(expected, np.ndarray)):
         return
     if ours.ndim != expected.ndim or ours.ndim < 3 or ours.size != expected.size:

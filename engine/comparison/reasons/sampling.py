@@ -67,7 +67,7 @@ class Preview:
             return None
         comparable = isinstance(ours, np.ndarray) and ours.shape == expected.shape
         mine = ours[region] if comparable else None  # type: ignore[index,call-overload]
-        discrepancy = Discrepancy(mine, expected[region])
+        discrepancy = Discrepancy(self.small.finish(mine), expected[region])
         if discrepancy.is_rounding:
             return None
         result = self.small.result_of(cut)
@@ -81,6 +81,8 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
     """Return a function that tries alternatives on a small part; None for a small case."""
     expected = case.expected
     if not isinstance(expected, np.ndarray):
+        return None
+    if case.tail is not None and not case.tail.is_local:
         return None
     size = sum(value.size for value in case.inputs if isinstance(value, np.ndarray))
     if size + expected.size < _LARGE:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.comparison.reasons.case import Alternative
-from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.reason import Change, kind_of_weight
 from engine.comparison.reasons.sliding import sliding_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def other_layouts(case: Case) -> Iterator[Alternative]:
     if "in_proj_weight" in case.weights:
         yield from _projections(case)
     for name, weight in case.weights.items():
-        if weight.ndim < 1 or weight.size < 2 or name.startswith("running_"):
+        ordered = weight.ndim and weight.size > 1 and not name.startswith("running_")
+        if not ordered or not case.may_differ(name):
             continue
         for words, other in layouts_of(case, name, weight):
             yield _alternative(name, words, other)
@@ -73,8 +74,9 @@ def layouts_of(case: Case, name: str, weight: Array) -> Iterator[tuple[str, Arra
 def _alternative(name: str, words: str, weight: Array) -> Alternative:
     weight = np.ascontiguousarray(weight)
     weight.flags.writeable = False
+    own = kind_of_weight(name)
     return Alternative(
-        "weight_layout",
+        own if own == "bias" else "weight_layout",
         f"The {name} of the reference is the file's {words}. Store it that way.",
         (Change(name, weight),),
         weights={name: weight},

@@ -10,20 +10,20 @@ from engine.comparison.reasons.case import Alternative
 from engine.comparison.reasons.fitting import least_squares
 from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.precision import ROUNDINGS, explained_by_rounding
-from engine.comparison.reasons.reason import Change
-from engine.comparison.reasons.results import channel_axes
+from engine.comparison.reasons.reason import Change, kind_of_weight
+from engine.comparison.reasons.results import channel_axes, describe_factor
 from engine.comparison.reasons.sliding import sliding_of
 from engine.comparison.reasons.weight_layouts import layouts_of
 from engine.layers.padding import pad_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from engine.comparison.reasons.case import Case
     from engine.comparison.reasons.sliding import Sliding
     from engine.values import Array
 
-__all__ = ["reference_weights", "solved_weights"]
+__all__ = ["differing_weights", "reference_weights", "solved_weights"]
 
 _MOST_NUMBERS: Final = 1 << 22  # size of the solved matrix
 _MOST_WORK: Final = 1 << 30  # multiplications of a solution
@@ -50,6 +50,14 @@ def reference_weights(case: Case) -> Iterator[Alternative]:
             (Change(name, array),), {"bias": True} if "bias" in case.params else {},
             {name: array},
         )  # fmt: skip
+    factor = _common_factor(case.weights, theirs)
+    if factor is not None:
+        yield Alternative(
+            "scale",
+            f"The reference's {' and '.join(theirs)}: {describe_factor(factor)}. Scale by it.",
+            tuple(Change(name, array) for name, array in theirs.items()),
+            weights=theirs,
+        )
     for name, array in theirs.items():
         yield _own_kind(case, name, array)
     if len(theirs) > 1:
@@ -63,6 +71,22 @@ def reference_weights(case: Case) -> Iterator[Alternative]:
 
 def _equal(one: Array, other: Array) -> bool:
     return one.shape == other.shape and bool(np.array_equal(one, other, equal_nan=True))
+
+
+def _common_factor(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float | None:
+    """Return the factor between all of the weights; None if there is none, or no matrix."""
+    matrices = [name for name, array in theirs.items() if array.ndim > 1 and array.size > 1]
+    if not matrices or any(
+        a.shape != ours[n].shape or a.dtype.kind != "f" for n, a in theirs.items()
+    ):
+        return None
+    mine, other = (each[matrices[0]].astype(np.float64) for each in (ours, theirs))
+    square = float(np.square(mine).sum())
+    if not square or not np.isfinite(square):
+        return None
+    factor = float((mine * other).sum()) / square
+    scaled = all(_close(ours[name] * factor, array) for name, array in theirs.items())
+    return factor if factor and scaled else None
 
 
 def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:
@@ -89,8 +113,8 @@ def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:
             "groups", f"{text} Set groups={groups}.", (Change("groups", groups), *change),
             {"groups": groups}, weights,
         )  # fmt: skip
-    kind = "bias" if name.startswith("bias") or name.endswith("_bias") else "weight_values"
-    return Alternative(kind, _describe_change(name, ours, theirs), change, weights=weights)
+    text = _describe_change(name, ours, theirs)
+    return Alternative(kind_of_weight(name), text, change, weights=weights)
 
 
 def _groups(case: Case, name: str, theirs: Array) -> int:
@@ -151,13 +175,51 @@ def solved_weights(case: Case) -> Iterator[Alternative]:
         yield from _affine(case)
     elif case.type == "nn.PReLU":
         yield from _slopes(case)
-    elif "weight" in case.weights:
+    elif "weight" in case.weights and case.may_differ("weight"):
         yield from _products(case)
+
+
+def differing_weights(case: Case) -> Iterator[Alternative]:
+    """Return a change of the weight or bias that is known to differ, by its hash.
+
+    Its numbers are unknown. The smallest change that gives the result shows that this weight
+    explains the difference; without the hash any weight would do.
+    """
+    if case.pair is None or case.pair[1].dtype.kind != "f" or not case.differing:
+        return
+    if case.differing == {"bias"}:
+        axes = channel_axes(case)
+        residual = case.pair[1].astype(np.float64) - case.pair[0]
+        others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
+        yield Alternative(
+            "bias",
+            "The bias differs, as its hash tells; the other weights are equal. Take the "
+            "reference's.",
+            (Change("bias", None),),
+            result=case.pair[0] + residual.mean(others, keepdims=True),
+            least=_LEAST,
+        )
+    found = _as_products(case) if case.differs("weight") else None
+    if found is None or len(found.rows) ** 2 * found.rows.shape[2] > _MOST_WORK:
+        return
+    outputs, groups = len(found.weights), found.rows.shape[1]
+    wanted = found.weights.astype(np.float64)
+    for group in range(groups):
+        case.check_cancelled()
+        own = slice(group * outputs // groups, (group + 1) * outputs // groups)
+        wanted[own] += least_squares(found.rows[:, group], found.residual[:, own]).T
+    yield Alternative(
+        "weight_values",
+        "The weight differs, as its hash tells. These inputs are too few to tell its numbers. "
+        "Take the reference's.",
+        weights={"weight": _in_file_order(case, wanted, case.weights["weight"])},
+        least=_LEAST,
+    )
 
 
 def _stored(case: Case) -> Iterator[Alternative]:
     ((name, ours),) = case.weights.items()
-    theirs = case.expected
+    theirs = case.wanted
     if isinstance(theirs, np.ndarray) and theirs.shape == ours.shape:
         text = _describe_change(name, ours, theirs)
         yield Alternative(
@@ -298,7 +360,7 @@ def _products(case: Case) -> Iterator[Alternative]:
             "precision",
             f"The weight of the file is rounded to {precise}, the reference's is not. "
             "Store it as float32.",
-            result=case.expected,
+            result=case.wanted,
         )
         return
     changes = np.zeros(found.weights.shape)

@@ -7,7 +7,8 @@ or on the command line, with inputs as .npy and without a batch axis:
 
     python ncnn_recorder.py model.ncnn.param recording input.npy
 
-Every blob is recorded, with options for exact numbers. Change `OPTIONS` to your deployed ones.
+Every blob is recorded, with options for exact numbers; quantised layers compute in int8. Change
+`OPTIONS` to your deployed ones.
 Needs NumPy and ncnn.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 import ncnn
 import numpy as np
 
-from engine.comparison.recorders.writer import Writer
+from engine.comparison.recorders.writer import Writer, main
 
 OPTIONS = {
     "use_fp16_packed": False,
@@ -29,7 +30,7 @@ OPTIONS = {
     "use_winograd_convolution": False,
     "use_sgemm_convolution": False,
     "use_packing_layout": False,
-    "use_int8_inference": False,
+    "use_int8_inference": True,  # without it ncnn reads int8 weights as float32
     "use_vulkan_compute": False,
 }
 
@@ -70,6 +71,8 @@ def record(param_path, inputs, folder, options=None):
         array = np.ascontiguousarray(value)
         if array.ndim > 3 and array.shape[0] == 1:
             array = array[0]
+        # A layer of ncnn takes 4 bytes for each element, whatever the array has.
+        array = array.astype(np.int32 if array.dtype.kind in "biu" else np.float32, copy=False)
         keys[name] = writer.tensor(array, name, "input")
         writer.inputs.append(keys[name])
         held.append(array)
@@ -94,15 +97,5 @@ def record(param_path, inputs, folder, options=None):
     return writer.close()
 
 
-def main(arguments):
-    """Record a model: model, folder, inputs."""
-    if len(arguments) < 3:
-        print("usage: ncnn_recorder.py MODEL.ncnn.param FOLDER INPUT.npy ...")
-        return 2
-    model, folder, *files = arguments
-    print(record(model, [np.load(file, allow_pickle=False) for file in files], folder))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(record, "MODEL.ncnn.param", sys.argv))

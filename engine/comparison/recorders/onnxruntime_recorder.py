@@ -20,7 +20,7 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-from engine.comparison.recorders.writer import Writer, hash_of
+from engine.comparison.recorders.writer import Writer, hash_of, main
 
 _AT_ONCE = 64  # outputs per run, which bounds the memory
 
@@ -116,15 +116,5 @@ def _exposing(model, names):
     )
 
 
-def main(arguments):
-    """Record a model: model, folder, inputs."""
-    if len(arguments) < 3:
-        print("usage: onnxruntime_recorder.py MODEL.onnx FOLDER INPUT.npy ...")
-        return 2
-    model, folder, *files = arguments
-    print(record(model, [np.load(file, allow_pickle=False) for file in files], folder))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(record, "MODEL.onnx", sys.argv))

@@ -20,7 +20,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from engine.comparison.recorders.writer import Writer, hash_of
+from engine.comparison.recorders.writer import Writer, hash_of, main
 
 # Functions whose elements are those of their input in the same order.
 _SAME_ELEMENTS = frozenset(
@@ -239,16 +239,11 @@ def _tensors(value):
     return []
 
 
-def main(arguments):
-    """Record a TorchScript file: model, folder, inputs."""
-    if len(arguments) < 3:
-        print("usage: torch_recorder.py MODEL.pt FOLDER INPUT.npy ...")
-        return 2
-    model, folder, *files = arguments
-    inputs = [torch.from_numpy(np.load(file, allow_pickle=False)) for file in files]
-    print(record(torch.jit.load(model, map_location="cpu").eval(), inputs, folder))
-    return 0
+def _record_file(path, arrays, folder):
+    """Record a TorchScript file."""
+    module = torch.jit.load(path, map_location="cpu").eval()
+    return record(module, [torch.from_numpy(array) for array in arrays], folder)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(_record_file, "MODEL.pt", sys.argv))

@@ -1,15 +1,16 @@
-"""Writes the folder of a recording; pasted into every recorder."""
+"""Writes the folder of a recording, and has its command line; pasted into every recorder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Writer"]
+__all__ = ["Writer", "hash_of", "main"]
 
 
 class Writer:
@@ -82,11 +83,43 @@ class Writer:
 
 
 def hash_of(array):
-    """Return the SHA-256 of a weight as float32, and rounded through float16."""
+    """Return the size of a weight, and its SHA-256 as float32 and rounded through float16."""
     exact = np.ascontiguousarray(array, dtype="<f4")
     with np.errstate(over="ignore"):
         rounded = exact.astype("<f2")
     return {
+        "size": int(exact.size),
         "float32": hashlib.sha256(exact.tobytes()).hexdigest(),
         "float16": hashlib.sha256(rounded.tobytes()).hexdigest(),
     }
+
+
+def main(record, model, arguments):
+    """Record a model from the command line.
+
+    Parameters
+    ----------
+    record : callable
+        Takes the path of a model, a list of arrays and a folder.
+    model : str
+        Stands for the model's file in the usage.
+    arguments : sequence of str
+        Of the process: its name, model, folder, inputs as .npy.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    script, *given = arguments
+    if len(given) < 3:
+        print(f"usage: {Path(script).name} {model} FOLDER INPUT.npy ...", file=sys.stderr)
+        return 2
+    path, folder, *files = given
+    try:
+        inputs = [np.load(file, allow_pickle=False) for file in files]
+        print(record(path, inputs, folder))
+    except (OSError, ValueError) as exc:
+        print(exc, file=sys.stderr)
+        return 2
+    return 0

@@ -7,7 +7,11 @@ another session.
 
 from __future__ import annotations
 
-from engine.comparison.references.opening import open_reference
+from engine.comparison.references.opening import (
+    open_data,
+    open_reference,
+    open_reference_for,
+)
 from engine.comparison.references.reference import (
     Reference,
     ReferenceOperator,
@@ -20,5 +24,7 @@ __all__ = [
     "ReferenceOperator",
     "ReferenceTensor",
     "WeightHash",
+    "open_data",
     "open_reference",
+    "open_reference_for",
 ]

@@ -12,11 +12,12 @@ from engine.comparison.references.reference import (
     ReferenceOperator,
     ReferenceTensor,
 )
+from engine.comparison.references.sessions import LISTS
 from engine.dump import read_manifest
 from engine.errors import ReferenceFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from engine.values import Array
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["reference_of_dump"]
 
 _INSIDE: Final = re.compile(r"(?:inputs|ops)/[A-Za-z0-9_][A-Za-z0-9._-]*\.npy")
-_MODEL_ENDS: Final = {"pnnx.Input": "input", "pnnx.Output": "output"}
 
 
 def reference_of_dump(path: Path) -> Reference:
@@ -61,19 +61,33 @@ def reference_of_dump(path: Path) -> Reference:
         )
         for row in rows
     ]
-    ends = {
-        end: [key for call in calls if _MODEL_ENDS.get(call.type) == end for key in keys(call)]
-        for end, keys in (("input", _outputs), ("output", _inputs))
+    inputs = [key for call in calls if call.type == "pnnx.Input" for key in call.outputs]
+    outputs = [name for name in _outputs(rows) if name in known]
+    return Reference(path.name, tensors, calls, inputs, outputs)
+
+
+def _outputs(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the model's outputs, of lists their members."""
+    members = {
+        name: _names(row, "inputs")
+        for row in rows
+        if row["type"] in LISTS
+        for name in _names(row, "outputs")
     }
-    return Reference(path.name, tensors, calls, ends["input"], ends["output"])
+    found: list[str] = []
+    left = [n for row in rows if row["type"] == "pnnx.Output" for n in _names(row, "inputs")]
+    while left:
+        name = left.pop(0)
+        left[:0] = members.pop(name, [])  # a list that holds itself ends
+        found.append(name)
+    return found
 
 
-def _inputs(call: ReferenceOperator) -> tuple[str, ...]:
-    return call.inputs
-
-
-def _outputs(call: ReferenceOperator) -> tuple[str, ...]:
-    return call.outputs
+def _names(row: dict[str, Any], end: str) -> list[str]:
+    listed = row.get(end)
+    return (
+        [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    )
 
 
 def _is_text(row: dict[str, Any], *keys: str) -> bool:
@@ -81,8 +95,7 @@ def _is_text(row: dict[str, Any], *keys: str) -> bool:
 
 
 def _keys(row: dict[str, Any], name: str, known: set[str]) -> tuple[str, ...]:
-    listed = row.get(name)
-    return tuple([key for key in listed if key in known]) if isinstance(listed, list) else ()
+    return tuple([key for key in _names(row, name) if key in known])
 
 
 def _tensor(

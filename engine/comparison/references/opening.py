@@ -21,11 +21,11 @@ from engine.runtime import RuntimeGraph, load
 from engine.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engine.values import Value
 
-__all__ = ["open_reference"]
+__all__ = ["open_data", "open_reference", "open_reference_for"]
 
 _ARCHIVES: Final = (".npz", ".safetensors")
 
@@ -35,6 +35,9 @@ def open_reference(
     inputs: Sequence[Value] | None = None,
     *,
     backend: str = "auto",
+    ncnn_options: str = "exact",
+    memory_bound: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Reference:
     """Open a reference to compare a session with.
 
@@ -45,8 +48,11 @@ def open_reference(
         ``.safetensors``, another model or another session. A Reference is returned as it is.
     inputs : sequence of Value, optional
         Inputs to run a model on; only needed if `source` is a model.
-    backend : str, optional
-        Backend that runs a model.
+    backend, ncnn_options, memory_bound : optional
+        Of the session that runs a model; see `Session`.
+    progress : callable, optional
+        Called with the number of operators done and the total while a model runs; an exception
+        ends it.
 
     Returns
     -------
@@ -63,9 +69,54 @@ def open_reference(
     if isinstance(source, Reference):
         return source
     if isinstance(source, Session):
-        return reference_of_session(source)
-    if isinstance(source, RuntimeGraph):
-        return _of_model(source, inputs, backend)
+        return reference_of_session(source, progress=progress)
+    data = None if isinstance(source, RuntimeGraph) else open_data(source)
+    if data is not None:
+        return data
+    graph = source if isinstance(source, RuntimeGraph) else load(source)
+    if inputs is None:
+        raise ReferenceFileError(
+            graph.param_path, "a reference that is a model needs inputs; give them"
+        )
+    session = Session(
+        graph, backend=backend, ncnn_options=ncnn_options, memory_bound=memory_bound
+    )
+    return reference_of_model(session, inputs, progress=progress)
+
+
+def open_reference_for(
+    session: Session,
+    source: str | Path | Session | RuntimeGraph | Reference,
+    progress: Callable[[int, int], None] | None = None,
+) -> Reference:
+    """Open a reference for a session; a model runs on the session's inputs, with its options.
+
+    Parameters
+    ----------
+    session : Session
+        Fed; not changed.
+    source : path, Session, RuntimeGraph or Reference
+    progress : callable, optional
+        As for `open_reference`, with the same errors.
+    """
+    return open_reference(
+        source,
+        [session.value(operand.name) for operand in session.graph.input_operands],
+        backend=session.backend if session.backend != "recorded" else "auto",
+        ncnn_options=session.ncnn_options,
+        memory_bound=session.memory_bound,
+        progress=progress,
+    )
+
+
+def open_data(source: str | Path) -> Reference | None:
+    """Open a reference that needs no run: a dump, a recording or arrays; None for a model.
+
+    Raises
+    ------
+    ReferenceFileError, DumpFileError
+        If it cannot be read.
+    """
     path = Path(source)
     suffix = path.suffix.lower()
     if not paths.exists(path) and suffix in (*_ARCHIVES, *ARRAY_SUFFIXES):
@@ -78,18 +129,10 @@ def open_reference(
         return reference_of_file(path)
     if paths.is_folder(path) and not _has_model(path):
         return reference_of_folder(path)
-    return _of_model(load(path), inputs, backend)
+    return None
 
 
 def _has_model(folder: Path) -> bool:
     """Whether a folder has a model and no arrays."""
     arrays = any(any(folder.glob(f"*{suffix}")) for suffix in ARRAY_SUFFIXES)
     return any(folder.glob("*.param")) and not arrays
-
-
-def _of_model(graph: RuntimeGraph, inputs: Sequence[Value] | None, backend: str) -> Reference:
-    if inputs is None:
-        raise ReferenceFileError(
-            graph.param_path, "a reference that is a model needs inputs; give them"
-        )
-    return reference_of_model(graph, inputs, backend)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,6 @@ from engine.comparison.references.reference import (
     Reference,
     ReferenceOperator,
     ReferenceTensor,
-    WeightHash,
 )
 from engine.errors import ReferenceFileError
 from engine.file_versions import read_regular
@@ -21,6 +21,8 @@ from engine.file_versions import read_regular
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from engine.comparison.references.reference import WeightHash
 
 __all__ = ["RECORDING", "is_recording", "reference_of_recording"]
 
@@ -31,6 +33,15 @@ _LARGEST: Final = 1 << 30  # bytes
 _INSIDE: Final = re.compile(r"tensors/[A-Za-z0-9_][A-Za-z0-9._-]*\.npy")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _ROLES: Final = frozenset({"", "input", "constant"})
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordedHash:
+    """A `WeightHash` of a manifest; older ones lack the size."""
+
+    float32: str
+    float16: str
+    size: int = -1
 
 
 def is_recording(path: Path) -> bool:
@@ -88,7 +99,9 @@ def _texts(values: object) -> tuple[str, ...]:
 
 def _operator(row: dict[str, Any]) -> ReferenceOperator:
     hashes = {
-        _text(name): WeightHash(_checked(each["float32"]), _checked(each["float16"]))
+        _text(name): _RecordedHash(
+            _checked(each["float32"]), _checked(each["float16"]), _size(each.get("size", -1))
+        )
         for name, each in row.get("weights", {}).items()
     }
     return ReferenceOperator(
@@ -108,6 +121,12 @@ def _checked(text: object) -> str:
     if not _HASH.fullmatch(_text(text)):
         raise ValueError(text)
     return _text(text)
+
+
+def _size(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
 
 
 def _tensor(

@@ -6,7 +6,7 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -20,36 +20,64 @@ __all__ = ["Reference", "ReferenceOperator", "ReferenceTensor", "WeightHash", "h
 _RESIDENT: Final = 256 << 20  # bytes of tensors that stay loaded for their consumers
 
 
-@dataclass(frozen=True, slots=True)
-class WeightHash:
+class WeightHash(Protocol):
     """Identifies a weight without its elements.
 
     Attributes
     ----------
+    size : int
+        Number of elements; -1 if unknown.
     float32, float16 : str
         SHA-256 of the elements as float32, and again rounded through float16; C order and
         little-endian. The shape does not count.
     """
 
-    float32: str
-    float16: str
+    @property
+    def size(self) -> int: ...  # noqa: D102 - above
+
+    @property
+    def float32(self) -> str: ...  # noqa: D102
+
+    @property
+    def float16(self) -> str: ...  # noqa: D102
+
+
+class _ArrayHash:
+    """Hashes of an array, computed on first use."""
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    @property
+    def size(self) -> int:
+        return self._array.size
+
+    @cached_property
+    def float32(self) -> str:
+        return _digest(self._exact())
+
+    @cached_property
+    def float16(self) -> str:
+        with np.errstate(over="ignore"):
+            return _digest(self._exact().astype("<f2"))
+
+    def _exact(self) -> Array:
+        return np.ascontiguousarray(self._array, dtype="<f4").reshape(-1)
+
+
+def _digest(array: Array) -> str:
+    return hashlib.sha256(array.view(np.uint8).data).hexdigest()
 
 
 def hash_weight(array: Array) -> WeightHash:
-    """Hash a weight.
+    """Hash a weight; each hash is computed when it is first looked at.
 
     Parameters
     ----------
     array : ndarray of any shape, numbers of any dtype
         Not copied if it is float32 and in C order.
     """
-    exact = np.ascontiguousarray(array, dtype="<f4").reshape(-1)
-    with np.errstate(over="ignore"):
-        rounded = exact.astype("<f2")
-    return WeightHash(
-        hashlib.sha256(exact.view(np.uint8).data).hexdigest(),
-        hashlib.sha256(rounded.view(np.uint8).data).hexdigest(),
-    )
+    return _ArrayHash(array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +117,9 @@ class ReferenceOperator:
     inputs, outputs : tuple of str
         Keys of tensors.
     weights : callable
-        Returns the hash of each weight by name; may have to compute them.
+        Returns the hash of each weight by name.
+    arrays : callable
+        Returns the weights themselves by name, if the reference has them.
     """
 
     name: str
@@ -97,6 +127,7 @@ class ReferenceOperator:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     weights: Callable[[], Mapping[str, WeightHash]] = field(default=dict, repr=False)
+    arrays: Callable[[], Mapping[str, Array]] = field(default=dict, repr=False)
 
 
 class Reference:

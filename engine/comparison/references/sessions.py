@@ -14,21 +14,23 @@ from engine.comparison.references.reference import (
     ReferenceTensor,
     hash_weight,
 )
+from engine.comparison.requantised import dequantise, find_requantised
 from engine.errors import EngineError, SessionStateError
-from engine.session import Session
 from engine.states import SessionState
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from engine.comparison.references.reference import WeightHash
-    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.session import Session, StepRecord
     from engine.values import Array, Value
 
 __all__ = [
     "LISTS",
     "hash_weights",
+    "names_of_members",
     "reference_of_model",
     "reference_of_session",
     "run_to_end",
@@ -38,8 +40,14 @@ LISTS: Final = frozenset({"prim::TupleConstruct", "prim::ListConstruct"})
 """Operators whose output is a list of their inputs."""
 
 
-def run_to_end(session: Session) -> Session:
+def run_to_end(session: Session, progress: Callable[[int, int], None] | None = None) -> Session:
     """Return a finished session of the same run; the given one is not changed.
+
+    Parameters
+    ----------
+    session : Session
+    progress : callable, optional
+        Called with the number of operators done and the total; an exception ends the run.
 
     Raises
     ------
@@ -52,14 +60,22 @@ def run_to_end(session: Session) -> Session:
         return session
     kernels = {record.operator.name: record.kernel for record in session.records}
     whole = session.fork(session.backend if session.backend != "recorded" else kernels)
+    total = len(whole.graph.operators)
+
+    def tell(record: StepRecord) -> None:
+        if progress is not None:
+            progress(record.index + 1, total)
+
     try:
-        whole.run()
+        whole.run(on_step=tell)
     except EngineError:
         return whole  # compare the operators that ran; the session's state says the rest
     return whole
 
 
-def reference_of_session(session: Session, title: str = "") -> Reference:
+def reference_of_session(
+    session: Session, title: str = "", progress: Callable[[int, int], None] | None = None
+) -> Reference:
     """Make a reference from a session; a copy runs to the end if the session has not.
 
     Parameters
@@ -67,6 +83,8 @@ def reference_of_session(session: Session, title: str = "") -> Reference:
     session : Session
     title : str, optional
         Default the name of its model.
+    progress : callable, optional
+        See `run_to_end`.
 
     Returns
     -------
@@ -78,12 +96,13 @@ def reference_of_session(session: Session, title: str = "") -> Reference:
     SessionStateError
         If the session has no input.
     """
-    run = run_to_end(session)
+    run = run_to_end(session, progress)
     graph = run.graph
+    requantised = find_requantised(graph)
     tensors = [
         ReferenceTensor(
             operand.name,
-            partial(_value_of, run, operand.name),
+            partial(_value_of, run, operand.name, requantised.get(operand.name)),
             (operator.name,) if len(operator.outputs) == 1 else (),
             operator.name,
             operator.type,
@@ -99,29 +118,45 @@ def reference_of_session(session: Session, title: str = "") -> Reference:
         tensors,
         [_operator(operator, known) for operator in graph.operators],
         [operand.name for operand in graph.input_operands],
-        [key for operand in graph.output_operands for key in _members(operand.name, run)],
+        [
+            name
+            for operand in graph.output_operands
+            for name in names_of_members(operand)
+            if name in known
+        ],
     )
 
 
 def reference_of_model(
-    graph: RuntimeGraph, inputs: Sequence[Value], backend: str, title: str = ""
+    session: Session,
+    inputs: Sequence[Value],
+    title: str = "",
+    progress: Callable[[int, int], None] | None = None,
 ) -> Reference:
-    """Make a reference from a model by running it on inputs.
+    """Make a reference from a new session of a model by running it on inputs.
+
+    Parameters
+    ----------
+    session : Session
+    inputs : sequence of Value
+    title : str, optional
+        Default the name of its model.
+    progress : callable, optional
+        See `run_to_end`.
 
     Raises
     ------
     FeedError
         If the inputs do not fit the model.
     """
-    session = Session(graph, backend=backend)
-    operands = graph.input_operands
+    operands = session.graph.input_operands
     if len(operands) == len(inputs):
         inputs = [
             _fit(np.asarray(value), operand)
             for value, operand in zip(inputs, operands, strict=True)
         ]
     session.feed([np.asarray(value) for value in inputs])
-    return reference_of_session(session, title)
+    return reference_of_session(session, title, progress)
 
 
 def _fit(value: Array, operand: RuntimeOperand) -> Array:
@@ -139,18 +174,24 @@ def _is_tensor(session: Session, operand: str) -> bool:
     return isinstance(metadata, ArrayMetadata) and is_numeric(metadata)
 
 
-def _value_of(session: Session, operand: str) -> Array:
-    return np.asarray(session.value(operand))
+def _value_of(session: Session, operand: str, scale: float | None) -> Array:
+    return np.asarray(dequantise(session.value(operand), scale))
 
 
-def _members(operand: str, session: Session) -> list[str]:
-    """Return the tensors of an output: itself, or the members of a list."""
-    if _is_tensor(session, operand):
-        return [operand]
-    producer = session.graph.operand(operand).producer
-    if producer is None or producer.type not in LISTS:
-        return []
-    return [key for each in producer.inputs for key in _members(each.name, session)]
+def names_of_members(operand: RuntimeOperand) -> list[str]:
+    """Return the operands of an output: itself, or the members of a list, of each list once."""
+    found: list[str] = []
+    seen: set[str] = set()
+    left = [operand]
+    while left:
+        each = left.pop()
+        producer = each.producer
+        if producer is None or producer.type not in LISTS:
+            found.append(each.name)
+        elif each.name not in seen:
+            seen.add(each.name)
+            left += reversed(producer.inputs)
+    return found
 
 
 def _operator(operator: RuntimeOperator, known: Collection[str]) -> ReferenceOperator:
@@ -160,7 +201,12 @@ def _operator(operator: RuntimeOperator, known: Collection[str]) -> ReferenceOpe
         tuple([operand.name for operand in operator.inputs if operand.name in known]),
         tuple([operand.name for operand in operator.outputs if operand.name in known]),
         partial(hash_weights, operator),
+        partial(_weights_of, operator),
     )
+
+
+def _weights_of(operator: RuntimeOperator) -> Mapping[str, Array]:
+    return {key: each.array for key, each in operator.attributes.items() if each.is_stored}
 
 
 def hash_weights(operator: RuntimeOperator) -> Mapping[str, WeightHash]:

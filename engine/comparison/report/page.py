@@ -137,14 +137,17 @@ class _Page:
             f"{count} {status.value}" for status, count in counts.items() if count
         )
         origins = format_count(len(comparison.origins), "origin")
-        differs = comparison.verdict == "differs"
+        differs, reference = comparison.verdict == "differs", escape(comparison.reference)
         missing = ", ".join(map(escape, comparison.missing_outputs))
         same = "Same, outputs not compared" if missing else "Same"
         title = f"Differs: {origins}" if differs else same
         glyph, kind = ("≠", " differs") if differs else ("=", "")
+        text = f"{escape(name)} compared with {reference}. Operands: {found}."
+        if comparison.advice:
+            glyph, kind, title = "?", "", "Nothing compared"
+            text = escape(comparison.advice)
         yield f'<div class="verdict{kind}"><h1><span>{glyph}</span> {title}</h1>'
-        reference = escape(comparison.reference)
-        yield f"<p>{escape(name)} compared with {reference}. Operands: {found}.</p>"
+        yield f"<p>{text}</p>"
         if missing:
             yield f"<p>Outputs of the model that were not compared: {missing}.</p>"
         tolerance = comparison.tolerances
@@ -170,9 +173,6 @@ class _Page:
                 f'<span class="type">{escape(label.type)}</span></h3>'
             )
             yield f"<p>{escape(origin.text)}.</p>"
-            if origin.among:
-                others = ", ".join(escape(each.name) for each in origin.among)
-                yield f"<p>Or upstream, where the reference shows no tensors: {others}.</p>"
             yield from self._reasons(origin)
             if number < _MOST_PICTURED:
                 yield from self._pictures(origin)

@@ -32,7 +32,7 @@ def origins(comparison):
     return [origin.operator.name for origin in comparison.origins]
 
 
-def test_the_same(make_session, tensors):
+def test_equal_runs_have_no_origin(make_session, tensors):
     found = engine.compare(make_session(), reference(tensors))
     assert (found.verdict, found.origins, found.unmatched.ours) == ("same", (), ())
     assert {row.operand: row.reference for row in found.rows} == {
@@ -102,7 +102,7 @@ def test_another_input_is_the_origin(make_session, image, tensors):
     assert {row.status for row in found.rows[1:]} == {Status.INHERITED}
 
 
-def test_a_fused_operator_stands_for_the_last_of_its_group(make_session, tensors):
+def test_a_fused_operator_counts_as_the_last_of_its_group(make_session, tensors):
     shown = {key: array for key, array in tensors.items() if key not in {"1", "4"}}
     found = engine.compare(make_session(), reference(shown))
     assert (found.verdict, "1" in statuses(found)) == ("same", False)
@@ -112,7 +112,8 @@ def test_a_fused_operator_stands_for_the_last_of_its_group(make_session, tensors
         make_session({}, {"conv.bias": np.ones(4, np.float32)}), reference(shown)
     )
     (origin,) = faulty.origins
-    assert (origin.operator.name, [each.name for each in origin.among]) == ("act", ["conv"])
+    assert (origin.operator.name, origin.operand, origin.among) == ("conv", "2", ())
+    assert origin.reasons[0].kind == "bias"
 
 
 def test_layouts_are_undone(make_session, tensors):
@@ -148,6 +149,22 @@ def test_weights_are_anchors(make_session, tensors):
     found = engine.compare(make_session(), reference(tensors, operators=[call]))
     row = next(row for row in found.rows if row.operand == "3")
     assert (row.reference, row.matched_by) == ("x3", "weights")
+
+
+def test_weights_of_other_sizes_are_not_hashed(make_session, tensors):
+    """Hashing the weights of a large model takes longer than running it."""
+
+    class Hash:
+        size = 7
+        float32 = float16 = property(lambda self: pytest.fail("it was hashed"))
+
+    calls = [
+        ReferenceOperator("norm", "BatchNorm", ("x0",), ("x1",), lambda: {"w": Hash()}),
+        ReferenceOperator("relu", "Relu", ("x1",), ("x2",)),
+    ]
+    found = engine.compare(make_session(), reference(tensors, operators=calls))
+    assert found.verdict == "same"
+    assert {row.matched_by for row in found.rows} == {"input", "content"}
 
 
 def test_outputs_without_a_counterpart_are_listed(make_session, tensors):
@@ -198,7 +215,7 @@ def test_a_session_and_a_model_are_references(make_session):
     assert origins(engine.compare(make_session(), other.graph.param_path)) == ["mix"]
 
 
-def test_the_json(make_session, tensors):
+def test_the_json_has_the_documented_keys(make_session, tensors):
     found = engine.compare(make_session({"nn.ReLU last": "nn.Tanh last"}), reference(tensors))
     facts = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert facts["verdict"] == "differs"
@@ -427,3 +444,172 @@ def test_a_join_along_another_axis_is_an_origin_of_the_same_names(make_pair):
     found = engine.compare(run(0, "(2,2,3,3)", "ours"), run(1, "(1,4,3,3)", "theirs"))
     assert origins(found) == ["cat"]
     assert found.origins[0].reasons[0].kind == "axis"
+
+
+ENDS = {
+    "one output": ("3", "2", []),
+    "a member of a list": (
+        "4", "4", ["prim::TupleConstruct pair 2 1 1 {last} 4"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize("written", [False, True], ids=["session", "dump"])
+def test_a_lost_last_activation_is_an_origin(make_pair, tmp_path, kind, written):
+    """Our result is a tensor of the reference, of the same name even, but not its output."""
+    x = np.random.default_rng(8).standard_normal((1, 2, 3, 3)).astype("f4")
+    full, short, lists = ENDS[kind]
+
+    def run(*, with_last):
+        last = "3" if with_last else "2"
+        path = make_pair(
+            "pnnx.Input in 0 1 0 #0=(1,2,3,3)f32",
+            "F.silu first 1 1 0 1 $input=0 #1=(1,2,3,3)f32",
+            "F.tanh second 1 1 1 2 $input=1 #2=(1,2,3,3)f32",
+            *["F.sigmoid last 1 1 2 3 $input=2 #3=(1,2,3,3)f32"][: int(with_last)],
+            *[line.format(last=last) for line in lists],
+            f"pnnx.Output out 1 0 {full if with_last else short}",
+            name=f"m{last}",
+        )
+        session = engine.Session(engine.load(path), backend="numpy")
+        session.feed([x])
+        session.run()
+        return session
+
+    theirs = run(with_last=True)
+    if written:
+        engine.write_dump(theirs, tmp_path / "dump")
+    found = engine.compare(run(with_last=False), tmp_path / "dump" if written else theirs)
+    assert (found.verdict, origins(found)) == ("differs", ["second"])
+    assert found.origins[0].reasons[0].kind == "activation_missing"
+    row = {row.operand: row for row in found.rows}["2"]
+    assert (row.reference, row.matched_by, found.missing_outputs) == ("3", "output", ())
+
+
+def test_outputs_in_another_order_are_no_origin(make_pair):
+    x = np.random.default_rng(9).standard_normal((1, 2, 3, 3)).astype("f4")
+
+    def run(order, name):
+        path = make_pair(
+            "pnnx.Input in 0 1 0 #0=(1,2,3,3)f32",
+            "F.silu first 1 1 0 1 $input=0 #1=(1,2,3,3)f32",
+            "F.tanh second 1 1 1 2 $input=1 #2=(1,2,3,3)f32",
+            f"prim::TupleConstruct pair 2 1 {order} 3",
+            "pnnx.Output out 1 0 3",
+            name=name,
+        )
+        session = engine.Session(engine.load(path), backend="numpy")
+        session.feed([x])
+        return session
+
+    found = engine.compare(run("1 2", "ours"), run("2 1", "theirs"))
+    assert (found.verdict, origins(found), found.missing_outputs) == ("same", [], ())
+
+
+def test_the_reference_may_reshape_its_output(make_pair):
+    x = np.random.default_rng(10).standard_normal((1, 2, 3, 3)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,2,3,3)f32",
+        "F.silu act 1 1 0 1 $input=0 #1=(1,2,3,3)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    y = (x / (1 + np.exp(-x.astype("f8")))).astype("f4")
+    calls = [
+        ReferenceOperator("silu", "silu", ("xa",), ("xb",)),
+        ReferenceOperator("flatten", "flatten", ("xb",), ("xc",)),
+    ]
+    theirs = reference({"a": x, "b": y, "c": y.reshape(1, -1)}, ["xa"], ["xc"], calls)
+    found = engine.compare(session, theirs)
+    assert (found.verdict, origins(found)) == ("same", [])
+
+
+def test_a_linear_layer_whose_bias_is_zero_gives_a_tensor_of_the_reference(make_pair):
+    """The reference adds the bias in a call of its own, before an addition of ours."""
+    random = np.random.default_rng(11)
+    x = random.standard_normal((6, 5)).astype("f4")
+    weight, bias = random.standard_normal((5, 5)).astype("f4"), np.full(5, 0.02, "f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(6,5)f32",
+        "nn.Linear fc 1 1 0 1 bias=True in_features=5 out_features=5 @weight=(5,5)f32 "
+        "@bias=(5)f32 #1=(6,5)f32",
+        "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1) #2=(6,5)f32",
+        "F.tanh last 1 1 2 3 $input=2 #3=(6,5)f32",
+        "pnnx.Output out 1 0 3",
+        weights={"fc.weight": weight, "fc.bias": np.zeros(5, "f4")},
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    product = (x.astype("f8") @ weight.T).astype("f4")
+    total = x + (product + bias)
+    arrays = {"0": x, "1": product, "2": product + bias, "3": total, "4": np.tanh(total)}
+    calls = [
+        ReferenceOperator("mm", "mm", ("x0",), ("x1",)),
+        ReferenceOperator("add", "add", ("x1",), ("x2",)),
+        ReferenceOperator("sum", "add", ("x0", "x2"), ("x3",)),
+        ReferenceOperator("tanh", "tanh", ("x3",), ("x4",)),
+    ]
+    found = engine.compare(session, reference(arrays, ["x0"], ["x4"], calls))
+    assert (found.verdict, origins(found)) == ("differs", ["fc"])
+    assert found.origins[0].reasons[0].kind == "bias"
+
+
+def test_a_normalization_of_what_is_normalized_already_confirms_nothing(make_pair):
+    """The reference normalises, then scales: normalised again, the first result is the same."""
+    x = np.random.default_rng(12).standard_normal((1, 4, 6, 6)).astype("f4") * 3
+    weight, bias = np.float32([0.5, 1, 2, 3]), np.float32([0, 1, -1, 2])
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,4,6,6)f32",
+        "F.silu act 1 1 0 1 $input=0 #1=(1,4,6,6)f32",
+        "nn.GroupNorm norm 1 1 1 2 affine=True eps=1e-5 num_channels=4 num_groups=2 "
+        "@weight=(4)f32 @bias=(4)f32 #2=(1,4,6,6)f32",
+        "F.relu last 1 1 2 3 $input=2 #3=(1,4,6,6)f32",
+        "pnnx.Output out 1 0 3",
+        weights={"norm.weight": weight, "norm.bias": bias},
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    y = x / (1 + np.exp(-x.astype("f8")))
+    inner = (y - y.mean((2, 3), keepdims=True)) / np.sqrt(y.var((2, 3), keepdims=True) + 1e-5)
+    outer = inner * weight.reshape(1, 4, 1, 1) + bias.reshape(1, 4, 1, 1)
+    values = (x, y, inner, outer, np.maximum(outer, 0))
+    arrays = {str(place): value.astype("f4") for place, value in enumerate(values)}
+    calls = [
+        ReferenceOperator(f"call{place}", kind, (f"x{place}",), (f"x{place + 1}",))
+        for place, kind in enumerate(["silu", "instance_norm", "affine", "relu"])
+    ]
+    found = engine.compare(session, reference(arrays, ["x0"], ["x4"], calls))
+    assert (found.verdict, origins(found)) == ("differs", ["norm"])
+
+
+def test_an_extra_activation_before_one_that_the_reference_repeats(make_pair):
+    """The second of them agrees with a tensor further on, too."""
+    x = np.random.default_rng(13).standard_normal((2, 3, 5, 5)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(2,3,5,5)f32",
+        "F.tanh first 1 1 0 1 $input=0 #1=(2,3,5,5)f32",
+        "F.relu extra 1 1 1 2 $input=1 #2=(2,3,5,5)f32",
+        "F.silu one 1 1 2 3 $input=2 #3=(2,3,5,5)f32",
+        "pnnx.Expression wave 1 1 3 4 expr=cos(@0) #4=(2,3,5,5)f32",
+        "F.silu two 1 1 4 5 $input=4 #5=(2,3,5,5)f32",
+        "pnnx.Output out 1 0 5",
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+
+    def silu(values):
+        return values / (1 + np.exp(-values))
+
+    first = np.tanh(x.astype("f8"))
+    wave = np.cos(silu(first))
+    values = (x, first, silu(first), wave, silu(wave))
+    arrays = {str(place): value.astype("f4") for place, value in enumerate(values)}
+    calls = [
+        ReferenceOperator(f"call{place}", kind, (f"x{place}",), (f"x{place + 1}",))
+        for place, kind in enumerate(["tanh", "silu", "cos", "silu"])
+    ]
+    found = engine.compare(session, reference(arrays, ["x0"], ["x4"], calls))
+    assert (found.verdict, origins(found)) == ("differs", ["extra"])
+    assert found.origins[0].reasons[0].kind == "activation_extra"

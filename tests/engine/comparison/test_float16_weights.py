@@ -1,4 +1,4 @@
-"""A model of ncnn with float16 weights against results of the weights before rounding."""
+"""Float16 weights of one side against the weights before rounding of the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from ncnn_files import F16, f32, tagged, write_pair
 
 import engine
-from comparison_network import make_weights
+from comparison_network import make_weights, truth
 from engine.comparison import Status
 from engine.comparison.references import Reference, ReferenceTensor
 
@@ -24,7 +24,7 @@ LINES = (
 )
 
 
-def make_session(folder, image, weights):
+def make_rounded_session(folder, image, weights):
     data = b"".join(
         tagged(weights[f"{name}.weight"].astype(np.float16), F16) + f32(weights[f"{name}.bias"])
         for name in ("conv", "mix", "fc")
@@ -39,8 +39,8 @@ def reference(arrays):
     return Reference("theirs", tensors, (), ("x0",), ("x7",))
 
 
-def test_they_are_no_fault(tmp_path, image, tensors):
-    session = make_session(tmp_path, image, make_weights())
+def test_float16_weights_are_no_fault(tmp_path, image, tensors):
+    session = make_rounded_session(tmp_path, image, make_weights())
     found = engine.compare(session, reference(tensors), 1e-5)
     assert (found.verdict, found.origins, found.unmatched.ours) == ("same", (), ())
     rounded = [row for row in found.rows if row.status is Status.FLOAT16_WEIGHTS]
@@ -48,10 +48,10 @@ def test_they_are_no_fault(tmp_path, image, tensors):
     assert {row.reason for row in rounded} == {"the model's weights are float16"}
 
 
-def test_they_excuse_no_wrong_graph(tmp_path, image, tensors):
+def test_float16_weights_excuse_no_wrong_graph(tmp_path, image, tensors):
     """Layers without weights are not excused, whatever the others have."""
     lines = [line.replace("ReLU last 1 1 4 5", "Sigmoid last 1 1 4 5") for line in LINES]
-    make_session(tmp_path, image, make_weights())
+    make_rounded_session(tmp_path, image, make_weights())
     path = tmp_path / "m.ncnn.param"
     path.write_text("\n".join(["7767517", f"{len(lines)} 99", *lines, ""]))
     session = engine.Session(engine.load(path), backend="numpy")
@@ -79,14 +79,14 @@ FAULTS = [
 
 @pytest.mark.parametrize(("key", "index", "factor"), FAULTS)
 def test_a_fault_beyond_rounding_is_named(tmp_path, image, tensors, key, index, factor):
-    session = make_session(tmp_path, image, changed(key, index, factor))
+    session = make_rounded_session(tmp_path, image, changed(key, index, factor))
     found = engine.compare(session, reference(tensors), 1e-5)
     assert found.verdict == "differs"
     assert [origin.operator.name for origin in found.origins] == [key.partition(".")[0]]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_few_channels_are_excused(tmp_path, seed):
+def test_a_result_of_few_channels_is_excused(tmp_path, seed):
     """One output alone errs by more or less than the deviation of many."""
     rng = np.random.default_rng(seed)
     weight, x = (rng.standard_normal(s).astype(np.float32) for s in ((1, 64), (64,)))
@@ -98,3 +98,127 @@ def test_few_channels_are_excused(tmp_path, seed):
     tensors = [ReferenceTensor("x", lambda: x), ReferenceTensor("y", lambda: exact)]
     found = engine.compare(session, Reference("theirs", tensors, (), ("x",), ("y",)), 1e-6)
     assert (found.verdict, found.origins) == ("same", ())
+
+
+def make_small(tmp_path, zeros=0.0):
+    """A linear layer of small weights as pnnx writes it, and its exact result."""
+    rng = np.random.default_rng(4)
+    weight = (rng.standard_normal((300, 200)) * 2e-3).astype(np.float32)
+    x = rng.standard_normal(200).astype(np.float32)
+    stored = weight.astype(np.float16)
+    stored[np.abs(weight) < max(zeros, 2.0**-14)] = 0  # float16 below has fewer digits
+    lines = ("Input in0 0 1 in0 0=200", "InnerProduct fc 1 1 in0 1 0=300 1=0 2=60000")
+    exact = (weight.astype(np.float64) @ x).astype(np.float32)
+    return write_pair(tmp_path, lines, tagged(stored, F16)), x, weight, exact
+
+
+@pytest.mark.parametrize(("zeros", "verdict"), [(0.0, "same"), (2e-4, "differs")])
+def test_numbers_that_float16_cannot_hold_are_zeros(tmp_path, zeros, verdict):
+    path, x, _, exact = make_small(tmp_path, zeros)
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    tensors = [ReferenceTensor("x", lambda: x), ReferenceTensor("y", lambda: exact)]
+    found = engine.compare(session, Reference("theirs", tensors, (), ("x",), ("y",)), 1e-5)
+    assert found.verdict == verdict
+
+
+def test_the_reference_has_zeros_for_them(tmp_path):
+    path, x, weight, _ = make_small(tmp_path)
+    theirs = engine.Session(engine.load(path), backend="numpy")
+    theirs.feed([x])
+    lines = path.read_text().splitlines()[2:]
+    exact = write_pair(tmp_path, lines, tagged(weight), "exact.ncnn")
+    session = engine.Session(engine.load(exact), backend="numpy")
+    session.feed([x])
+    found = engine.compare(session, engine.open_reference(theirs), 1e-5)
+    assert (found.verdict, found.origins) == ("same", ())
+    assert found.rows[-1].reason == "the reference's weights are float16"
+
+
+# References that fuse operators, as ncnn does: they show few results.
+
+FUSED = {
+    "activation": ("0", "2", "3", "4", "5", "6", "7"),
+    "input": ("2", "3", "4", "5", "6", "7"),
+    "sum": ("0", "1", "2", "5", "6", "7"),
+    "all": ("0", "7"),
+}
+
+
+def round_by_definition(weights):
+    """As pnnx does: biases in float32; halves away from 0, and 0 below 2**-14."""
+    found = {}
+    for key, weight in weights.items():
+        exact = weight.astype(np.float64)
+        steps = 2.0 ** (np.floor(np.log2(np.abs(exact))) - 10)
+        rounded = np.sign(exact) * np.floor(np.abs(exact) / steps + 0.5) * steps
+        rounded[np.abs(exact) < 2.0**-14] = 0
+        found[key] = weight if key.endswith("bias") else rounded.astype(np.float32)
+    return found
+
+
+@pytest.fixture
+def fused(image):
+    """A function that makes a reference that shows some results of weights."""
+
+    def make(weights, shown):
+        arrays = truth(image, weights)
+        return reference({key: arrays[key].astype(np.float32) for key in shown})
+
+    return make
+
+
+def find_origins(session, expected):
+    """The operators that differ, where the matches are given."""
+    names = [o.name for op in session.graph.operators for o in op.outputs]
+    keys = {name: f"x{'0' if name == 'in0' else name}" for name in names}
+    known = {tensor.key for tensor in expected.tensors}
+    matches = {name: key if key in known else None for name, key in keys.items()}
+    found = engine.compare(session, expected, 1e-5, corrections=matches)
+    assert found.verdict == "differs"
+    return [row.operator.name for row in found.rows if row.status is Status.ORIGIN]
+
+
+@pytest.mark.parametrize("shown", FUSED.values(), ids=FUSED)
+def test_float16_weights_of_a_fusing_reference_are_no_fault(make_session, fused, shown):
+    weights = make_weights()
+    weights["mix.weight"][1, 2] = 1 + 2.0**-11  # to even is 1, away from 0 is 1 + 2**-10
+    weights["mix.weight"][0, 3] = 5e-5
+    expected = fused(round_by_definition(weights), shown)
+    found = engine.compare(make_session(weights=weights), expected, 1e-5)
+    assert (found.verdict, found.origins) == ("same", ())
+    rounded = [row.reason for row in found.rows if row.status is Status.FLOAT16_WEIGHTS]
+    assert set(rounded) == {"the reference's weights are float16"}
+
+
+@pytest.mark.parametrize("shown", FUSED.values(), ids=FUSED)
+def test_float16_weights_are_no_fault_beside_a_fusing_reference(tmp_path, image, fused, shown):
+    session = make_rounded_session(tmp_path, image, make_weights())
+    found = engine.compare(session, fused(make_weights(), shown), 1e-5)
+    assert (found.verdict, found.origins) == ("same", ())
+
+
+FAULTS_OF_FUSED = [
+    pytest.param("conv.weight", (1, 2, 0, 1), 1.1, "activation", "act", id="element"),
+    pytest.param("conv.bias", 3, 1.05, "activation", "act", id="bias"),
+    pytest.param("conv.weight", 2, 1.01, "input", "act", id="channel"),
+    pytest.param("mix.weight", ..., 1.005, "sum", "last", id="scale"),
+    pytest.param("conv.weight", ..., 1.02, "all", "fc", id="among all"),
+]
+
+
+@pytest.mark.parametrize(("key", "index", "factor", "shown", "seen"), FAULTS_OF_FUSED)
+def test_a_fault_beside_a_fusing_reference_of_rounded_weights_is_named(
+    make_session, fused, key, index, factor, shown, seen
+):
+    session = make_session(weights=changed(key, index, factor))
+    expected = fused(round_by_definition(make_weights()), FUSED[shown])
+    assert find_origins(session, expected) == [seen]
+
+
+@pytest.mark.parametrize(("key", "index", "factor", "shown", "seen"), FAULTS_OF_FUSED)
+def test_a_fault_of_rounded_weights_beside_a_fusing_reference_is_named(
+    tmp_path, image, fused, key, index, factor, shown, seen
+):
+    session = make_rounded_session(tmp_path, image, changed(key, index, factor))
+    assert find_origins(session, fused(make_weights(), FUSED[shown])) == [seen]

@@ -18,7 +18,7 @@ from engine.comparison.layouts import layouts_between
         ((1, 6, 7), (0, 2, 1), "transposed"),
     ],
 )
-def test_the_axes_are_put_back(ours, axes, name):
+def test_the_axes_are_restored(ours, axes, name):
     array = np.arange(np.prod(ours)).reshape(ours)
     theirs = array.transpose(axes)
     layouts = [each for each in layouts_between(ours, theirs.shape) if each.axes]

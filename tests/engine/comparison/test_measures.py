@@ -10,7 +10,7 @@ import pytest
 from engine.comparison.measures import measure, relative_distance
 
 
-def test_by_hand():
+def test_measures_worked_out_by_hand():
     found = measure(np.float32([[1, 2], [3, 5]]), np.float32([[1, 2], [3, 4]]))
     assert (found.count, found.max_abs, found.relative, found.max_rel) == (4, 1.0, 0.25, 0.25)
     assert found.nmse == pytest.approx(1 / 30)
@@ -45,7 +45,7 @@ def test_a_constant_operator_is_not_hidden():
 
 
 @pytest.mark.parametrize("size", [0, 1, 1 << 16, (1 << 16) + 3, 300_000])
-def test_in_chunks(size):
+def test_measures_in_chunks_equal_those_at_once(size):
     rng = np.random.default_rng(size)
     a, b = rng.standard_normal((2, size)).astype(np.float32)
     found = measure(a, b)
@@ -61,3 +61,49 @@ def test_integers_and_complex_numbers():
     assert measure(np.int64([1, 2]), np.int64([1, 4])).max_abs == 2
     assert measure(np.complex64([1 + 1j]), np.complex64([1])).max_abs == 1
     assert measure(np.bool_([True, False]), np.bool_([True, True])).max_abs == 1
+
+
+def slow(found, expected):
+    """By definition, in float64 and one element after the other where that matters."""
+    a, b = found.astype(float).reshape(-1), expected.astype(float).reshape(-1)
+    apart = np.abs(a - b)
+    scale = np.abs(b).max()
+    relative = apart / np.maximum(np.abs(b), 1e-5 * scale)
+    return {
+        "max_abs": apart.max(), "relative": apart.max() / scale, "max_rel": relative.max(),
+        "nmse": (apart / scale) @ (apart / scale) / ((b / scale) @ (b / scale)),
+        "cosine": (a / scale) @ (b / scale)
+        / np.sqrt(((a / scale) @ (a / scale)) * ((b / scale) @ (b / scale))),
+        "mae": apart.mean(), "rmse": np.sqrt(np.mean((apart / scale) ** 2)) * scale,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1e-36, 1e-20, 1e-9, 1.0, 1e9, 1e20, 1e37])
+@pytest.mark.parametrize("share", [1e-6, 1e-2, 1.0])
+def test_float32_of_any_size(scale, share):
+    """Their squares over- or underflow float32, and their differences round."""
+    rng = np.random.default_rng(5)
+    b = (scale * rng.standard_normal((3, 70, 350))).astype(np.float32)
+    a = (b + share * scale * rng.standard_normal(b.shape)).astype(np.float32)
+    found = measure(a, b)
+    expected = slow(a, b)
+    for name, number in expected.items():
+        assert getattr(found, name) == pytest.approx(number, rel=2e-6), name
+    assert found.max_abs == expected["max_abs"]
+    assert relative_distance(a, b) == found.relative == expected["relative"]
+
+
+def test_differences_that_float32_rounds_alike():
+    """The true largest one is named, not the first of those that round to the same."""
+    b = np.full(200_000, 2**-24, np.float32)
+    a = np.ones_like(b)
+    b[150_000] = -(2.0**-24)
+    found = measure(a, b)
+    assert (found.max_abs, found.worst_index) == (1 + 2.0**-24, (150_000,))
+
+
+def test_the_difference_of_large_numbers_is_finite():
+    a, b = np.float32([3e38, 1]), np.float32([-3e38, 1])
+    found = measure(a, b)
+    assert (found.non_finite, found.relative) == (0, 2.0)
+    assert relative_distance(a, b) == 2.0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import runpy
+import sys
 import warnings
 
 import numpy as np
 import pytest
+from ncnn_files import INT8, f32, tagged, write_pair
 
 import engine
 from comparison_network import conv3x3, make_weights, truth
@@ -81,7 +84,7 @@ def test_torch(make_session, tmp_path, image, tensors, scripted):
     assert origin.operator.name == "sum"
 
 
-def test_torch_says_what_was_called(tmp_path, image):
+def test_torch_records_the_calls(tmp_path, image):
     torch, module = torch_module()
     recorder = load_recorder("torch", tmp_path)
     folder = recorder.record(module, torch.from_numpy(image), tmp_path / "recording")
@@ -95,6 +98,7 @@ def test_torch_says_what_was_called(tmp_path, image):
     import hashlib
 
     assert table["operators"][0]["weights"]["conv.weight"] == {
+        "size": 108,
         "float32": hashlib.sha256(exact.tobytes()).hexdigest(),
         "float16": hashlib.sha256(exact.astype(np.float16).tobytes()).hexdigest(),
     }
@@ -176,3 +180,80 @@ def test_ncnn(make_session, tmp_path, image):
     assert rows["2"].reference.endswith("c")  # the last of the group
     assert rows["3"].layout.name == "no batch axis"
     assert "1" not in rows
+
+
+def test_ncnn_gets_indices_as_int32(tmp_path):
+    """PyTorch's int64 indexes reach a layer as ncnn reads them."""
+    pytest.importorskip("ncnn")
+    table = np.arange(40, dtype=np.float32).reshape(10, 4)
+    lines = ["Input in 0 1 x", "Embed words 1 1 x y 0=4 1=10 2=0 3=40"]
+    param = write_pair(tmp_path, lines, tagged(table), blobs=2)
+    indexes = np.int64([3, 1, 7, 2])
+    recorder = load_recorder("ncnn", tmp_path)
+    reference = engine.open_reference(recorder.record(param, [indexes], tmp_path / "out"))
+    found = {t.names[0]: reference.array(t.key) for t in reference.tensors}
+    np.testing.assert_array_equal(found["x"], indexes)
+    np.testing.assert_array_equal(found["y"], table[indexes])
+
+
+def test_ncnn_computes_quantised_layers_in_int8(tmp_path):
+    pytest.importorskip("ncnn")
+    rng = np.random.default_rng(5)
+    weight = rng.integers(-127, 128, (4, 12)).astype(np.int8)
+    bias, x = rng.standard_normal(4).astype("f"), rng.standard_normal(12).astype("f")
+    scales, step = np.float32([90, 110, 70, 130]), np.float32(127 / np.abs(x).max())
+    path = write_pair(
+        tmp_path,
+        ("Input in0 0 1 in0", "InnerProduct fc 1 1 in0 1 0=4 1=1 2=48 8=2"),
+        tagged(weight, INT8) + f32(bias) + f32(scales) + f32([step]),
+        blobs=2,
+    )
+    recorder = load_recorder("ncnn", tmp_path)
+    reference = engine.open_reference(recorder.record(path, [x], tmp_path / "recording"))
+    steps = np.round(x.astype(float) * step).astype(int)
+    expected = weight.astype(int) @ steps / (scales.astype(float) * step) + bias
+    np.testing.assert_allclose(reference.array(reference.outputs[0]), expected, rtol=1e-5)
+
+
+def write_torchscript(path):
+    torch, module = torch_module()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch advises another export
+        torch.jit.trace(module, torch.zeros(1, 3, 8, 8)).save(path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's, of its own loader
+@pytest.mark.parametrize(
+    ("library", "write", "name"),
+    [
+        ("torch", write_torchscript, "m.pt"),
+        ("onnxruntime", onnx_model, "m.onnx"),
+        ("ncnn", ncnn_model, "m.ncnn.param"),
+    ],
+)
+def test_the_command_line_of_a_recorder(
+    tmp_path, image, monkeypatch, capsys, library, write, name
+):
+    pytest.importorskip(library)
+    write(tmp_path / name)
+    np.save(tmp_path / "x.npy", image)
+    script = tmp_path / "script.py"
+    script.write_text(recorder_script(library), encoding="utf-8")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(script), run_name="__main__")
+        return (ended.value.code, *capsys.readouterr())
+
+    given = tmp_path / name, tmp_path / "recording", tmp_path / "x.npy"
+    assert call(*given) == (0, f"{tmp_path / 'recording'}\n", "")
+    reference = engine.open_reference(tmp_path / "recording")
+    fed = reference.array(reference.inputs[0])
+    np.testing.assert_array_equal(fed.reshape(image.shape), image)
+    status, printed, complaint = call(*given)
+    assert (status, printed) == (2, "")
+    assert "is not empty" in complaint
+    status, _, complaint = call(tmp_path / name)
+    assert status == 2
+    assert complaint.startswith("usage: script.py MODEL.")

@@ -37,6 +37,29 @@ def test_a_dump_names_the_fault(session, make_session, tmp_path):
     assert [origin.operator.name for origin in found.origins] == ["act"]
 
 
+def test_a_model_that_runs_as_a_reference_can_be_ended(session):
+    told = []
+
+    def progress(done, total):
+        told.append((done, total))
+        if done == 3:
+            raise KeyboardInterrupt
+
+    fed = [session.value(operand.name) for operand in session.graph.input_operands]
+    with pytest.raises(KeyboardInterrupt):
+        engine.open_reference(session.graph.source_path, fed, progress=progress)
+    total = len(session.graph.operators)
+    assert told == [(1, total), (2, total), (3, total)]
+
+
+def test_measuring_can_be_ended_at_each_row(session, tmp_path):
+    engine.write_dump(session, tmp_path / "dump")
+    total = len(session.graph.operators)
+    told = []
+    found = engine.compare(session, tmp_path / "dump", progress=lambda *done: told.append(done))
+    assert told.count((total, total)) >= len(found.rows)  # behind those of the alignment
+
+
 def test_arrays_in_a_folder(session, tensors, tmp_path):
     """Named by the order, as scripts do."""
     for index, array in enumerate(tensors.values()):
@@ -70,7 +93,7 @@ def test_keys_that_are_names_of_operators(session, tensors, tmp_path):
     assert {rows[key].matched_by for key in names.values()} == {"name"}
 
 
-def test_another_reader_of_safetensors(session, tensors, tmp_path):
+def test_safetensors_agree_with_the_original_library(session, tensors, tmp_path):
     safetensors = pytest.importorskip("safetensors.numpy")
     safetensors.save_file({f"t{k}": v for k, v in tensors.items()}, tmp_path / "a.safetensors")
     assert engine.compare(session, tmp_path / "a.safetensors").verdict == "same"
@@ -121,7 +144,7 @@ def test_a_recording_is_opened(tmp_path):
     assert engine.open_reference(tmp_path / "r" / "recording.json").title == "r"
 
 
-def test_a_recorded_file_that_is_not_what_it_says(tmp_path):
+def test_a_recorded_file_that_contradicts_its_manifest_is_refused(tmp_path):
     reference = engine.open_reference(recording(tmp_path / "r"))
     header = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': "
     (tmp_path / "r" / "tensors" / "a.npy").write_bytes(header + b"(99999999999,), }   \n")
@@ -129,7 +152,7 @@ def test_a_recorded_file_that_is_not_what_it_says(tmp_path):
 
 
 @pytest.mark.parametrize("depth", [3, 100_000])
-def test_json_that_is_deep_or_cut(tmp_path, depth):
+def test_deep_or_truncated_json_is_refused(tmp_path, depth):
     folder = recording(tmp_path / "r")
     (folder / "recording.json").write_text("[" * depth, encoding="utf-8")
     with pytest.raises(ReferenceFileError, match="damaged"):
@@ -173,7 +196,7 @@ def test_hostile_safetensors_are_refused(tmp_path, header):
         engine.open_reference(path)
 
 
-def test_what_is_no_reference(tmp_path, make_session):
+def test_other_files_are_no_references(tmp_path, make_session):
     with pytest.raises(ReferenceFileError, match="no such file"):
         engine.open_reference(tmp_path / "a.npz")
     (tmp_path / "empty").mkdir()

@@ -89,7 +89,7 @@ def test_it_needs_no_other_file_and_runs_nothing(compared, tmp_path):
     assert NAME in page.texts  # as text, not as a tag
 
 
-def test_it_says_what_was_found(compared, tmp_path):
+def test_it_states_the_findings(compared, tmp_path):
     session, reference, comparison = compared
     command = ["kuiper-studio", "compare", "a b.param"]
     path = write_report(comparison, session, reference, tmp_path / "r.html", command=command)
@@ -140,7 +140,7 @@ def test_a_network_of_thousands_stays_small(compared, tmp_path):
     assert path.stat().st_size < 5_000_000
 
 
-def test_where_it_cannot_be_written(compared, tmp_path):
+def test_an_unwritable_place_is_reported(compared, tmp_path):
     session, reference, comparison = compared
     with pytest.raises(ExportError, match=r"cannot write .*missing.*r\.html"):
         write_report(comparison, session, reference, tmp_path / "missing" / "r.html")

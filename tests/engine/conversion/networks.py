@@ -1,4 +1,4 @@
-"""Two networks of the kinds that users bring: a text encoder, and a detector."""
+"""Networks of the kinds that users bring: a text encoder, and two detectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Detector", "TextEncoder"]
+__all__ = ["DecodingDetector", "Detector", "TextEncoder"]
 
 
 class TextEncoder(nn.Module):
@@ -69,3 +69,74 @@ class Detector(nn.Module):
             for head, x in zip(self.heads, (joined, small), strict=True)
         ]
         return torch.cat([f.sigmoid() for f in found], 1)
+
+
+class _Split(nn.Module):
+    """Half of the channels goes on, and through two convolutions; all are joined."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        half = channels // 2
+        self.first, self.last = _Block(channels, channels), _Block(3 * half, channels)
+        self.inner = nn.Sequential(_Block(half, half), _Block(half, half))
+
+    def forward(self, x: Tensor) -> Tensor:
+        one, other = self.first(x).chunk(2, 1)
+        return self.last(torch.cat([one, other, other + self.inner(other)], 1))
+
+
+class _Attention(nn.Module):
+    """Of all places of a picture, with two heads, beside a depthwise convolution."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.mixed = nn.Conv2d(channels, 2 * channels, 1)
+        self.places = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        count, channels, height, width = x.shape
+        size = channels // 4
+        q, k, v = (
+            self.mixed(x)
+            .view(count, 2, 4 * size, height * width)
+            .split([size, size, 2 * size], dim=2)
+        )
+        weights = ((q.transpose(-2, -1) @ k) * size**-0.5).softmax(-1)
+        mixed = (v @ weights.transpose(-2, -1)).view(x.shape)
+        return mixed + self.places(v.reshape(x.shape))
+
+
+class DecodingDetector(nn.Module):
+    """As in later YOLOs: attention, boxes from distributions of distances, and classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(_Block(3, 8, 2), _Block(8, 16, 2), _Split(16))
+        self.small = nn.Sequential(_Block(16, 32, 2), _Attention(32))
+        self.pool, self.up = nn.MaxPool2d(5, 1, 2), nn.Upsample(scale_factor=2.0)
+        self.joined = _Block(16 + 64, 16)
+        self.boxes = nn.ModuleList(nn.Conv2d(c, 32, 1) for c in (16, 64))
+        self.classes = nn.ModuleList(nn.Conv2d(c, 5, 1) for c in (16, 64))
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        large = self.stem(image)
+        small = self.small(large)
+        small = torch.cat([small, self.pool(small)], 1)
+        large = self.joined(torch.cat([self.up(small), large], 1))
+        boxes, scores = [], []
+        for stride, x, box, kind in zip(
+            (4, 8), (large, small), self.boxes, self.classes, strict=True
+        ):
+            rows, columns = x.shape[2:]
+            # Of float32: pnnx crashes on integers of such sizes in an ONNX file.
+            places = [torch.arange(size, dtype=torch.float32) for size in (rows, columns)]
+            down, right = torch.meshgrid(*places, indexing="ij")
+            centre = torch.stack([right, down]).view(1, 2, -1) + 0.5
+            shares = box(x).view(1, 4, 8, -1).softmax(2)
+            distances = (shares * torch.arange(8.0).view(1, 1, 8, 1)).sum(2)
+            before, after = distances.chunk(2, 1)
+            corners = torch.cat([centre - before, centre + after], 1)
+            boxes.append(corners * stride)
+            scores.append(kind(x).sigmoid().flatten(2))
+        best, _ = torch.cat(scores, 2).max(1)
+        return torch.cat(boxes, 2), best

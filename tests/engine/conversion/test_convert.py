@@ -46,7 +46,7 @@ def test_a_missing_exporter_is_named_with_how_to_get_it(data, monkeypatch, tmp_p
         convert(data / "traced.pt")
 
 
-def test_the_script_of_pip_is_passed_by_for_its_executable(monkeypatch, tmp_path):
+def test_the_script_of_pip_is_skipped_for_its_executable(monkeypatch, tmp_path):
     scripts, package = tmp_path / "bin", tmp_path / "lib/python3.11/site-packages/pnnx"
     for folder in (scripts, package):
         folder.mkdir(parents=True)
@@ -60,7 +60,7 @@ def test_the_script_of_pip_is_passed_by_for_its_executable(monkeypatch, tmp_path
     assert find_pnnx(Path("m.pt")) == package / "pnnx"
 
 
-def test_it_runs_on_a_copy_with_names_of_ours(data, exporter, tmp_path):
+def test_the_exporter_runs_on_a_copy_with_our_names(data, exporter, tmp_path):
     note = exporter(
         "import json\n"
         "seen = [sys.argv[1:], os.listdir('.'), dict(os.environ), os.getcwd()]\n"
@@ -83,7 +83,7 @@ def test_it_runs_on_a_copy_with_names_of_ours(data, exporter, tmp_path):
     assert (conversion.source, conversion.ncnn_param) == (hostile, None)
 
 
-def test_the_graph_knows_what_it_was_converted_from(data, exporter):
+def test_the_graph_has_its_source(data, exporter):
     exporter("print('############# pass_level5')\n" + PAIR)
     graph = engine.load(data / "traced.pt")
     assert graph.source_path == data / "traced.pt"
@@ -124,14 +124,14 @@ def test_another_exporter_converts_again(data, exporter):
     assert convert(data / "traced.pt").folder != first
 
 
-def test_a_cache_that_cannot_be_written_is_gone_without(data, exporter, monkeypatch, tmp_path):
+def test_an_unwritable_cache_is_not_needed(data, exporter, monkeypatch, tmp_path):
     exporter(PAIR)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("KUIPER_STUDIO_CACHE", str(tmp_path / "file" / "cache"))
     assert convert(data / "traced.pt").param.is_file()
 
 
-def test_the_least_recently_used_entries_go(tmp_path):
+def test_the_least_recently_used_entries_are_evicted(tmp_path):
     for age, name in enumerate(["newest", "middle", "oldest"]):
         entry = tmp_path / name
         entry.mkdir()
@@ -174,7 +174,7 @@ NOTE_ARGUMENTS = "import json\njson.dump(sys.argv[2:], open(NOTE, 'w'))\n" + PAI
         ("open.onnx", ((), ()), []),
     ],
 )
-def test_sizes_reach_the_exporter_in_its_words(data, exporter, name, options, expected):
+def test_sizes_reach_the_exporter_in_its_format(data, exporter, name, options, expected):
     note = exporter(NOTE_ARGUMENTS)
     convert(data / name, ConversionOptions(*options))
     assert _asked(note) == expected
@@ -184,6 +184,7 @@ def test_sizes_reach_the_exporter_in_its_words(data, exporter, name, options, ex
     ("shapes", "error", "words"),
     [
         (("1,3,8,8", "1,3"), FeedError, "has no input"),
+        (("1,3,8,8i65",), FeedError, "'i65' is no type; write one of f32, i64"),
         (("other=1,3",), FeedError, "neither an input nor a symbol"),
         (("1,3,8,8 customop=x.so",), FeedError, "neither an input"),
         (("1,3,?,8",), OpenShapeError, "set its size"),
@@ -196,7 +197,7 @@ def test_wrong_sizes_never_reach_the_exporter(data, exporter, shapes, error, wor
     assert not note.exists()
 
 
-def test_open_sizes_are_asked_for_only_if_wanted(data, exporter):
+def test_open_sizes_are_requested_only_on_demand(data, exporter):
     exporter(PAIR)
     for name in ("no_sizes.pt", "open.onnx"):
         with pytest.raises(OpenSourceError) as caught:
@@ -213,6 +214,10 @@ def test_open_sizes_are_asked_for_only_if_wanted(data, exporter):
 @pytest.mark.parametrize(
     ("printed", "words"),
     [
+        (
+            "input_shapes[0] expect [1,16]i64 but got [1,16]f32",
+            "input 0 takes i64, not f32; give its size as 1,16i64",
+        ),
         (
             "input_shapes[0] expect [1,3,8,8]f32 but got [1,3,9,9]f32",
             r"exported at \[1,3,8,8\]f32, not \[1,3,9,9\]f32",
@@ -248,7 +253,19 @@ def test_a_crash_without_a_result(data, exporter):
         convert(data / "no_sizes.pt")
 
 
-def test_a_crash_behind_the_pair_costs_only_the_ncnn_model(data, exporter):
+def test_a_crash_on_onnx_says_what_else_to_export(data, exporter):
+    exporter(
+        "print('############# pass_level3', flush=True)\n"
+        "print('  what():  map::at', flush=True)\nos.kill(os.getpid(), signal.SIGABRT)"
+    )
+    words = (
+        r"crashed \(SIGABRT\) in pass_level3 without a result \(map::at\); export the model as"
+    )
+    with pytest.raises(ConversionError, match=words):
+        convert(data / "small.onnx")
+
+
+def test_a_crash_after_the_pair_costs_only_the_ncnn_model(data, exporter):
     exporter(
         PAIR
         + "open('model.ncnn.param', 'w').write('half')\n"
@@ -262,7 +279,7 @@ def test_a_crash_behind_the_pair_costs_only_the_ncnn_model(data, exporter):
     )
 
 
-def test_operators_that_ncnn_cannot_have_are_counted():
+def test_operators_that_ncnn_lacks_are_counted():
     lines = [
         "ignore torch.fft.fft fft_2 param dim=-1",
         "ignore torch.fft.fft fft_2 param n=None",
@@ -281,7 +298,7 @@ def test_operators_that_pnnx_does_not_know_are_named(data, exporter):
     )
 
 
-def test_half_a_pair_is_none(data, exporter):
+def test_half_a_pair_is_refused(data, exporter):
     exporter(
         "open('model.pnnx.param', 'w').write('7767517\\n2 1\\npnnx.Inp')\n"
         "open('model.pnnx.bin', 'w').write('PK')\nos.kill(os.getpid(), signal.SIGSEGV)"
@@ -316,7 +333,7 @@ def _wait_for_the_end(note):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
-def test_cancelling_ends_all_that_was_started(data, exporter):
+def test_cancelling_ends_all_started_processes(data, exporter):
     note = exporter(CHILD)
     lines = []
     with pytest.raises(ConversionCancelledError):
@@ -358,7 +375,7 @@ def test_a_limit_of_the_user_stays_when_it_is_lower():
     assert subprocess.check_output(command, text=True) == "4000000\n"
 
 
-def test_a_source_that_changes_meanwhile_is_refused(data, exporter, tmp_path):
+def test_a_source_that_changes_during_conversion_is_refused(data, exporter, tmp_path):
     source = tmp_path / "m.pt"
     source.write_bytes((data / "traced.pt").read_bytes())
     exporter(f"open({str(source)!r}, 'ab').write(b'more')\n" + PAIR)

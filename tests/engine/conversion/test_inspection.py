@@ -13,7 +13,7 @@ from engine.conversion.inspection import inspect
 from engine.errors import ConversionError
 
 
-def test_traced_torchscript_says_its_sizes(data):
+def test_traced_torchscript_has_its_sizes(data):
     found = inspect(data / "traced.pt")
     assert (found.kind, found.has_shapes, found.is_traced) == ("torchscript", True, True)
     assert [given.name for given in found.inputs] == ["image"]
@@ -25,7 +25,7 @@ def test_torchscript_of_an_older_pytorch_does_not(data):
     assert [(given.name, given.shape) for given in found.inputs] == [("image", None)]
 
 
-def test_onnx_says_names_shapes_and_dtypes(data):
+def test_onnx_has_names_shapes_and_dtypes(data):
     found = inspect(data / "small.onnx")
     assert (found.kind, found.has_shapes, found.external) == ("onnx", True, ())
     assert [tuple(given) for given in found.inputs] == [("image", (1, 3, 8, 8), "f32")]
@@ -60,7 +60,7 @@ def _pickled(path, content, *, zipped=True):
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_pickle_is_named_and_not_carried_out(tmp_path, zipped):
+def test_a_pickle_is_named_and_not_executed(tmp_path, zipped):
     harmed = tmp_path / "harmed"
     path = _pickled(tmp_path / "model.pt", _Harm(harmed), zipped=zipped)
     with pytest.raises(
@@ -70,7 +70,7 @@ def test_a_pickle_is_named_and_not_carried_out(tmp_path, zipped):
     assert not harmed.exists()
 
 
-def test_the_pickle_of_torchscript_is_not_carried_out_either(tmp_path):
+def test_the_pickle_of_torchscript_is_not_executed_either(tmp_path):
     harmed, path = tmp_path / "harmed", tmp_path / "model.pt"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("model/constants.pkl", b"")
@@ -187,7 +187,7 @@ def _weight(name, location):
     return _bytes(5, _bytes(8, name) + _bytes(13, entry))
 
 
-def test_weights_are_no_inputs_and_may_be_beside(tmp_path):
+def test_weights_are_no_inputs_and_may_be_external(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "w.data").write_bytes(b"1234")
     shape = _bytes(1, _varint(1 << 3) + _varint(5)) + _bytes(1, b"")
@@ -219,7 +219,7 @@ def test_weights_outside_of_the_folder_are_refused(tmp_path, location):
         inspect(path)
 
 
-def test_missing_weights_beside_are_named(tmp_path):
+def test_missing_external_weights_are_named(tmp_path):
     path = tmp_path / "model.onnx"
     path.write_bytes(_bytes(7, _weight("w", "model.onnx.data")))
     with pytest.raises(ConversionError, match=r"'model\.onnx\.data', which is missing"):

@@ -21,7 +21,7 @@ from engine.errors import ConversionError
         ("open.onnx", ConversionOptions(("1,3,8,8",), ("2,3,16,16",))),
     ],
 )
-def test_what_pnnx_makes_computes_what_pytorch_does(real_exporter, data, name, options):
+def test_a_converted_model_computes_like_pytorch(real_exporter, data, name, options):
     graph = engine.load(data / name, conversion=options)
     expected = np.load(data / "expected.npz")
     session = engine.Session(graph, backend="numpy")
@@ -35,20 +35,19 @@ def test_what_pnnx_makes_computes_what_pytorch_does(real_exporter, data, name, o
     assert graph.input_operands[0].shape == wanted
 
 
-def test_sizes_that_the_file_contradicts(real_exporter, data):
+def test_sizes_that_contradict_the_file_are_refused(real_exporter, data):
     with pytest.raises(ConversionError, match="give no size, or .* as the second size"):
         engine.load(data / "traced.pt", conversion=ConversionOptions(("1,3,9,9",)))
 
 
-def test_sizes_that_the_model_cannot_take(real_exporter, data):
+def test_sizes_that_the_model_cannot_take_are_refused(real_exporter, data):
     with pytest.raises(ConversionError, match="cannot be run at these sizes"):
         engine.load(data / "no_sizes.pt", conversion=ConversionOptions(("1,5,8,8",)))
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".onnx"])
-@pytest.mark.parametrize("kind", ["TextEncoder", "Detector"])
+@pytest.mark.parametrize("kind", ["TextEncoder", "Detector", "DecodingDetector"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_networks_of_users(real_exporter, tmp_path, kind, suffix):
+def test_networks_of_users_convert_and_run(real_exporter, tmp_path, kind):
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")
     import importlib.util
@@ -63,22 +62,25 @@ def test_networks_of_users(real_exporter, tmp_path, kind, suffix):
         "TextEncoder": lambda: (
             torch.tensor([[3, 1, 4, 1, 5, 9]]), torch.tensor([[1.0, 1, 1, 1, 0, 0]])
         ),
-        "Detector": lambda: (torch.rand(1, 3, 64, 64),),
-    }[kind]()  # fmt: skip
-    path = tmp_path / f"model{suffix}"
-    if suffix == ".pt":
-        torch.jit.trace(module, inputs).save(str(path))
-    else:
-        torch.onnx.export(module, inputs, path, dynamo=False)
+    }.get(kind, lambda: (torch.rand(1, 3, 64, 64),))()  # fmt: skip
+    torch.jit.trace(module, inputs).save(str(tmp_path / "model.pt"))
+    torch.onnx.export(module, inputs, tmp_path / "model.onnx", dynamo=False)
     with torch.no_grad():
         expected = module(*inputs)
-    graph = engine.load(path)
-    session = engine.Session(graph, backend="numpy")
-    session.feed([value.numpy() for value in inputs])
-    session.run()
-    assert graph.unsupported == ()
-    given = session.outputs()
     wanted = expected if isinstance(expected, tuple) else (expected,)
-    assert len(given) == len(wanted)
-    for ours, theirs in zip(given, wanted, strict=True):
-        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-3, atol=1e-4)
+    sessions = []
+    for suffix in (".pt", ".onnx"):
+        graph = engine.load(tmp_path / f"model{suffix}")
+        session = engine.Session(graph, backend="numpy")
+        session.feed([value.numpy() for value in inputs])
+        session.run()
+        assert graph.unsupported == ()
+        given = session.outputs()
+        assert len(given) == len(wanted)
+        for ours, theirs in zip(given, wanted, strict=True):
+            np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-3, atol=1e-4)
+        sessions.append(session)
+    script, onnx = sessions
+    for ours, theirs in ((script, onnx), (onnx, script)):
+        found = engine.compare(ours, theirs)
+        assert (found.verdict, found.origins, found.missing_outputs) == ("same", (), ())

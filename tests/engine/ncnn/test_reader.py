@@ -25,7 +25,7 @@ from engine.ncnn.reader import is_ncnn
         ("pnnx.Input x 0 1 0", False),
     ],
 )
-def test_syntax_tells_the_formats_apart(line, expected):
+def test_syntax_distinguishes_the_formats(line, expected):
     assert is_ncnn(f"7767517\n1 1\n{line}\n".encode()) is expected
 
 
@@ -57,7 +57,7 @@ def test_parameters_have_their_names_and_types(tmp_path):
     assert [operand.name for operand in graph.output_operands] == ["out"]
 
 
-def test_hints_are_shapes_and_names_are_made_unique(tmp_path):
+def test_shape_hints_are_read_and_names_are_made_unique(tmp_path):
     path = write_pair(
         tmp_path,
         [
@@ -107,7 +107,7 @@ def test_an_unknown_type_stays_unknown(tmp_path):
         (f'Reshape r 1 1 a b 6="{"1" * 300}"', "not a text that ncnn reads"),
     ],
 )
-def test_a_wrong_line_is_said(tmp_path, line, said):
+def test_a_wrong_line_is_reported(tmp_path, line, said):
     path = write_pair(tmp_path, ["Input in0 0 1 a 0=4", line])
     with pytest.raises(ModelFileError, match=said) as caught:
         engine.load(path)
@@ -118,7 +118,7 @@ def test_a_wrong_line_is_said(tmp_path, line, said):
     ("header", "said"), [("3 9", "counts 3 layers"), ("2 1", "counts 2 layers|counts 1 blobs"),
                          ("two 2", "expected the counts"), ("", "expected the counts")],
 )  # fmt: skip
-def test_a_wrong_header_is_said(tmp_path, header, said):
+def test_a_wrong_header_is_reported(tmp_path, header, said):
     path = tmp_path / "m.param"
     path.write_text(f"7767517\n{header}\nInput in0 0 1 a 0=4\nReLU r 1 1 a b 0=0.5\n")
     with pytest.raises(ModelFileError, match=said):

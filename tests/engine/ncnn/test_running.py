@@ -7,9 +7,10 @@ import pytest
 from ncnn_files import F16, INT8, f32, tagged, write_pair
 
 import engine
+from engine.backends.ncnn_file_kernels import compile_layer
 from engine.errors import EngineError, SessionStateError
 from engine.layers.notes import note
-from engine.ncnn.options import NcnnOptions
+from engine.ncnn.options import EXACT, NcnnOptions
 from engine.self_check import self_check
 from engine.states import OperatorStatus
 from engine.threads import thread_count
@@ -70,7 +71,7 @@ def whole(path, options):
 
 
 @pytest.mark.parametrize("options", ["exact", "deployed", "packing", "winograd,sgemm"])
-def test_numbers_are_those_of_the_whole_network(network, options):
+def test_numbers_equal_those_of_the_whole_network(network, options):
     expected = whole(network, options)
     session = engine.Session(engine.load(network), backend="ncnn", ncnn_options=options)
     session.feed([IMAGE])
@@ -89,7 +90,7 @@ def test_numpy_agrees(network):
         np.testing.assert_allclose(session.value(name), blob, 1e-4, 1e-4, err_msg=name)
 
 
-def test_auto_overrides_and_recomputes_by_ncnn(network):
+def test_auto_uses_ncnn_also_for_overrides_and_recomputing(network):
     pytest.importorskip("ncnn")
     session = engine.Session(engine.load(network), memory_limit=20_000)
     session.feed([IMAGE[np.newaxis]])  # the batch of one is left out
@@ -114,7 +115,7 @@ def test_self_check_compares_ncnn_with_numpy(network):
     assert {c.kernel for c in found.comparisons} >= {"ncnn/exact"}
 
 
-def test_unknown_options_are_said(network):
+def test_unknown_options_are_refused(network):
     with pytest.raises(SessionStateError, match="no option 'fast'"):
         engine.Session(engine.load(network), ncnn_options="fast")
 
@@ -154,7 +155,7 @@ class TestNumpy:
         expected = {-233: [[10, 6], [7, 4]], -234: [[1, 3], [4, 10]]}[pad]
         assert found[0].tolist() == expected
 
-    def test_pooling_over_the_end(self, tmp_path):
+    def test_pooling_beyond_the_end(self, tmp_path):
         image = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3)
         lines = [*inputs_of(0), "Pooling p 1 1 in0 out 0=0 1=2 2=2"]
         assert run(tmp_path, lines, [image]).value("out").tolist() == [[[5, 6], [8, 9]]]
@@ -179,7 +180,7 @@ class TestNumpy:
         expected = image.transpose(1, 2, 0)
         assert run(tmp_path, lines, [image]).value("out").tolist() == expected.tolist()
 
-    def test_what_only_ncnn_computes_is_left(self, tmp_path):
+    def test_layers_without_numpy_code_are_left_to_ncnn(self, tmp_path):
         lines = [*inputs_of(0), "StatisticsPooling s 1 1 in0 out 0=0", "ReLU r 1 1 in0 b"]
         session = run(tmp_path, lines, [np.ones((2, 3, 4))])
         assert session.status("s") is OperatorStatus.UNSUPPORTED
@@ -273,7 +274,7 @@ class TestNumpy:
         "Noop n 1 2 in0 out x",
     ],
 )
-def test_what_would_fault_does_not_reach_ncnn(tmp_path, line):
+def test_ncnn_gets_no_layer_that_would_crash_it(tmp_path, line):
     pytest.importorskip("ncnn")
     lines = ["Input in0 0 1 in0", line, "ReLU r 1 1 in0 fine"]
     path = write_pair(tmp_path, lines, tagged(np.ones(6, np.float32)))
@@ -304,3 +305,17 @@ def test_every_layer_is_documented():
     assert len(LAYERS) > 80
     assert [kind for kind in LAYERS if not note(kind).summary] == []
     assert note("ncnn.Softmax").arguments[1].name == "axis"
+
+
+def test_operands_in_any_memory_order(tmp_path):
+    """ncnn gets a copy of them, which lives until ncnn has taken it."""
+    pytest.importorskip("ncnn")
+    path = write_pair(
+        tmp_path, ["Input in 0 1 x", "BinaryOp double 1 1 x y 0=2 1=1 2=2.0"], blobs=2
+    )
+    values = RNG.standard_normal((6, 40, 50)).astype(np.float32)
+    operator = engine.load(path).operator("double")
+    for order in ((0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0)):
+        x = values.transpose(order)
+        (y,) = compile_layer(operator, [x], EXACT)([x])
+        np.testing.assert_array_equal(y, 2 * x)

@@ -32,7 +32,7 @@ class TestStorage:
         assert operator.attributes["weight"].array.tolist() == WEIGHT.tolist()
         assert operator.attributes["bias"].array.tolist() == BIAS.tolist()
 
-    def test_float32_by_its_other_tag(self, tmp_path):
+    def test_float32_with_its_other_tag(self, tmp_path):
         path = write_pair(tmp_path, LINES, tagged(WEIGHT, 0x0002C056) + f32(BIAS))
         assert weight_of(path).array.tolist() == WEIGHT.tolist()
 
@@ -63,12 +63,12 @@ class TestStorage:
 
 
 class TestPairs:
-    def test_a_short_file_is_said(self, tmp_path):
+    def test_a_short_file_is_refused(self, tmp_path):
         path = write_pair(tmp_path, LINES, tagged(WEIGHT) + f32(BIAS)[:-1])
         with pytest.raises(ModelFileError, match=r"'conv' needs 12 bytes .* file has 39"):
             engine.load(path)
 
-    def test_a_long_file_is_said(self, tmp_path):
+    def test_a_long_file_is_refused(self, tmp_path):
         path = write_pair(tmp_path, LINES, tagged(WEIGHT) + f32(BIAS) + b"\0\0\0\0")
         with pytest.raises(ModelFileError, match="need 40 bytes, but the file has 44"):
             engine.load(path)
@@ -82,7 +82,7 @@ class TestPairs:
     @pytest.mark.parametrize(
         "params", ["0=3 1=1 6=7", "0=0 1=1 6=6", "0=3 1=0 6=6", "0=3 1=1.0 6=6", "0=3 6=-6"]
     )
-    def test_contradicting_sizes_are_said(self, tmp_path, params):
+    def test_contradicting_sizes_are_refused(self, tmp_path, params):
         lines = [INPUT, f"Convolution c 1 1 a b {params}", "ReLU r 1 1 a d"]
         graph = engine.load(write_pair(tmp_path, lines, b"\0" * 40))
         assert [operator.name for operator in graph.unsupported] == ["c"]
@@ -106,7 +106,7 @@ class TestPairs:
         (tmp_path / "other.bin").write_bytes(b"\0" * 44)
         assert engine.load(path).bin_path == tmp_path / "weights.bin"
 
-    def test_weights_behind_those_of_an_unknown_layer_are_lost(self, tmp_path):
+    def test_weights_after_an_unknown_layer_are_lost(self, tmp_path):
         lines = [INPUT, "nn.Strange s 1 1 a x", CONVOLUTION]
         path = write_pair(tmp_path, lines, b"\0" * 100 + tagged(WEIGHT) + f32(BIAS))
         with pytest.raises(ModelFileError, match="position of this weight is unknown"):

@@ -131,12 +131,12 @@ def test_bounded_work(overflowing):
     assert (choice.reached, choice.kept, len(choice.steps)) == (False, (), 1)
 
 
-def test_nothing_to_keep(overflowing):
+def test_a_harmless_format_keeps_no_operator(overflowing):
     found = choose_float32(overflowing, "bfloat16", 0.5)
     assert (found.reached, found.kept) == (True, ())
 
 
-def test_unreachable(overflowing):
+def test_an_unreachable_error_is_reported(overflowing):
     found = choose_float32(overflowing, "bfloat16", -1.0)
     assert not found.reached
     assert len(found.kept) == 4

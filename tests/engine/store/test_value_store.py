@@ -69,7 +69,7 @@ class TestWithoutALimit:
         assert (store.nbytes, store.limit, store.evictable_bytes) == (20 * BYTES, None, None)
         assert not store.evicts
 
-    def test_what_no_step_gave(self):
+    def test_a_value_that_no_step_computed(self):
         store = Chain(2).run().store
         assert ("1" in store, "2" in store) == (True, False)
         assert store.outputs_with("2") is None
@@ -83,7 +83,7 @@ class TestWithoutALimit:
         chain.run()
         assert chain.store.outputs_with("4") is chain.outputs[4]
 
-    def test_what_is_held_beside_the_steps(self):
+    def test_values_beside_the_steps_count(self):
         store = Chain(1).run().store
         store.hold("inputs", [full(1), full(2)])
         assert store.nbytes == 3 * BYTES
@@ -103,7 +103,7 @@ class TestWithALimit:
             assert chain.store.evictable_bytes <= 4 * BYTES
         assert len(chain.computed) < 80
 
-    def test_what_is_read_last_is_evicted_last(self):
+    def test_the_last_read_value_is_evicted_last(self):
         chain = Chain(9, limit=None).run()
         chain.store.limit = 100 * BYTES
         chain.outputs[1].fetch("1")
@@ -126,7 +126,7 @@ class TestWithALimit:
         assert chain.store.evicts  # what is gone is recomputed when it is read
         np.testing.assert_array_equal(chain.outputs[4]["4"], full(4))
 
-    def test_steps_that_do_not_come_out_the_same_stay(self):
+    def test_values_without_a_reproducible_recipe_stay(self):
         chain = Chain(10, limit=0)
         chain.store = ValueStore(
             lambda index: Recipe(index, chain.recipe(index).sources, index, None), print

@@ -45,7 +45,7 @@ def conv(weight, bias=None, **params):
     return make_operator("nn.Conv2d", values | params, weights, [0])
 
 
-def test_padding_is_found_by_the_shape_and_said_with_both_numbers():
+def test_padding_is_found_from_the_shape_and_stated_with_both_numbers():
     x, weight = normal(1, 2, 6, 7), normal(3, 2, 3, 3)
     (reason, *_) = explain(conv(weight), [x], convolved(x, weight, padding=1))
     assert reason.kind == "padding"
@@ -76,7 +76,7 @@ def test_weights_are_solved_where_the_inputs_are_rich():
     np.testing.assert_allclose(reason.changes[0].value, theirs, atol=1e-4)
 
 
-def test_weights_are_not_solved_where_any_result_could_be_had():
+def test_weights_are_not_solved_if_they_could_give_any_result():
     x, theirs = normal(1, 8, 4, 4), normal(4, 8, 3, 3)
     ours = theirs + 0.1 * normal(4, 8, 3, 3)  # 72 unknowns of 4 places
     assert explain(conv(ours), [x], convolved(x, theirs)) == ()
@@ -92,7 +92,13 @@ def test_bias_is_estimated():
     np.testing.assert_allclose(reason.changes[0].value, bias, atol=1e-5)
 
 
-def test_known_weights_decide_what_the_data_cannot():
+def test_a_reversed_bias_is_a_bias():
+    x, weight, bias = normal(1, 2, 6, 6), normal(3, 2, 3, 3), np.float32([1, -2, 0.5])
+    found = explain(conv(weight, bias[::-1].copy()), [x], convolved(x, weight, bias))
+    assert {reason.kind for reason in found if reason.explains > 0.9999} == {"bias"}
+
+
+def test_known_weights_decide_where_the_data_cannot():
     x = normal(1, 5)
     weight, bias = normal(3, 5), normal(3)
     params = {"in_features": 5, "out_features": 3, "bias": True}
@@ -104,7 +110,7 @@ def test_known_weights_decide_what_the_data_cannot():
 
 
 @pytest.mark.parametrize("names", [("float16", np.float16), ("layout", None)])
-def test_known_weights_say_how_ours_came_about(names):
+def test_known_weights_explain_how_ours_were_made(names):
     word, dtype = names
     theirs, x = normal(4, 4, 3, 3), normal(1, 4, 8, 8)
     ours = theirs.astype(dtype) if dtype else theirs[:, :, ::-1, ::-1]
@@ -114,6 +120,28 @@ def test_known_weights_say_how_ours_came_about(names):
     )
     assert reason.kind == ("precision" if dtype else "weight_layout")
     assert word in reason.text or "rotated by 180 degrees" in reason.text
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_known_weights_that_are_scaled(with_bias):
+    theirs, x, bias = normal(4, 3, 3, 3), normal(1, 3, 8, 8), normal(4)
+    factor = np.float32(1.25)
+    operator = conv(theirs * factor, bias * factor if with_bias else bias)
+    known = {"weight": theirs, "bias": bias}
+    (reason, *_) = explain(operator, [x], convolved(x, theirs, bias), reference_weights=known)
+    assert (reason.kind, reason.explains) == ("scale", 1)
+    assert "0.8 times ours" in reason.text
+
+
+def test_a_known_weight_of_which_one_channel_is_scaled():
+    theirs, x = normal(4, 3, 3, 3), normal(1, 3, 8, 8)
+    ours = theirs.copy()
+    ours[2] *= 1.25
+    (reason, *_) = explain(
+        conv(ours), [x], convolved(x, theirs), reference_weights={"weight": theirs}
+    )
+    assert reason.kind == "weight_values"
+    assert "channel 2" in reason.text
 
 
 def test_two_faults_are_both_named():
@@ -193,7 +221,7 @@ def test_cancelling_stops_at_the_next_alternative():
     assert len(calls) == 4
 
 
-def test_large_operators_give_what_small_ones_give():
+def test_large_operators_get_the_same_reasons_as_small_ones():
     # Large enough that a corner is tried first; the fault shows only at the border.
     x, weight = normal(1, 16, 48, 48), normal(16, 16, 3, 3)
     ours = conv(weight, padding=(1, 1))
@@ -212,7 +240,7 @@ def test_hostile_numbers_cost_nothing():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.complex64, np.int64, np.bool_])
 @pytest.mark.parametrize("shape", [(), (0,), (1, 4, 7, 7), (196,)])
-def test_results_of_any_kind_are_looked_at(dtype, shape):
+def test_results_of_any_kind_are_explained(dtype, shape):
     x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
     expected = np.zeros(shape, dtype)
     for reason in explain(conv(weight), [x], expected):
@@ -238,3 +266,39 @@ def test_one_output_channel_of_many_names_the_weights_there():
     (reason, *_) = explain(operator, [x], expected)
     assert reason.kind == "weight_values"
     assert "output channel 7 of 40" in reason.text
+
+
+def gru(x, weight_ih, weight_hh, bias_ih, bias_hh):
+    """A slow loop over the steps of one sample, (T, I) to (T, H)."""
+    h = np.zeros(weight_hh.shape[1])
+    results = []
+    for step in x.astype(np.float64):
+        given, held = weight_ih @ step + bias_ih, weight_hh @ h + bias_hh
+        (r_x, z_x, n_x), (r_h, z_h, n_h) = np.split(given, 3), np.split(held, 3)
+        r, z = 1 / (1 + np.exp(-r_x - r_h)), 1 / (1 + np.exp(-z_x - z_h))
+        h = (1 - z) * np.tanh(n_x + r * n_h) + z * h
+        results.append(h)
+    return np.float32(results)
+
+
+def test_a_bias_of_gates_is_fitted():
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal((1, 24, 3)).astype(np.float32)
+    sizes = {
+        "weight_ih_l0": (12, 3),
+        "weight_hh_l0": (12, 4),
+        "bias_ih_l0": 12,
+        "bias_hh_l0": 12,
+    }
+    theirs = {k: rng.standard_normal(size).astype(np.float32) for k, size in sizes.items()}
+    ours = {**theirs, "bias_hh_l0": theirs["bias_hh_l0"] * np.float32(0.5)}
+    params = {
+        "input_size": 3, "hidden_size": 4, "num_layers": 1, "bias": True,
+        "batch_first": True, "bidirectional": False,
+    }  # fmt: skip
+    operator = make_operator("nn.GRU", params, ours, [x])
+    (reason, *_) = explain(operator, [x], gru(x[0], *theirs.values())[np.newaxis])
+    assert reason.kind == "bias"
+    assert "bias_hh_l0" in reason.text
+    found = gru(x[0], *({**theirs, "bias_hh_l0": reason.changes[0].value}).values())
+    np.testing.assert_allclose(found, gru(x[0], *theirs.values()), atol=1e-4)

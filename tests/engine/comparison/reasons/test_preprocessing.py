@@ -39,7 +39,7 @@ def test_scale(pixels, factor):
     assert reason.explains == pytest.approx(1)
 
 
-def test_scale_is_said_as_a_fraction(pixels):
+def test_scale_is_stated_as_a_fraction(pixels):
     (reason,) = diagnose_input(pixels, pixels / np.float32(255))
     assert "1/255" in reason.text
 
@@ -57,7 +57,7 @@ def test_known_mean_and_std_of_pixels(pixels):
     assert [change.name for change in reason.changes] == ["scale", "mean", "std"]
 
 
-def test_ours_is_normalised_and_the_reference_not(pixels):
+def test_only_our_input_is_normalised(pixels):
     (reason,) = diagnose_input((pixels / 255 - MEAN) / STD, pixels / 255)
     assert "Our input is normalised" in reason.text
 
@@ -101,11 +101,11 @@ def test_nothing_explains_another_image(pixels):
     assert kinds(pixels, RNG.permutation(pixels.reshape(-1)).reshape(pixels.shape)) == []
 
 
-def test_rounding_is_none(pixels):
+def test_rounding_has_no_reason(pixels):
     assert kinds(pixels, pixels * np.float32(1 + 1e-7)) == []
 
 
-def test_how_the_image_was_resized():
+def test_the_resizing_of_the_image_is_found():
     Image = pytest.importorskip("PIL.Image")  # noqa: N806
     rows, columns = np.mgrid[:40, :60]
     wave = np.stack([np.sin(rows / 3) + np.cos(columns / 5), rows / 20, columns / 30])
@@ -130,7 +130,7 @@ def test_how_the_image_was_resized():
     assert "letterboxed" in reasons[0].text
 
 
-def test_from_the_first_activation(pixels):
+def test_the_input_is_explained_from_the_first_activation(pixels):
     x = pixels / 255
     weight = RNG.standard_normal((4, 3, 3, 3)).astype(np.float32)
     params = {"in_channels": 3, "out_channels": 4, "kernel_size": (3, 3), "bias": False}

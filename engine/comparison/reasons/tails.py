@@ -1,0 +1,229 @@
+"""The operators between one of ours and the next tensor that a reference shows."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from engine.errors import EngineError
+from engine.layers.exactness import is_elementwise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.values import Array, Value
+
+__all__ = ["Inverse", "Tail", "forward_all"]
+
+_PROBES: Final = 16  # elements that are changed to see which others follow
+_ROUNDS: Final = 20  # of Newton's method
+_SAME: Final = 1e-6  # relative difference of equal elements
+_NEAR: Final = 1e-3  # relative difference of solved elements
+_MOSTLY: Final = 0.5  # share of the elements that must be solved
+_FLAT: Final = 1e-4  # slope below which a result does not tell a number
+_MOST_INDEXES: Final = 1 << 24  # elements whose indexes every dtype here can hold
+
+
+def forward_all(
+    operators: Sequence[RuntimeOperator], known: dict[str, Value], end: RuntimeOperand
+) -> Value:
+    """Compute operators one after another.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+        In execution order.
+    known : dict of str to Value
+        Values by operand. It is used up: those that no operator reads any more are removed.
+    end : RuntimeOperand
+
+    Returns
+    -------
+    Value
+        Of `end`; None if an operator refuses, or reads what is unknown.
+    """
+    last = {o.name: each.index for each in operators for o in each.inputs}
+    for operator in operators:
+        inputs = [known.get(operand.name) for operand in operator.inputs]
+        if any(each is None for each in inputs):
+            return None
+        try:
+            results = operator.forward(inputs)
+        except EngineError:
+            return None
+        known |= {o.name: each for o, each in zip(operator.outputs, results, strict=True)}
+        for name in {o.name for o in operator.inputs} - {end.name}:
+            if last[name] == operator.index:
+                del known[name]
+    return known.get(end.name)
+
+
+class Inverse(NamedTuple):
+    """What an operator should give.
+
+    Attributes
+    ----------
+    wanted : ndarray
+    told : ndarray of bool
+        Where what is shown tells the number; the others are the nearest possible ones.
+    """
+
+    wanted: Array
+    told: Array
+
+
+class Tail:
+    """The operators from one of ours to the next tensor that the reference shows.
+
+    Parameters
+    ----------
+    starts : sequence of RuntimeOperand
+        Outputs of our operator.
+    operators : sequence of RuntimeOperator
+        Those that depend on `starts`, in execution order; not empty.
+    end : RuntimeOperand
+        The operand that is shown; an output of one of `operators`.
+    values : mapping of str to Value
+        The other operands that they read.
+    """
+
+    def __init__(
+        self,
+        starts: Sequence[RuntimeOperand],
+        operators: Sequence[RuntimeOperator],
+        end: RuntimeOperand,
+        values: Mapping[str, Value],
+    ) -> None:
+        self._starts, self._operators = tuple(starts), tuple(operators)
+        self._end, self._values = end, values
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether it starts from several outputs of our operator."""
+        return len(self._starts) > 1
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Shape of our operator's only output in the file; None if it is open."""
+        shape = None if self.takes_several else self._starts[0].shape
+        if shape is None or not all(type(size) is int for size in shape):
+            return None
+        return tuple(size for size in shape if isinstance(size, int))
+
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether each operator is element-wise and reads nothing else."""
+        return all(
+            len(operator.inputs) == 1 and is_elementwise(operator.checked_layer)
+            for operator in self._operators
+        )
+
+    def __call__(self, value: Value) -> Value:
+        """Return what is shown for a result of our operator; None if an operator refuses.
+
+        Parameters
+        ----------
+        value : Value
+            The output, or a tuple of several.
+        """
+        given = value if self.takes_several else (value,)
+        if not isinstance(given, tuple) or len(given) != len(self._starts):
+            return None
+        known: dict[str, Value] = dict(self._values)
+        known |= {o.name: each for o, each in zip(self._starts, given, strict=True)}
+        return forward_all(self._operators, known, self._end)
+
+    def invert(self, ours: Value, expected: Value) -> Inverse | None:
+        """Find what our operator should give; None if the operators do not tell.
+
+        Parameters
+        ----------
+        ours : Value
+            What it gives. Where the operators lose a number, as a ReLU does, the nearest
+            possible one is taken.
+        expected : Value
+            What is shown.
+
+        Returns
+        -------
+        Inverse or None
+        """
+        if self.takes_several or not isinstance(expected, np.ndarray):
+            return None
+        if expected.dtype.kind == "f":
+            found = self._solve(ours, expected)
+            if found is not None:
+                return found
+        return self._put_back(ours, expected)
+
+    def _solve(self, ours: Value, expected: Array) -> Inverse | None:
+        """Solve for each element by Newton's method; None if elements depend on others."""
+        x = expected
+        if isinstance(ours, np.ndarray) and ours.shape == x.shape and ours.dtype.kind == "f":
+            x = ours
+        if not x.size or not self._is_separate(x):
+            return None
+        x = np.where(np.isfinite(x), x, 0).astype(x.dtype)
+        scale = float(np.abs(expected).max(initial=0.0, where=np.isfinite(expected))) or 1.0
+        best, least = x, np.full(x.shape, np.inf)
+        restarted, told = np.zeros(x.shape, bool), np.zeros(x.shape, bool)
+        for _ in range(_ROUNDS):
+            step = (1e-3 * np.maximum(np.abs(x), 1e-2)).astype(x.dtype)
+            ends = [self(each) for each in (x, x + step, x - step)]
+            if not all(isinstance(each, np.ndarray) for each in ends):
+                return None
+            middle, upper, lower = (np.asarray(each, np.float64) for each in ends)
+            miss = expected - middle
+            slope = (upper - lower) / (2 * step)
+            flat = np.abs(slope) < _FLAT
+            # At a corner, as that of a ReLU at 0, one side is flat.
+            sides = np.sort([np.abs(upper - middle), np.abs(middle - lower)], axis=0)
+            smooth = ~flat & (sides[0] >= sides[1] / 2)
+            better = np.abs(miss) < least
+            best, told = np.where(better, x, best), np.where(better, smooth, told)
+            least = np.where(better, np.abs(miss), least)
+            open_ = least > _SAME * scale
+            if not open_.any():
+                break
+            move = np.divide(miss, slope, out=np.zeros(x.shape), where=~flat)
+            move = np.clip(move, -1 - np.abs(x), 1 + np.abs(x))
+            # Where the function is flat, as a ReLU below 0, the shown number is a good start.
+            jump = flat & open_ & ~restarted
+            restarted |= jump
+            x = np.where(jump, expected, np.where(open_, x + move, x)).astype(x.dtype)
+        solved = least <= _NEAR * scale
+        return Inverse(best, told & solved) if solved.mean() > _MOSTLY else None
+
+    def _is_separate(self, x: Array) -> bool:
+        """Whether each element that is shown depends on the same element of ours only."""
+        places = np.random.default_rng(0).choice(x.size, min(_PROBES, x.size), replace=False)
+        other = x.copy().reshape(-1)
+        other[places] += 1 + np.abs(other[places])
+        before, after = self(x), self(other.reshape(x.shape))
+        if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
+            return False
+        if before.shape != x.shape or after.shape != x.shape:
+            return False
+        changed = np.flatnonzero(before != after)
+        return bool(changed.size) and set(changed.tolist()) <= set(places.tolist())
+
+    def _put_back(self, ours: Value, expected: Array) -> Inverse | None:
+        """Undo operators that only move elements; None if they do more."""
+        shape = ours.shape if isinstance(ours, np.ndarray) else self.shape
+        if shape is None or math.prod(shape) != expected.size or expected.size > _MOST_INDEXES:
+            return None
+        indexes = np.arange(expected.size, dtype=expected.dtype if expected.dtype.kind == "i"
+                            else np.float64)  # fmt: skip
+        moved = self(indexes.reshape(shape))
+        if not isinstance(moved, np.ndarray) or moved.shape != expected.shape:
+            return None
+        order = moved.reshape(-1)
+        if not np.array_equal(np.sort(order), indexes):
+            return None
+        result = np.empty_like(expected.reshape(-1))
+        result[order.astype(np.int64)] = expected.reshape(-1)
+        return Inverse(result.reshape(shape), np.ones(shape, bool))

@@ -1,0 +1,343 @@
+"""Matches by content: what merely looks alike is no match."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ncnn_files import f32, tagged, write_pair
+
+import engine
+from engine.comparison.fingerprints import is_telling, positions_of
+from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
+from engine.runtime.executor import run_kernel
+
+
+def reference_of(arrays, calls, outputs):
+    """A reference of arrays by key, and of calls: type, inputs and outputs."""
+    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
+    operators = [
+        ReferenceOperator(f"{kind}{place}", kind, given, made)
+        for place, (kind, given, made) in enumerate(calls)
+    ]
+    return Reference("theirs", tensors, operators, tuple(arrays)[:1], outputs)
+
+
+def run(path, *inputs, **options):
+    session = engine.Session(engine.load(path), **options)
+    session.feed(inputs)
+    session.run()
+    return session
+
+
+def by_operand(comparison):
+    return {row.operand: row for row in comparison.rows}
+
+
+def normalize(x):
+    return (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+
+
+def test_a_copy_is_not_matched_with_a_similar_tensor(make_pair):
+    """As in a transformer: the sum that a residual branch copies is like its own summand."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 50, 16)).astype("f4")
+    places = 0.03 * rng.standard_normal((1, 50, 16)).astype("f4")
+    size = "(1,50,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"pnnx.Attribute places 0 1 1 @data={size} #1={size}",
+        f"pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1) #2={size}",
+        f"nn.Identity branch 1 1 2 3 #3={size}",
+        f"F.tanh act 1 1 3 4 $input=3 #4={size}",
+        "nn.LayerNorm norm 1 1 3 5 elementwise_affine=False eps=0.0 normalized_shape=(16) "
+        f"#5={size}",
+        f"pnnx.Expression end 2 1 4 5 6 expr=add(@0,@1) #6={size}",
+        "pnnx.Output out 1 0 6",
+        weights={"places.data": places},
+    )
+    y = x + places
+    arrays = {"image": x, "sum": y, "tanh": np.tanh(y), "norm": normalize(y),
+              "end": np.tanh(y) + normalize(y)}  # fmt: skip
+    calls = (
+        ("add", ("image",), ("sum",)), ("tanh", ("sum",), ("tanh",)),
+        ("norm", ("sum",), ("norm",)), ("add", ("tanh", "norm"), ("end",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("end",)))
+    assert (found.verdict, found.origins) == ("same", ())
+    rows = by_operand(found)
+    assert {name: rows[name].reference for name in "2456"} == {
+        "2": "sum", "4": "tanh", "5": "norm", "6": "end",
+    }  # fmt: skip
+    assert rows["3"].reference == "sum"
+
+
+def test_sparse_tensors_are_distinguished_by_all_elements(make_pair):
+    """Their fingerprints are those of zeros, and so are the ones of a mask beside them."""
+    count = 64 * 64
+    hidden = np.setdiff1d(np.arange(count), positions_of(count))
+    x = np.full((1, 64, 64), -1.0, np.float32)
+    x.reshape(-1)[hidden[7]] = 3.0
+    size = "(1,64,64)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"nn.ReLU act 1 1 0 1 #1={size}",
+        f"pnnx.Expression more 1 1 1 2 expr=add(@0,0.5) #2={size}",
+        "pnnx.Output out 1 0 2",
+    )
+    y = np.maximum(x, 0)
+    assert not is_telling(y)
+    arrays = {"in": x, "mask": np.zeros_like(x), "act": y, "more": y + np.float32(0.5)}
+    calls = (
+        ("zeros", ("in",), ("mask",)), ("relu", ("in",), ("act",)),
+        ("add", ("act",), ("more",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("more",)))
+    assert (found.verdict, found.origins) == ("same", ())
+    rows = by_operand(found)
+    assert (rows["1"].reference, rows["2"].reference) == ("act", "more")
+
+
+def test_a_constant_elsewhere_is_no_match(make_pair):
+    """A fault makes the result constant; the reference has such a tensor at another place."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((1, 40, 40)).astype("f4")
+    size = "(1,40,40)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"pnnx.Expression scale 1 1 0 1 expr=mul(@0,0.0) #1={size}",
+        f"F.tanh act 1 1 1 2 $input=1 #2={size}",
+        f"pnnx.Expression more 1 1 2 3 expr=add(@0,@0) #3={size}",
+        "pnnx.Output out 1 0 3",
+    )
+    y = 2 * x
+    arrays = {"in": x, "scale": y, "act": np.tanh(y), "more": 2 * np.tanh(y),
+              "zeros": np.zeros_like(x)}  # fmt: skip
+    calls = (
+        ("mul", ("in",), ("scale",)), ("tanh", ("scale",), ("act",)),
+        ("add", ("act",), ("more",)), ("zeros", (), ("zeros",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("more",)))
+    assert [origin.operator.name for origin in found.origins] == ["scale"]
+    assert by_operand(found)["1"].reference == "scale"
+
+
+@pytest.mark.parametrize("options", ["exact", "bf16,packing"])
+def test_layers_of_ncnn_compute_with_the_options_of_the_session(tmp_path, options):
+    """So nothing is born where both runs are the same."""
+    pytest.importorskip("ncnn")
+    rng = np.random.default_rng(2)
+    weights = rng.standard_normal((8, 8, 3, 3)).astype("f4")
+    path = write_pair(
+        tmp_path,
+        [
+            "Input in 0 1 x",
+            "Convolution one 1 1 x a 0=8 1=3 4=1 5=1 6=576",
+            "ReLU act 1 1 a b",
+            "Convolution two 1 1 b c 0=8 1=3 4=1 5=1 6=576",
+        ],
+        2 * (tagged(weights) + f32(np.ones(8))),
+        blobs=4,
+    )
+    x = rng.standard_normal((8, 12, 12)).astype("f4")
+    session, other = (run(path, x, ncnn_options=options) for _ in range(2))
+    found = engine.compare(session, other)
+    assert (found.verdict, found.origins) == ("same", ())
+    assert {row.born for row in found.rows} == {0.0}
+
+
+LINES = (
+    "pnnx.Input in 0 1 0 #0=(4,60)f32",
+    "F.tanh one 1 1 0 1 $input=0 #1=(4,60)f32",
+    "pnnx.Expression two 1 1 1 2 expr=mul(@0,3.0) #2=(4,60)f32",
+    "F.sigmoid three 1 1 2 3 $input=2 #3=(4,60)f32",
+    "pnnx.Output out 1 0 3",
+)
+
+
+def chain(x):
+    one = np.tanh(x)
+    return {"a": x, "b": one, "c": 3 * one, "d": 1 / (1 + np.exp(-3 * one))}
+
+
+CALLS = (("tanh", ("a",), ("b",)), ("mul", ("b",), ("c",)), ("sigmoid", ("c",), ("d",)))
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """Names of the operators that a comparison computes."""
+    names = []
+
+    def note(operator, *arguments):
+        names.append(operator.name)
+        return run_kernel(operator, *arguments)
+
+    monkeypatch.setattr("engine.comparison.alignment.run_kernel", note)
+    return names
+
+
+def test_operators_that_agree_do_not_compute_again(make_pair, computed):
+    x = np.random.default_rng(3).standard_normal((4, 60)).astype("f4")
+    true = reference_of(chain(x), CALLS, ("d",))
+    found = engine.compare(run(make_pair(*LINES), x), true)
+    assert (found.verdict, computed) == ("same", [])
+    assert all(row.born <= 1e-6 for row in found.rows)
+    faulty = [line.replace("3.0", "2.0") for line in LINES]
+    found = engine.compare(run(make_pair(*faulty, name="faulty"), x), true)
+    assert [origin.operator.name for origin in found.origins] == ["two"]
+    assert by_operand(found)["2"].born == pytest.approx(1 / 3, rel=1e-5)
+    assert "one" not in computed
+    assert "three" in computed  # from the reference's values
+
+
+def test_an_overridden_value_does_not_hide_its_operator(make_pair, computed):
+    x = np.random.default_rng(3).standard_normal((4, 60)).astype("f4")
+    arrays = chain(x)
+    faulty = [line.replace("3.0", "2.0") for line in LINES]
+    session = run(make_pair(*faulty), x)
+    session.override("2", arrays["c"])
+    session.run()
+    found = engine.compare(session, reference_of(arrays, CALLS, ("d",)))
+    assert [origin.operator.name for origin in found.origins] == ["two"]
+    assert "two" in computed
+
+
+def test_what_is_fused_upstream_is_not_born_downstream(make_pair):
+    """Our run is off by less than the tolerance at an input, and by more at the output."""
+    x = np.random.default_rng(6).standard_normal((4, 60)).astype("f4")
+    near = (x * np.float32(1 + 6e-5)).astype("f4")  # is fed instead
+    lines = [line.replace("mul(@0,3.0)", "mul(@0,mul(@0,@0))") for line in LINES]
+    lines[3:4] = ["pnnx.Expression three 1 1 2 3 expr=mul(@0,@0) #3=(4,60)f32"]
+    lines[1] = "pnnx.Expression one 1 1 0 1 expr=mul(@0,2.0) #1=(4,60)f32"
+    arrays = {"a": x, "d": (8 * x**3) ** 2}  # the reference fuses all three
+    calls = (("fused", ("a",), ("d",)),)
+    found = engine.compare(run(make_pair(*lines), near), reference_of(arrays, calls, ("d",)))
+    rows = by_operand(found)
+    assert rows["3"].measures.relative == pytest.approx(3.6e-4, rel=0.01)
+    assert rows["3"].born < 1e-6
+    assert found.origins == ()
+
+
+def test_a_tensor_that_is_alike_needs_a_known_place(make_pair):
+    """Arrays without calls or order show the norm, and a tensor that only resembles the sum."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((4, 60)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(4,60)f32",
+        "pnnx.Expression sum 1 1 0 1 expr=add(@0,mul(@0,@0)) #1=(4,60)f32",
+        "nn.LayerNorm norm 1 1 1 2 elementwise_affine=False eps=0.0 normalized_shape=(60) "
+        "#2=(4,60)f32",
+        "pnnx.Output out 1 0 2",
+    )
+    y = x + x * x
+    alike = y + 0.02 * rng.standard_normal(y.shape).astype("f4")
+    arrays = {"image": x, "other": alike, "norm": normalize(y)}
+    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
+    theirs = Reference("theirs", tensors, inputs=("image",), outputs=("norm",), ordered=False)
+    found = engine.compare(run(path, x), theirs)
+    assert (found.verdict, found.origins) == ("same", ())
+    assert {row.operand: row.reference for row in found.rows} == {"0": "image", "2": "norm"}
+
+
+def test_an_operator_that_only_moves_elements_gives_no_others(make_pair):
+    """The reference shows no transposed tensor; the next one is of the missing sigmoid."""
+    x = np.random.default_rng(8).standard_normal((4, 60)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(4,60)f32",
+        "Tensor.permute moved 1 1 0 1 $input=0 dims=(1,0) #1=(60,4)f32",
+        "nn.Identity act 1 1 1 2 #2=(60,4)f32",
+        "F.tanh last 1 1 2 3 $input=2 #3=(60,4)f32",
+        "pnnx.Output out 1 0 3",
+    )
+    sigmoid = 1 / (1 + np.exp(-x.T))
+    arrays = {"a": x, "b": sigmoid, "c": np.tanh(sigmoid)}
+    calls = (("sigmoid", ("a",), ("b",)), ("tanh", ("b",), ("c",)))
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("c",)))
+    assert [origin.operator.name for origin in found.origins] == ["act"]
+    assert found.origins[0].reasons[0].kind == "activation_missing"
+    assert by_operand(found)["2"].reference == "b"
+
+
+WINDOWS = (
+    "pnnx.Input in 0 1 0 #0=(1,8,8,6)f32",
+    "nn.LayerNorm norm1 1 1 0 1 elementwise_affine=False eps=0.0 normalized_shape=(6)",
+    "Tensor.reshape split 1 1 1 2 shape=(1,2,4,2,4,6)",
+    "Tensor.permute windows 1 1 2 3 dims=(0,1,3,2,4,5)",
+    "Tensor.reshape rows 1 1 3 4 shape=(4,16,6)",
+    "nn.Softmax soft 1 1 4 5 dim=1",
+    "Tensor.reshape unrows 1 1 5 6 shape=(1,2,2,4,4,6)",
+    "Tensor.permute unwindows 1 1 6 7 dims=(0,1,3,2,4,5)",
+    "Tensor.reshape unsplit 1 1 7 8 shape=(1,8,8,6)",
+    "pnnx.Expression add 2 1 1 8 9 expr=add(@0,@1)",
+    "nn.LayerNorm norm2 1 1 9 10 elementwise_affine=False eps=0.0 normalized_shape=(6)",
+    "pnnx.Output out 1 0 10",
+)
+"""Normalized windows of 4x4, softmax over each of them, and the normalized sum of both."""
+
+WINDOWS_OF_NCNN = (
+    "Input in 0 1 x 0=6 1=8 2=8",
+    "LayerNorm norm1 1 1 x a 0=6 1=0.0 2=0",
+    "Split copies 1 2 a a0 a1",
+    "Reshape split 1 1 a0 b 0=24 1=2 11=4 2=2",
+    "Permute windows 1 1 b c 0=2",
+    "Reshape rows 1 1 c d 0=6 1=16 2=4",
+    "Softmax soft 1 1 d e 0=1 1=1",
+    "Reshape unrows 1 1 e f 0=24 1=4 11=2 2=2",
+    "Permute unwindows 1 1 f g 0=2",
+    "Reshape unsplit 1 1 g h 0=6 1=8 2=8",
+    "BinaryOp add 2 1 a1 h i 0=0",
+    "LayerNorm norm2 1 1 i j 0=6 1=0.0 2=0",
+)
+"""The same in at most 4 dimensions."""
+
+
+def compare_windows(make_pair, folder, theirs, old="", new=""):
+    """Compare `WINDOWS` with a change and a pair of ncnn."""
+    x = np.random.default_rng(9).standard_normal((1, 8, 8, 6)).astype("f4")
+    ours = make_pair(*(line.replace(old, new) for line in WINDOWS))
+    reference = engine.Session(engine.load(write_pair(folder, theirs)), backend="numpy")
+    reference.feed([x[0]])
+    return engine.compare(run(ours, x), reference)
+
+
+def test_a_permutation_of_six_dimensions_is_compared_with_one_of_four(make_pair, tmp_path):
+    found = compare_windows(make_pair, tmp_path, WINDOWS_OF_NCNN)
+    assert (found.verdict, found.origins) == ("same", ())
+    shown = {name: row.reference for name, row in by_operand(found).items()}
+    assert (shown["3"], shown["5"], shown["7"], shown["10"]) == ("c", "e", "g", "j")
+
+
+@pytest.mark.parametrize("name", ["windows", "unwindows"])
+@pytest.mark.parametrize("dims", ["0,1,2,3,4,5", "0,1,3,4,2,5", "0,2,1,3,4,5"])
+def test_a_wrong_permutation_of_six_dimensions_is_named(make_pair, tmp_path, name, dims):
+    line = next(line for line in WINDOWS if f" {name} " in line)
+    wrong = line.replace("0,1,3,2,4,5", dims)
+    found = compare_windows(make_pair, tmp_path, WINDOWS_OF_NCNN, line, wrong)
+    assert [origin.operator.name for origin in found.origins] == [name]
+
+
+def test_a_tensor_that_is_matched_already_confirms_nothing(make_pair, tmp_path):
+    """The reference ends at a layer that ncnn lacks; the copy of the tensor before is left.
+
+    Twice a tensor is normalized to what the tensor itself is normalized to.
+    """
+    lines = list(WINDOWS)
+    lines[1:3] = [
+        "F.tanh act 1 1 0 1 $input=0",
+        "nn.LayerNorm norm1 1 1 1 11 elementwise_affine=False eps=0.0 normalized_shape=(6)",
+        "Tensor.reshape split 1 1 11 2 shape=(1,2,4,2,4,6)",
+    ]
+    theirs = [
+        *WINDOWS_OF_NCNN[:1],
+        "TanH act 1 1 x a",
+        "Split copies 1 2 a a0 a1",
+        "LayerNorm norm1 1 1 a0 n 0=6 1=0.0 2=0",
+        "Tensor.reshape split 1 1 n b",
+        *WINDOWS_OF_NCNN[4:],
+    ]
+    x = np.random.default_rng(9).standard_normal((1, 8, 8, 6)).astype("f4")
+    reference = engine.Session(engine.load(write_pair(tmp_path, theirs)), backend="numpy")
+    reference.feed([x[0]])
+    found = engine.compare(run(make_pair(*lines), x), reference)
+    assert found.origins == ()
+    shown = {name: row.reference for name, row in by_operand(found).items()}
+    assert shown == {"0": "x", "1": "a", "11": "n", "2": "n"}

@@ -1,0 +1,269 @@
+"""Origins among operators that the reference does not show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.comparison import Status
+from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
+from engine.comparison.references.reference import hash_weight
+from engine.errors import EngineError
+
+RNG = np.random.default_rng(8)
+SIZE = "(1,4,6,6)f32"
+POINTWISE = (
+    "bias=True dilation=(1,1) groups=1 in_channels=4 kernel_size=(1,1) out_channels=4 "
+    "padding=(0,0) padding_mode=zeros stride=(1,1) @bias=(4)f32 @weight=(4,4,1,1)f32"
+)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def pointwise(x, weight, bias):
+    mixed = np.einsum("oc,nchw->nohw", weight[:, :, 0, 0], x.astype(np.float64))
+    return (mixed + bias[:, None, None]).astype(np.float32)
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def shown(arrays, inputs=("in0x",), operators=()):
+    """A reference with some tensors, named like operators as outputs of modules are."""
+    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
+    return Reference("theirs", tensors, operators, inputs, list(arrays)[-1:])
+
+
+@pytest.fixture
+def run(make_pair):
+    def make(x, *lines, **weights):
+        path = make_pair(*lines, weights={k.replace("__", "."): w for k, w in weights.items()})
+        session = engine.Session(engine.load(path), backend="numpy")
+        session.feed([x])
+        return session
+
+    return make
+
+
+def blamed(comparison):
+    return [
+        (o.operator.name, [each.name for each in o.among], [r.kind for r in o.reasons][:1])
+        for o in comparison.origins
+    ]
+
+
+def test_a_bias_before_an_activation_that_is_fused(run):
+    """The ReLU loses half of the numbers; those that are left tell the bias."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    wrong = bias.copy()
+    wrong[2] += 0.5
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"F.relu act 1 1 1 2 $input=1 #2={SIZE}",
+        "pnnx.Output out0 1 0 2",
+        conv__weight=weight,
+        conv__bias=wrong,
+    )
+    theirs = shown({"in0x": x, "fused": np.maximum(pointwise(x, weight, bias), 0)})
+    found = engine.compare(session, theirs)
+    assert blamed(found) == [("conv", [], ["bias"])]
+    (change,) = found.origins[0].reasons[0].changes
+    np.testing.assert_allclose(change.value, bias, atol=1e-4)
+    assert "seen at F.relu 'act'" in found.origins[0].text
+
+
+def test_an_activation_that_is_fused_with_what_reads_it(run):
+    """Only the softmax is shown; ours has another activation before it."""
+    x = normal(5, 7)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(5,7)f32",
+        "F.gelu act 1 1 0 1 $input=0 #1=(5,7)f32",
+        "F.softmax last 1 1 1 2 dim=1 $input=1 #2=(5,7)f32",
+        "pnnx.Output out0 1 0 2",
+    )
+    powers = np.exp(silu(x))
+    theirs = shown({"in0x": x, "soft": powers / powers.sum(1, keepdims=True)})
+    assert blamed(engine.compare(session, theirs)) == [("act", [], ["activation_missing"])]
+
+
+def test_a_lost_activation_is_named_at_the_operator_that_does_nothing(run):
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"nn.Identity act 1 1 1 2 #2={SIZE}",
+        f"nn.Conv2d next 1 1 2 3 {POINTWISE} #3={SIZE}",
+        "pnnx.Output out0 1 0 3",
+        conv__weight=weight, conv__bias=bias, next__weight=weight, next__bias=bias,
+    )  # fmt: skip
+    first = pointwise(x, weight, bias)
+    theirs = shown({"in0x": x, "conv": first, "next": pointwise(silu(first), weight, bias)})
+    assert blamed(engine.compare(session, theirs)) == [("act", [], ["activation_missing"])]
+
+
+def two_readers(run, x, middle, weights):
+    return run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        middle,
+        f"nn.Conv2d left 1 1 2 3 {POINTWISE} #3={SIZE}",
+        f"nn.Conv2d right 1 1 2 4 {POINTWISE} #4={SIZE}",
+        f"pnnx.Expression sum 2 1 3 4 5 expr=add(@0,@1) #5={SIZE}",
+        "pnnx.Output out0 1 0 5",
+        **{f"{name}__{key}": array for name, pair in weights.items()
+           for key, array in zip(("weight", "bias"), pair, strict=True)},
+    )  # fmt: skip
+
+
+def test_one_operator_explains_all_that_read_it(run):
+    x = normal(1, 4, 6, 6)
+    weights = {name: (normal(4, 4, 1, 1), normal(4)) for name in ("conv", "left", "right")}
+    middle = f"pnnx.Expression mid 2 1 1 0 2 expr=sub(@0,@1) #2={SIZE}"
+    first = pointwise(x, *weights["conv"])
+    left, right = (pointwise(first + x, *weights[name]) for name in ("left", "right"))
+    theirs = shown(
+        {"in0x": x, "conv": first, "left": left, "right": right, "sum": left + right}
+    )
+    found = engine.compare(two_readers(run, x, middle, weights), theirs)
+    assert blamed(found) == [("mid", [], ["expression"])]
+    rows = {row.operand: row for row in found.rows}
+    assert rows["4"].status is Status.INHERITED
+    assert "once pnnx.Expression 'mid' is corrected" in rows["4"].reason
+
+
+def test_the_span_is_named_where_nothing_explains(run):
+    x = normal(1, 4, 6, 6)
+    weight, bias = normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"pnnx.Expression one 1 1 1 2 expr=sin(@0) #2={SIZE}",
+        f"pnnx.Expression two 1 1 2 3 expr=cos(@0) #3={SIZE}",
+        f"nn.Conv2d next 1 1 3 4 {POINTWISE} #4={SIZE}",
+        "pnnx.Output out0 1 0 4",
+        conv__weight=weight, conv__bias=bias, next__weight=weight, next__bias=bias,
+    )  # fmt: skip
+    theirs = shown({"in0x": x, "conv": pointwise(x, weight, bias), "next": normal(1, 4, 6, 6)})
+    (origin,) = engine.compare(session, theirs).origins
+    assert (origin.operator.name, origin.reasons) == ("next", ())
+    assert [each.name for each in origin.among] == ["one", "two"]
+    assert origin.text.endswith(
+        "the reference shows nothing between conv and it, so one of 3 operators differs: this "
+        "one, one, two"
+    )
+
+
+STEM = (
+    "bias=True dilation=(1,1) groups=1 in_channels=3 kernel_size=(1,1) out_channels=4 "
+    "padding=(0,0) padding_mode=zeros stride=(1,1) @bias=(4)f32 @weight=(4,3,1,1)f32"
+)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_input_is_told_from_the_first_activations(run, fused):
+    """The reference has no input, and all that read ours differ."""
+    x = RNG.random((1, 3, 8, 8), np.float32)
+    weights = [(normal(4, 3, 1, 1), normal(4)) for _ in range(2)]
+    size = "(1,4,8,8)f32"
+    lines = [
+        "pnnx.Input in0 0 1 0 #0=(1,3,8,8)f32",
+        f"nn.Conv2d one 1 1 0 1 {STEM} #1={size}",
+        f"nn.Conv2d two 1 1 0 2 {STEM} #2={size}",
+        f"F.leaky_relu act 1 1 1 3 negative_slope=0.1 $input=1 #3={size}",
+        f"pnnx.Expression sum 2 1 3 2 4 expr=add(@0,@1) #4={size}",
+        "pnnx.Output out0 1 0 4",
+    ]
+    session = run(
+        x, *lines, one__weight=weights[0][0], one__bias=weights[0][1],
+        two__weight=weights[1][0], two__bias=weights[1][1],
+    )  # fmt: skip
+    one, two = (pointwise(x[:, ::-1], *pair) for pair in weights)
+    act = np.where(one > 0, one, np.float32(0.1) * one)
+    arrays = {"one": one, "two": two, "act": act, "sum": act + two}
+    if fused:
+        del arrays["one"]
+    found = engine.compare(session, shown(arrays, inputs=()))
+    (origin,) = found.origins
+    assert (origin.operator.name, origin.reasons[0].kind) == ("in0", "channel_order")
+    assert "BGR" in origin.reasons[0].text
+
+
+LINEAR = "bias=True in_features=30 out_features=6 @bias=(6)f32 @weight=(6,30)f32"
+
+
+@pytest.fixture
+def linear(run):
+    """A linear layer of few rows, whose weights the data cannot tell; and its truth."""
+    x, weight, bias = normal(4, 30), normal(6, 30), normal(6)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(4,30)f32",
+        f"nn.Linear fc 1 1 0 1 {LINEAR} #1=(4,6)f32",
+        "F.tanh act 1 1 1 2 $input=1 #2=(4,6)f32",
+        "pnnx.Output out0 1 0 2",
+        fc__weight=weight * (1 + 0.2 * normal(6, 30)),
+        fc__bias=bias,
+    )
+    made = (x.astype(np.float64) @ weight.T + bias).astype(np.float32)
+    return session, {"in0x": x, "fc": made, "act": np.tanh(made)}, weight, bias
+
+
+def test_without_its_weights_nothing_is_claimed(linear):
+    session, arrays, _, _ = linear
+    assert blamed(engine.compare(session, shown(arrays))) == [("fc", [], [])]
+
+
+def test_weights_among_the_arrays_are_evidence(linear, tmp_path):
+    session, arrays, weight, bias = linear
+    np.savez(tmp_path / "theirs.npz", **arrays, **{"fc.weight": weight, "fc.bias": bias})
+    found = engine.compare(session, tmp_path / "theirs.npz")
+    assert blamed(found) == [("fc", [], ["weight_values"])]
+    np.testing.assert_array_equal(found.origins[0].reasons[0].changes[0].value, weight)
+
+
+@pytest.mark.parametrize("kind", ["aten::addmm", "aten::native_layer_norm"])
+def test_hashes_of_weights_are_evidence_for_the_same_kind(linear, kind):
+    session, arrays, weight, bias = linear
+    hashes = {"net.fc.weight": hash_weight(weight * 1), "net.fc.bias": hash_weight(bias + 1)}
+    if kind == "aten::addmm":
+        hashes["net.fc.bias"] = hash_weight(bias)
+    call = ReferenceOperator("addmm", kind, ("in0x",), ("fc",), lambda: hashes)
+    found = engine.compare(session, shown(arrays, operators=(call,)))
+    wanted = ["weight_values"] if kind == "aten::addmm" else []
+    assert blamed(found) == [("fc", [], wanted)]
+
+
+def test_a_failure_before_the_next_module_is_a_difference(run):
+    """The product cannot be computed; the reference has what reads it."""
+    x, weights = normal(1, 3, 4), [(normal(4, 4), normal(4)), (normal(3, 3), normal(3))]
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,3,4)f32",
+        "nn.Linear one 1 1 0 1 bias=True in_features=4 out_features=4 @bias=(4)f32 "
+        "@weight=(4,4)f32 #1=(1,3,4)f32",
+        "Tensor.permute turn 1 1 1 2 dims=(0,1,2) $input=1 #2=(1,4,3)f32",
+        "torch.matmul product 2 1 1 2 3 $input=1 $other=2 #3=(1,3,3)f32",
+        "nn.Linear two 1 1 3 4 bias=True in_features=3 out_features=3 @bias=(3)f32 "
+        "@weight=(3,3)f32 #4=(1,3,3)f32",
+        "pnnx.Output out0 1 0 4",
+        one__weight=weights[0][0], one__bias=weights[0][1],
+        two__weight=weights[1][0], two__bias=weights[1][1],
+    )  # fmt: skip
+    one = x @ weights[0][0].T + weights[0][1]
+    two = one @ one.transpose(0, 2, 1) @ weights[1][0].T + weights[1][1]
+    with pytest.raises(EngineError):
+        session.run()
+    found = engine.compare(session, shown({"in0x": x, "one": one, "two": two}))
+    assert found.verdict == "differs"
+    (origin,) = found.origins
+    assert (origin.operator.name, origin.reasons[0].kind) == ("turn", "axis")

@@ -1,0 +1,276 @@
+"""Quantised pairs of ncnn against results in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from int8_pairs import write_int8_pair
+from ncnn_files import f32, tagged, write_pair
+
+import engine
+from engine.comparison import Status
+from engine.comparison.references import Reference, ReferenceTensor
+
+LINES = (
+    "Input in0 0 1 in0 0=16 1=16 2=3",
+    "Convolution first 1 1 in0 1 0=8 1=3 4=1 5=1 6=216 9=1",
+    "ConvolutionDepthWise deep 1 1 1 2 0=8 1=3 4=1 5=1 6=72 7=8",
+    "Convolution mix 1 1 2 3 0=16 1=1 5=1 6=128 9=1",
+    "Split twice 1 2 3 3a 3b",
+    "Convolution side 1 1 3a 4 0=16 1=3 4=1 5=1 6=2304",
+    "BinaryOp sum 2 1 4 3b 5 0=0",
+    "ReLU act 1 1 5 6",
+    "Pooling pool 1 1 6 7 0=1 4=1",
+    "InnerProduct fc 1 1 7 8 0=10 1=1 2=160",
+)
+SHAPES = {
+    "first": (8, 3, 3, 3), "deep": (8, 1, 3, 3), "mix": (16, 8, 1, 1), "side": (16, 16, 3, 3),
+    "fc": (10, 16),
+}  # fmt: skip
+QUANTISED = ["first", "deep", "mix", "side", "fc"]
+
+
+def write_float_pair(folder):
+    rng = np.random.default_rng(11)
+    data = b""
+    for shape in SHAPES.values():
+        size = np.sqrt(np.prod(shape[1:]))
+        data += tagged((rng.standard_normal(shape) / size).astype(np.float32))
+        data += f32(rng.standard_normal(shape[0]) / 4)
+    return write_pair(folder, LINES, data, "float.ncnn")
+
+
+def run(param, image, backend="numpy"):
+    session = engine.Session(engine.load(param), backend=backend)
+    session.feed([image])
+    session.run()
+    return session
+
+
+def record(session, hidden=()):
+    """The tensors of a run but some, under names that say nothing."""
+    names = [o.name for op in session.graph.operators for o in op.outputs]
+    names = [name for name in names if name not in hidden]
+    arrays = {f"x{i}": np.array(session.value(name)) for i, name in enumerate(names)}
+    tensors = [ReferenceTensor(k, lambda array=a: array) for k, a in arrays.items()]
+    return Reference("theirs", tensors, (), ("x0",), (f"x{len(names) - 1}",))
+
+
+@pytest.fixture
+def image():
+    return np.random.default_rng(2).standard_normal((3, 16, 16)).astype(np.float32)
+
+
+@pytest.fixture
+def compared(tmp_path, image):
+    """A function that compares an int8 pair with a float pair."""
+    exact = write_float_pair(tmp_path)
+    float_run = run(exact, image)
+
+    def compare(change=None, backend="numpy", hidden=(), **options):
+        reference = record(float_run, hidden)
+        param = write_int8_pair(exact, [image], tmp_path, change=change, **options)
+        return engine.compare(run(param, image, backend), reference)
+
+    return compare
+
+
+def statuses(found):
+    return {row.operator.name: row.status for row in found.rows}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+def test_int8_is_no_fault(compared, backend):
+    if backend == "ncnn":
+        pytest.importorskip("ncnn")
+    found = compared(backend=backend)
+    assert (found.verdict, found.origins, found.unmatched.ours) == ("same", (), ())
+    named = [name for name, status in statuses(found).items() if status is Status.INT8]
+    assert named == QUANTISED
+    rows = [row for row in found.rows if row.status is Status.INT8]
+    assert {row.reason for row in rows} == {"it computes in int8"}
+    assert all(row.born > found.tolerances.float32 for row in rows)
+
+
+def changed(layer, key, index, factor):
+    """A change of one array of a layer before it is written."""
+
+    def change(name, arrays):
+        if name == layer:
+            arrays[key][index] *= factor
+
+    return change
+
+
+FAULTS = [
+    pytest.param("first", "weight", (1, 2, 0, 1), -3, id="element"),
+    pytest.param("side", "weight", 3, 1.1, id="channel"),
+    pytest.param("deep", "weight", ..., 0.9, id="scale"),
+    pytest.param("mix", "bias", 2, 2, id="bias"),
+    pytest.param("fc", "weight", ..., -1, id="sign"),
+    pytest.param("side", "input", 0, 4, id="input scale"),
+]
+
+
+@pytest.mark.parametrize(("layer", "key", "index", "factor"), FAULTS)
+def test_a_fault_beyond_int8_is_named(compared, layer, key, index, factor):
+    found = compared(changed(layer, key, index, factor))
+    assert found.verdict == "differs"
+    assert [origin.operator.name for origin in found.origins] == [layer]
+    others = {name: s for name, s in statuses(found).items() if name != layer}
+    assert Status.ORIGIN not in others.values()
+
+
+# Operands that a reference which fuses operators does not show.
+FUSED = {"sum": ("4", "5"), "two layers": ("1", "2"), "pool": ("6", "7")}
+
+
+@pytest.mark.parametrize("hidden", FUSED.values(), ids=FUSED)
+def test_int8_is_no_fault_beside_a_fusing_reference(compared, hidden):
+    found = compared(hidden=hidden)
+    assert (found.verdict, found.origins) == ("same", ())
+    assert Status.INT8 in statuses(found).values()
+
+
+FAULTS_OF_FUSED = [
+    pytest.param("side", "weight", 3, 2, "sum", "act", id="channel"),
+    pytest.param("deep", "weight", ..., 0.7, "two layers", "mix", id="scale"),
+    pytest.param("first", "bias", 2, -4, "two layers", "mix", id="bias"),
+    pytest.param("fc", "weight", ..., -1, "pool", "fc", id="sign"),
+]
+
+
+@pytest.mark.parametrize(("layer", "key", "index", "factor", "hidden", "seen"), FAULTS_OF_FUSED)
+def test_a_fault_among_fused_layers_is_an_origin(
+    compared, layer, key, index, factor, hidden, seen
+):
+    found = compared(changed(layer, key, index, factor), hidden=FUSED[hidden])
+    assert found.verdict == "differs"
+    assert statuses(found)[seen] is Status.ORIGIN
+
+
+CHAIN = ("first", "deep")
+"""Layers whose results are int8: the next layer takes them as they are."""
+
+
+@pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+@pytest.mark.parametrize("hidden", [(), ("1",), ("2",), ("1", "2"), ("2", "3")])
+def test_a_result_in_int8_stands_for_its_numbers(compared, backend, hidden):
+    if backend == "ncnn":
+        pytest.importorskip("ncnn")
+    found = compared(backend=backend, hidden=hidden, requantised=CHAIN)
+    assert (found.verdict, found.origins) == ("same", ())
+    shown = {name: row for row in found.rows for name in [row.operand]}
+    assert {"1", "2", "3"} - set(hidden) <= shown.keys()
+    assert all(shown[name].status is Status.INT8 for name in {"1", "2", "3"} - set(hidden))
+
+
+@pytest.mark.parametrize("matched", ["names", "content"])
+def test_results_in_int8_on_both_sides_are_compared(tmp_path, image, matched):
+    param = write_int8_pair(write_float_pair(tmp_path), [image], tmp_path, requantised=CHAIN)
+    theirs = run(param, image)
+    if matched == "content":
+        theirs = record(theirs)
+    found = engine.compare(run(param, image), theirs)
+    assert (found.verdict, found.origins) == ("same", ())
+
+
+FAULTS_OF_CHAIN = [
+    pytest.param("first", "weight", (1, 2, 0, 1), -3, id="element"),
+    pytest.param("deep", "weight", ..., 0.9, id="scale"),
+    pytest.param("mix", "bias", 2, 2, id="bias"),
+    pytest.param("first", "top", 0, 0.5, id="steps"),
+    pytest.param("deep", "top", 0, 3, id="clipping"),
+]
+
+
+@pytest.mark.parametrize(("layer", "key", "index", "factor"), FAULTS_OF_CHAIN)
+def test_a_fault_among_results_in_int8_is_named(compared, layer, key, index, factor):
+    found = compared(changed(layer, key, index, factor), requantised=CHAIN)
+    assert found.verdict == "differs"
+    assert [origin.operator.name for origin in found.origins] == [layer]
+
+
+def compare_float(folder, image, **options):
+    """Compare the float pair with an int8 pair."""
+    exact = write_float_pair(folder)
+    theirs = write_int8_pair(exact, [image], folder, **options)
+    return engine.compare(run(exact, image), run(theirs, image))
+
+
+@pytest.mark.parametrize("chain", [(), CHAIN], ids=["float results", "int8 results"])
+def test_a_reference_in_int8_is_no_fault(tmp_path, image, chain):
+    found = compare_float(tmp_path, image, requantised=chain)
+    assert (found.verdict, found.origins) == ("same", ())
+    rows = [row for row in found.rows if row.status is Status.INT8]
+    assert [row.operator.name for row in rows] == QUANTISED
+    assert {row.reason for row in rows} == {"the reference computes in int8"}
+
+
+def test_int8_weights_that_were_float16_are_no_fault(tmp_path, image):
+    """pnnx writes float16, which ``ncnn2int8`` then quantises."""
+
+    def halve(_name, arrays):
+        arrays["weight"][:] = arrays["weight"].astype(np.float16)
+
+    found = compare_float(tmp_path, image, change=halve)
+    assert (found.verdict, found.origins) == ("same", ())
+
+
+@pytest.mark.parametrize(("layer", "key", "index", "factor"), FAULTS)
+@pytest.mark.parametrize("chain", [(), CHAIN], ids=["float results", "int8 results"])
+def test_a_difference_from_a_reference_in_int8_is_named(
+    tmp_path, image, layer, key, index, factor, chain
+):
+    change = changed(layer, key, index, factor)
+    found = compare_float(tmp_path, image, change=change, requantised=chain)
+    assert found.verdict == "differs"
+    assert [origin.operator.name for origin in found.origins] == [layer]
+
+
+def test_a_clipping_scale_is_named(compared, image):
+    """The scale maps the largest number to 4 × 127 steps, so all above 127 are clipped."""
+    found = compared(changed("first", "input", 0, 4))
+    (origin,) = found.origins
+    scale = 4 * 127 / np.abs(image).max()
+    share = np.mean(np.abs(image) * scale > 127.5)
+    assert f"its input scale {scale:g} clips {share:.1%} of the numbers" in origin.text
+
+
+def test_other_operators_are_not_excused(compared, tmp_path, image):
+    """Only the rounding of its own layer explains a difference."""
+    param = write_int8_pair(write_float_pair(tmp_path), [image], tmp_path)
+    param.write_text(param.read_text().replace("ReLU act", "Sigmoid act"))
+    reference = record(run(tmp_path / "float.ncnn.param", image))
+    found = engine.compare(run(param, image), reference)
+    assert [origin.operator.name for origin in found.origins] == ["act"]
+
+
+def test_layers_in_float32_stay_exact(compared):
+    found = compared(skip=("side",), change=changed("side", "weight", (0, 0, 0, 0), 1))
+    (row,) = (row for row in found.rows if row.operator.name == "side")
+    assert row.status is Status.INHERITED
+    assert row.born < 1e-5
+    assert found.verdict == "same"
+
+
+@pytest.mark.parametrize("layer", QUANTISED)
+def test_ncnn_runs_the_pair(tmp_path, image, layer):
+    """Ncnn's own result of each quantised layer is near the float one's."""
+    pytest.importorskip("ncnn")
+    exact = write_float_pair(tmp_path)
+    param = write_int8_pair(exact, [image], tmp_path)
+    ours, theirs = (run(path, image, "ncnn") for path in (param, exact))
+    name = ours.graph.operator(layer).outputs[0].name
+    assert ours.record(layer).kernel == "ncnn/exact"
+    near = (
+        np.abs(ours.value(name) - theirs.value(name)).max() / np.abs(theirs.value(name)).max()
+    )
+    assert 1e-4 < near < 0.05
+
+
+def test_halves_of_the_input_are_rounded_as_by_ncnn(tmp_path):
+    """Away from 0; to the even one they would be other steps."""
+    image = np.tile(np.float32([0.5, 1.5, -2.5, 127]), (3, 16, 4))
+    found = compare_float(tmp_path, image)
+    assert (found.verdict, found.origins) == ("same", ())
