@@ -28,7 +28,8 @@ _KEY: Final = "compare/recent"
 _FORMATS: Final = "precision/formats"
 _WANTED: Final = "precision/wanted"
 # Suffixes of what may lie beside a model: other forms of it, and recordings.
-_BESIDE: Final = (".ncnn.param", ".pnnx.param", ".onnx", ".pt", ".npz", ".safetensors")
+_NCNN: Final = ".ncnn.param"
+_BESIDE: Final = (_NCNN, ".pnnx.param", ".onnx", ".pt", ".npz", ".safetensors")
 _FILES: Final = "References (*.npz *.safetensors *.param *.pt *.onnx *.csv *.json)"
 
 
@@ -269,11 +270,17 @@ class AnalyseCommands(QObject):
 
 
 def _references_beside(graph: RuntimeGraph) -> list[Path]:
-    """Return what lies beside a model and has its name."""
+    """Return what lies beside a model and has its name, and the ncnn pair that pnnx made of it.
+
+    The pair is left out where the user's own lies beside the model.
+    """
     model = graph.source_path
     stem = model.name.partition(".")[0]
-    found = (model.with_name(f"{stem}{suffix}") for suffix in _BESIDE)
-    return [path for path in found if path != model and is_file(path)]
+    places = {suffix: model.with_name(f"{stem}{suffix}") for suffix in _BESIDE}
+    made = graph.conversion.ncnn_param if graph.conversion is not None else None
+    if made is not None and not is_file(places[_NCNN]):
+        places[_NCNN] = made
+    return [path for path in places.values() if path != model and is_file(path)]
 
 
 def _count_arrays(path: Path) -> int:

@@ -26,7 +26,13 @@ from typing_extensions import override
 
 from engine.collector import collector_paused
 from engine.errors import EngineError
-from engine.inputs import InputSource, parse_source, parse_supply, read_labels
+from engine.inputs import (
+    ImageOptions,
+    InputSource,
+    parse_source,
+    parse_supply,
+    read_labels,
+)
 from engine.ncnn.options import NcnnOptions
 from engine.text import format_count
 from kuiper_studio.cycles import CycleCollector
@@ -41,7 +47,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from engine.inputs import ImageOptions
     from engine.values import Array
     from kuiper_studio.engine_service.transport import EngineKind
 
@@ -294,7 +299,7 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     if arguments.sample:
         window.opening.open_sample(default_sample())
     elif arguments.model is not None:
-        _open(session, arguments, options)
+        _open(window, arguments, options)
     if arguments.memory_limit is not None:
         session.set_memory_limit(arguments.memory_limit.nbytes)
     if arguments.memory_bound is not None:
@@ -305,8 +310,12 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     return window
 
 
-def _open(session: StudioSession, arguments: argparse.Namespace, options: ImageOptions) -> None:
-    session.prepare_source_list([parse_source(text) for text in arguments.input], options)
+def _open(window: MainWindow, arguments: argparse.Namespace, options: ImageOptions) -> None:
+    session = window.session
+    if not arguments.demo:
+        window.opening.prepare_choices(Path(arguments.model))
+    if arguments.demo or arguments.input or arguments.shape or options != ImageOptions():
+        session.prepare_source_list([parse_source(text) for text in arguments.input], options)
     session.prepare_shapes(arguments.shape)
     session.prepare_supplies([parse_supply(text) for text in arguments.supply])
     if arguments.labels:

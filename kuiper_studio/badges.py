@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainterPath, QPen
 
-from kuiper_studio.item_models.comparison_rows import DifferenceKind
+from kuiper_studio.item_models.comparison_rows import DIFFERING, DifferenceKind
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPainter
@@ -19,7 +19,6 @@ __all__ = ["BADGE_SIZE", "paint_badge"]
 
 BADGE_SIZE: Final = 18.0
 _HALO: Final = 1.0
-_DIFFERING: Final = frozenset({DifferenceKind.BORN, DifferenceKind.INHERITED})
 
 
 def paint_badge(
@@ -37,7 +36,7 @@ def paint_badge(
         Diameter, without the halo of a pixel.
     """
     filled = look.kind is DifferenceKind.BORN
-    edge = theme.color("div" if look.kind in _DIFFERING else "ctl")
+    edge = theme.color("div" if look.kind in DIFFERING else "ctl")
     ink = theme.color("base" if filled else look.token)
     painter.save()
     painter.translate(centre)

@@ -72,8 +72,9 @@ class CommandState:
         Whether layers of the user are loaded.
     has_pinned_kernels : bool
         Whether the kernels of a dump are in use.
-    is_compared, has_origins : bool
-        Whether there is a comparison with a reference, and whether it has origins.
+    is_compared, has_other_origin : bool
+        Whether there is a comparison with a reference, and whether it has an origin that is
+        not selected.
     is_matched_by_hand, can_undo_match : bool
         Whether an output of the selected operator is matched by hand, and whether the last
         such match can be undone.
@@ -92,7 +93,7 @@ class CommandState:
     has_layer_files: bool = False
     has_pinned_kernels: bool = False
     is_compared: bool = False
-    has_origins: bool = False
+    has_other_origin: bool = False
     is_matched_by_hand: bool = False
     can_undo_match: bool = False
     can_go_back: bool = False
@@ -140,8 +141,8 @@ def _is_compared(state: CommandState) -> bool:
     return state.is_compared and _at_rest(state)
 
 
-def _has_origins(state: CommandState) -> bool:
-    return state.has_origins
+def _has_other_origin(state: CommandState) -> bool:
+    return state.has_other_origin
 
 
 def _can_match(state: CommandState) -> bool:
@@ -386,7 +387,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("edit.copyType", "Copy t&ype", "Copy the selected operator's type",
             "operators_panel.copy_type", (Place(_S.EDIT, 2), Place(_S.OPERATORS, 2)),
             enabled=_selected),
-    Command("view.commandPalette", "&Command palette…", "Search operators and run a command",
+    Command("view.commandPalette", "Co&mmand palette…", "Search operators and run a command",
             "show_palette", (Place(_S.EDIT, 3),), ("Ctrl+Shift+P",), "search"),
     Command("edit.preferences", "P&references…",
             "Theme, backend, memory, random seed and exports", "show_preferences",
@@ -402,7 +403,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.zoomReset", "&100 %", "Show the graph at 100 %",
             "graph_view.zoom_reset", (Place(_S.VIEW, 2), Place(_S.GRAPH)), ("Ctrl+Home",),
             enabled=_open),
-    Command("view.orientation", "Change &orientation",
+    Command("view.orientation", "Change orient&ation",
             "Lay the graph out left-right or top-down", "graph_view.turn_orientation",
             (Place(_S.VIEW, 2), Place(_S.GRAPH)), ("Ctrl+K",), enabled=_open),
     Command("view.legend", "Le&gend", "Explain the marks of the graph",
@@ -430,7 +431,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.previousPane", "Pre&vious pane",
             "Move the focus to the previous part of the window", "previous_pane",
             (Place(_S.VIEW, 2),), ("Shift+F6",), enabled=_open),
-    Command("view.showWeight", "Show &weight in tensor view",
+    Command("view.showWeight", "S&how weight in tensor view",
             "Show the selected operator's largest weight, or the focused one",
             "properties_panel.show_weight",
             (Place(_S.VIEW, 2), Place(_S.GRAPH_OPERATOR, 2, 2, only_if=_has_weights),
@@ -445,7 +446,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.toggleTheme", "Switch &theme", "Switch between light and dark",
             "toggle_theme", (Place(_S.VIEW, 3), Place(_S.TOOL_BAR_END)), ("Ctrl+Shift+T",),
             "theme"),
-    Command("view.fullScreen", "F&ull screen", "Use the whole screen", "toggle_full_screen",
+    Command("view.fullScreen", "Full s&creen", "Use the whole screen", "toggle_full_screen",
             (Place(_S.VIEW, 4),), ("Shift+Alt+Return",), checkable=True),
     Command("debug.continue", "&Continue", "Run to the next breakpoint or the end",
             "session.resume", (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, 1, with_text=True)),
@@ -466,7 +467,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("debug.stop", "St&op", "Stop running; when stopped, go to the start",
             "session.stop", (Place(_S.DEBUG, 2), Place(_S.TOOL_BAR, 2, 3)), ("Shift+F5",),
             "stop", _stoppable),
-    Command("debug.toggleBreakpoint", "Toggle &breakpoint",
+    Command("debug.toggleBreakpoint", "To&ggle breakpoint",
             "Set or clear the selected operator's breakpoint", "debugging.toggle_breakpoint",
             (Place(_S.DEBUG, 3), Place(_S.TOOL_BAR, 3), Place(_S.GRAPH_OPERATOR),
              Place(_S.OPERATORS), Place(_S.TIMELINE)), ("F9",), "breakpoint", _selected,
@@ -483,7 +484,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "Compute the selected operator again", "debugging.withdraw_selected",
             (Place(_S.DEBUG, 4), Place(_S.GRAPH_OPERATOR, 3),
              Place(_S.OPERATORS, 1, 3, only_if=_is_supplied)), enabled=_is_supplied),
-    Command("debug.seed", "Ran&dom seed…", "Set the random seed", "debugging.choose_seed",
+    Command("debug.seed", "R&andom seed…", "Set the random seed", "debugging.choose_seed",
             (Place(_S.DEBUG, 4),), icon="dice", enabled=_at_rest),
     Command("debug.memoryLimit", "&Memory…",
             "Limit the memory of values",
@@ -508,11 +509,11 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             enabled=_checkable_now),
     Command("analyse.nextOrigin", "&Next origin",
             "Select the next operator where a difference begins", "analysing.next_origin",
-            (Place(_S.ANALYSE, 2),), ("F4",), enabled=_has_origins),
+            (Place(_S.ANALYSE, 2),), ("F4",), enabled=_has_other_origin),
     Command("analyse.previousOrigin", "&Previous origin",
             "Select the previous operator where a difference begins",
             "analysing.previous_origin", (Place(_S.ANALYSE, 2),), ("Shift+F4",),
-            enabled=_has_origins),
+            enabled=_has_other_origin),
     Command("analyse.flicker", "&Flicker with reference",
             "Switch between the model's tensor and the reference's", "tensor_view.flicker",
             (Place(_S.ANALYSE, 2),), ("V",), enabled=_is_compared),
@@ -540,7 +541,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "analysing.extract",
             (Place(_S.ANALYSE, 4), Place(_S.COMPARISON, 3), Place(_S.GRAPH_OPERATOR, 4),
              Place(_S.OPERATORS, 3)), icon="export", enabled=_can_extract),
-    Command("analyse.precision", "&Precision…",
+    Command("analyse.precision", "Prec&ision…",
             "Simulate storing weights and outputs in float16, bfloat16 or int8",
             "analysing.simulate_precision", (Place(_S.ANALYSE, 4),),
             enabled=_checkable_now),
@@ -556,7 +557,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
 )  # fmt: skip
 
 SUBMENUS: Final = (
-    Submenu("opening.fill_recent_models", Place(_S.FILE, 1, 1), "Open &recent"),
+    Submenu("opening.fill_recent_models", Place(_S.FILE, 1, 1), "Open r&ecent"),
     Submenu("opening.fill_recent_layers", Place(_S.FILE, 3, 1), "Recent layer &files"),
     Submenu("fill_docks", Place(_S.VIEW, 1, -1)),
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),

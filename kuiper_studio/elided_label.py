@@ -1,20 +1,20 @@
-"""A label that elides a long text in the middle."""
+"""Labels that elide a long text in the middle."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QTextLayout, QTextOption
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 from typing_extensions import override
 
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtGui import QPaintEvent, QResizeEvent
 
-__all__ = ["ElidedLabel"]
+__all__ = ["ElidedLabel", "ElidedLines"]
 
 
 class ElidedLabel(QLabel):
@@ -57,3 +57,74 @@ class ElidedLabel(QLabel):
         )
         painter.drawText(self.contentsRect(), self.alignment(), shown)
         painter.end()
+
+
+class ElidedLines(ElidedLabel):
+    """Wrapped text, as high as its lines; what exceeds the last one is elided there.
+
+    Parameters
+    ----------
+    role : str
+        See the style sheet.
+    most : int
+        Lines at most.
+    """
+
+    def __init__(self, role: str, most: int, parent: QWidget | None = None) -> None:
+        super().__init__(role, parent)
+        self._most = most
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_most(self, most: int) -> None:
+        """Change how many lines there are at most."""
+        self._most = most
+        self._fit()
+
+    def lines(self) -> list[str]:
+        """Return what is shown."""
+        text, width = self.text(), self.contentsRect().width()
+        layout = QTextLayout(text, self.font())
+        layout.setTextOption(_anywhere())
+        layout.beginLayout()
+        starts: list[int] = []
+        while len(starts) < self._most:
+            line = layout.createLine()
+            if not line.isValid():
+                break
+            line.setLineWidth(width)
+            starts.append(line.textStart())
+        layout.endLayout()
+        parts = [
+            text[start:end].strip()
+            for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
+        ]
+        cut = Qt.TextElideMode.ElideMiddle
+        return [self.fontMetrics().elidedText(part, cut, width) for part in parts]
+
+    def _fit(self) -> None:
+        self.setFixedHeight(max(1, len(self.lines())) * self.fontMetrics().lineSpacing())
+
+    # Overrides of Qt methods
+
+    @override
+    def setText(self, text: str) -> None:
+        super().setText(text)
+        self._fit()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        painter.drawText(self.contentsRect(), self.alignment(), "\n".join(self.lines()))
+        painter.end()
+
+
+def _anywhere() -> QTextOption:
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    return option

@@ -56,6 +56,7 @@ from kuiper_studio.panels.leftovers_banner import LeftoversBanner
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
+from kuiper_studio.panels.origin_banner import OriginBanner
 from kuiper_studio.panels.precision_panel import PrecisionPanel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.start_page import StartPage
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 __all__ = ["MainWindow"]
 
 # Increase it when docks are added or removed, so that an older layout is not restored.
-_LAYOUT_VERSION: Final = 3
+_LAYOUT_VERSION: Final = 4
 _RESULT_WIDTH: Final = 448  # that all columns but the last need
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
@@ -86,6 +87,10 @@ _SHARE: Final = 0.94  # of either side of a larger screen, for a first window
 _DOCK_WIDTHS: Final = ((346, 0.24), (274, 0.19))
 _TIMELINE_HEIGHT: Final = 120
 _FRAME: Final = 8  # of a window manager, at most, below and at the sides
+# What the banner of an origin offers, the likeliest first.
+_FOR_ORIGIN: Final = (
+    "analyse.worstElement", "analyse.nextOrigin", "analyse.report", "analyse.extract",
+)  # fmt: skip
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
     "view.themeLight": Scheme.LIGHT,
@@ -158,6 +163,8 @@ class MainWindow(QMainWindow):
         self.banner = FailureBanner(session, theme)
         self.files_banner = FilesBanner(session, theme)
         self.leftovers_banner = LeftoversBanner(theme)
+        offered = [self.actions_by_id[command] for command in _FOR_ORIGIN]
+        self.origin_banner = OriginBanner(session, theme, offered)
         self.palette_popup = CommandPalette(session, theme, self)
 
     def _make_central(self) -> None:
@@ -187,6 +194,10 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(centre)
 
     def _make_docks(self) -> None:
+        self.setCorner(Qt.Corner.TopLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
+        self.setCorner(Qt.Corner.TopRightCorner, Qt.DockWidgetArea.TopDockWidgetArea)
+        self._origin_dock = self._make_origin_dock()
+        self.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, self._origin_dock)
         self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
         self._add_dock(self.input_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
@@ -221,6 +232,17 @@ class MainWindow(QMainWindow):
         dock.setWidget(panel)
         self.addDockWidget(area, dock)
         self._docks[panel.objectName()] = dock
+
+    def _make_origin_dock(self) -> QDockWidget:
+        """Make the dock by which the banner of an origin lies over those at the right, too."""
+        dock = QDockWidget(self.origin_banner.windowTitle(), self)
+        dock.setObjectName(self.origin_banner.objectName())
+        dock.setFeatures(QDockWidget.DockWidgetFeature.NoDockWidgetFeatures)
+        dock.setTitleBarWidget(QWidget())
+        dock.setWidget(self.origin_banner)
+        dock.toggleViewAction().setVisible(False)  # the selection shows it
+        dock.hide()
+        return dock
 
     def _make_bottom_dock(self) -> QDockWidget:
         """Make the dock of timeline and log, whose header is their tabs."""
@@ -290,6 +312,7 @@ class MainWindow(QMainWindow):
         self.banner.layers_requested.connect(opening.choose_layers)
         self.banner.weights_requested.connect(opening.choose_weights)
         self.banner.supply_requested.connect(debugging.choose_output)
+        self.origin_banner.origin_changed.connect(self._on_origin_changed)
         self.comparison_panel.compare_requested.connect(self.analysing.compare)
         self.comparison_panel.report_requested.connect(self.analysing.write_report)
         self.comparison_panel.match_requested.connect(
@@ -358,8 +381,10 @@ class MainWindow(QMainWindow):
 
     def _move_to_pane(self, step: int) -> None:
         panes = (
-            self.operators_panel, self.input_panel, self.graph_view, self.tensor_view,
-            self.properties_panel, self.comparison_panel, self.timeline_panel, self.log_panel,
+            self.operators_panel, self.input_panel, self.origin_banner, self.graph_view,
+            self.tensor_view,
+            self.properties_panel, self.comparison_panel, self.precision_panel,
+            self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
         held = [focused in (pane, *pane.findChildren(QWidget)) for pane in panes]
@@ -401,6 +426,7 @@ class MainWindow(QMainWindow):
     def reset_layout(self) -> None:
         """Move the docks back to their places."""
         self.restoreState(self._default_state, _LAYOUT_VERSION)
+        self._on_origin_changed()
         self._size_docks()
         self._splitter.setSizes([288, 408])
         self._show_docks(shown=self.session.graph is not None)
@@ -527,7 +553,7 @@ class MainWindow(QMainWindow):
             has_layer_files=bool(session.workspace.layer_files),
             has_pinned_kernels=session.kernels_from is not None,
             is_compared=session.comparing.comparison is not None,
-            has_origins=bool(session.comparing.origins),
+            has_other_origin=any(name != selected for name in session.comparing.origins),
             is_matched_by_hand=operator is not None
             and any(each.name in session.comparing.corrections for each in operator.outputs),
             can_undo_match=session.comparing.undone_corrections is not None,
@@ -540,6 +566,12 @@ class MainWindow(QMainWindow):
         """Show the comparison."""
         if self.session.comparing.comparison is not None:
             self._show_result("comparison")
+
+    @Slot()
+    def _on_origin_changed(self) -> None:
+        is_shown = self.origin_banner.origin is not None
+        self._origin_dock.setVisible(is_shown)
+        self.comparison_panel.give_way(is_shown)
 
     @Slot()
     def _on_simulated(self) -> None:
@@ -672,6 +704,7 @@ class MainWindow(QMainWindow):
         state = self.settings.value("window/state")
         if isinstance(state, QByteArray):
             self._restored = self.restoreState(state, _LAYOUT_VERSION)
+            self._on_origin_changed()
         sizes = self.settings.value("window/splitter")
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)

@@ -115,7 +115,7 @@ class OpenCommands(QObject):
         It gets what was chosen for it before.
         """
         self._dialogs.remember("model", path)
-        self._prepare_choices(Path(path))
+        self.prepare_choices(Path(path))
         self._session.open(path)
 
     @Slot()
@@ -286,7 +286,7 @@ class OpenCommands(QObject):
         if choices is not None and choices.layouts:
             self._session.layouts.restore(choices.layouts)
 
-    def _prepare_choices(self, path: Path) -> None:
+    def prepare_choices(self, path: Path) -> None:
         """Give the model that is opened next the inputs and breakpoints that it had."""
         param = _param_of(path)
         choices = self._remembered.find(param) if param is not None else None

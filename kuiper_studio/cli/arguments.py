@@ -92,6 +92,7 @@ def run_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", metavar="FILE.npz", help="write the outputs as out0, out1, …"
     )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser
 
 
@@ -150,12 +151,16 @@ def reproduce_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--operators", metavar="PATTERN", nargs="+", required=True,
         help="operators to write, by name, type or index, with * and ?, or joined by commas; "
-        "the model runs only as far as needed",
+        "without --reference the model runs only as far as needed",
     )  # fmt: skip
-    parser.add_argument(
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
         "--expected", metavar="FILE.npz",
         help="expected outputs by operand name; default the outputs that the model computes",
     )  # fmt: skip
+    _add_reference(
+        group, "take the expected outputs from it, after comparing the whole model: "
+    )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace an earlier reproducer"
     )
@@ -198,17 +203,13 @@ def compare_parser() -> argparse.ArgumentParser:
         "Each operator also runs on the reference's tensors. This separates a difference that "
         "is born in an operator from one that it inherits.",
     )
-    parser.epilog = "Exit status: 0 same, 1 differs, 2 error."
+    parser.epilog = "Exit status: 0 same, 1 differs or nothing compared, 2 error."
     _add_model(parser)
     _add_inputs(parser, _SEED_OF_A_RUN)
     _add_backend(parser)
     _add_memory_limit(parser)
     _add_memory_bound(parser)
-    parser.add_argument(
-        "--reference", metavar="REF", required=True,
-        help="a dump, a recording, a folder of .npy, an .npz or .safetensors, or another model "
-        "to run on the same inputs; without --input the reference's inputs are used",
-    )  # fmt: skip
+    _add_reference(parser, required=True)
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=Tolerances().float32,
         help="largest difference that counts as the same, relative to the reference's largest "
@@ -251,7 +252,7 @@ def precision_parser() -> argparse.ArgumentParser:
     _add_memory_limit(parser)
     _add_memory_bound(parser)
     parser.epilog = "Exit status: 0 done, 1 more error than --keep allows, 2 error."
-    parser.set_defaults(backend="numpy", backend_from=None)
+    parser.set_defaults(backend="numpy", backend_from=None, ncnn_options="exact")
     parser.add_argument(
         "--format", choices=FORMATS, default="float16",
         help="int8 has one scale per tensor, int8-per-channel one per output channel of a "
@@ -317,6 +318,10 @@ def convert_parser() -> argparse.ArgumentParser:
         "--input", metavar="FILE", nargs="+", action="extend", default=[],
         help="images, .npy or .npz that give the input sizes where the model file lacks them",
     )  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true",
+        help="print the written files, notes and the output of pnnx as JSON",
+    )  # fmt: skip
     return parser
 
 
@@ -381,6 +386,7 @@ def _parser(command: str, details: str = "") -> argparse.ArgumentParser:
     return _Parser(
         prog=f"kuiper-studio {command}",
         description=f"{COMMANDS[command]} {details}",
+        epilog="Exit status: 0 done, 2 error.",
         allow_abbrev=False,
     )
 
@@ -488,6 +494,17 @@ def _add_memory_bound(
     )  # fmt: skip
 
 
+def _add_reference(
+    group: argparse._ActionsContainer, purpose: str = "", *, required: bool = False
+) -> None:
+    group.add_argument(
+        "--reference", metavar="REF", required=required,
+        help=f"{purpose}a dump, a recording, a folder of .npy, an .npz or .safetensors, or "
+        "another model to run on the same inputs; without --input the reference's inputs are "
+        "used",
+    )  # fmt: skip
+
+
 def _add_tune(parser: argparse.ArgumentParser) -> None:
     # Off by default: tuning takes longer than most runs, and only later runs profit.
     parser.add_argument(
@@ -501,7 +518,7 @@ def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:
     group.add_argument(
         "--shape", metavar="SHAPE", nargs="+", action="extend", default=[],
         help=f"{purpose}: 1,3,320,320 for the next input, in0=1,3,320,320 for the input in0, "
-        "h=320 for the symbol %%h",
+        "1,128i64 with its type, which a .pt may lack, h=320 for the symbol %%h",
     )  # fmt: skip
 
 

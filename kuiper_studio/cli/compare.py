@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from engine.comparison import Status
-from engine.text import format_brief, format_count
+from engine.text import format_brief, format_count, format_names
 from kuiper_studio.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from engine.comparison import Comparison, Origin, Row
 
 __all__ = ["say_comparison"]
@@ -19,7 +17,6 @@ _HEADS: Final = (
     "#", "type", "name", "operand", "reference", "matched by", "max difference", "cosine",
     "within 1‰", "born", "inherited", "status",
 )  # fmt: skip
-_SHOWN_NAMES: Final = 8
 
 
 def say_comparison(found: Comparison, *, everything: bool) -> None:
@@ -62,31 +59,33 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _say_origin(origin: Origin) -> None:
-    among = _names([each.name for each in origin.among])
-    say(f"origin: {origin.text}" + (f"; or upstream of it: {among}" if among else ""))
+    say(f"origin: {origin.text}")
     for reason in origin.reasons:
         say(f"  {reason.explains:.0%} {reason.kind}: {reason.text}")
 
 
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(names[:_SHOWN_NAMES]) + more
-
-
 def _summary(found: Comparison) -> str:
+    if found.advice:
+        return f"nothing compared. {found.advice}"
     compared = sum(row.measures is not None for row in found.rows)
     text = (
         f"{format_count(compared, 'operand')} compared with {found.reference}, "
         f"{format_count(len(found.unmatched.ours))} of the model and "
         f"{format_count(len(found.unmatched.reference))} of the reference not matched"
     )
-    rounded = sum(row.status is Status.FLOAT16_WEIGHTS for row in found.rows)
-    if rounded:
-        differ = format_count(rounded, "operand differs", "operands differ")
-        text += f"; {differ} by the rounding of weights to float16"
+    for status, cause in (
+        (Status.FLOAT16_WEIGHTS, "the rounding of weights to float16"),
+        (Status.INT8, "computing in int8"),
+    ):
+        rounded = sum(row.status is status for row in found.rows)
+        if rounded:
+            differ = format_count(rounded, "operand differs", "operands differ")
+            text += f"; {differ} by {cause}"
+    same = "same"
     if found.missing_outputs:
-        text += f"; outputs of the model not compared: {_names(found.missing_outputs)}"
+        same += ", outputs not compared"
+        text += f"; outputs of the model not compared: {format_names(found.missing_outputs)}"
     if found.verdict == "same":
-        return f"same: {text}"
+        return f"{same}: {text}"
     count = format_count(len(found.origins), "origin")
     return f"differs: {count}; {text}"

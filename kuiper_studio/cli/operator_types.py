@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import UnsupportedOperatorError
 from engine.layers import registered_types
-from engine.layers.notes import note, unmarked
+from engine.layers.notes import note, remove_marks
 from kuiper_studio.cli.terminal import printable, say
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def note_facts(found: OperatorNote) -> dict[str, Any]:
 
 def _unmarked(facts: Any) -> Any:  # noqa: ANN401 - whatever a note holds
     if isinstance(facts, str):
-        return unmarked(facts)
+        return remove_marks(facts)
     if isinstance(facts, dict):
         return {key: _unmarked(value) for key, value in facts.items()}
     if isinstance(facts, (tuple, list)):
@@ -61,7 +61,7 @@ def say_notes(notes: Sequence[OperatorNote]) -> None:
     """Print a line for each note."""
     width = min(max(len(found.type) for found in notes), _LONGEST_TYPE)
     for found in notes:
-        say(f"{printable(found.type).ljust(width)}  {unmarked(found.summary)}".rstrip())
+        say(f"{printable(found.type).ljust(width)}  {remove_marks(found.summary)}".rstrip())
 
 
 def say_note(found: OperatorNote) -> None:
@@ -69,7 +69,7 @@ def say_note(found: OperatorNote) -> None:
     say(found.type + (f" — {found.reference}" if found.reference else ""))
     for paragraph in (found.summary, *found.details):
         if paragraph:
-            _say_wrapped(unmarked(paragraph))
+            _say_wrapped(remove_marks(paragraph))
     if found.arguments:
         say()
         say("arguments:")
@@ -77,7 +77,7 @@ def say_note(found: OperatorNote) -> None:
             _say_wrapped(_argument_text(argument), "  ")
     for result in found.returns:
         say()
-        _say_wrapped(f"returns: {unmarked(result)}")
+        _say_wrapped(f"returns: {remove_marks(result)}")
     if found.same:
         say()
         _say_wrapped(f"also for: {', '.join(found.same)}")
@@ -93,8 +93,8 @@ def _argument_text(argument: ArgumentNote) -> str:
     default = f", default {argument.default}" if argument.default else ""
     if argument.default == "None":
         default = "" if "optional" in argument.accepts else ", optional"
-    accepts = f": {unmarked(argument.accepts)}" if argument.accepts else ""
-    meaning = f". {unmarked(argument.meaning)}" if argument.meaning else ""
+    accepts = f": {remove_marks(argument.accepts)}" if argument.accepts else ""
+    meaning = f". {remove_marks(argument.meaning)}" if argument.meaning else ""
     return f"{argument.name} ({argument.kind}{default}){accepts}{meaning}"
 
 

@@ -25,7 +25,7 @@ from engine.errors import (
     OpenShapeError,
 )
 from engine.leftovers import find_leftovers
-from engine.text import format_count, format_duration
+from engine.text import format_count
 from kuiper_studio.cli.arguments import (
     PARSERS,
     PICTURE_FORMATS,
@@ -39,6 +39,7 @@ from kuiper_studio.cli.sessions import (
     load_user_layers,
     make_fed_session,
     make_propagated_session,
+    make_referenced_session,
     run_session,
     settle_conversion,
     tell_notes,
@@ -63,13 +64,9 @@ if TYPE_CHECKING:
     from engine.dump import DumpOptions
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
-    from engine.values import Array
     from kuiper_studio.cli.supervisor import Supervision
 
 __all__ = ["main"]
-
-_BEST: Final = 5
-_MOST_SAMPLES: Final = 8
 
 
 def main(argv: Sequence[str] | None = None, supervision: Supervision | None = None) -> int:
@@ -163,6 +160,10 @@ def _sentence(error: Exception) -> str:
 def _info(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.report import model_facts, say_facts
 
+    for name in ("memory_limit", "memory_bound"):
+        if getattr(arguments, name) is not None and not arguments.shape:
+            option = name.replace("_", "-")
+            raise EngineError(f"--{option} of info applies only with --shape, which runs it")
     graph = load_graph(arguments)
     session = make_propagated_session(graph, arguments) if arguments.shape else None
     if arguments.json:
@@ -173,12 +174,9 @@ def _info(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    import numpy as np
-
-    from engine.array_files import is_numeric
     from engine.dump import write_arrays
     from engine.inputs import read_labels
-    from kuiper_studio.cli.report import format_operand
+    from kuiper_studio.cli.run import find_outputs, run_facts, say_run
 
     if arguments.output is not None:
         _check_output(Path(arguments.output), (".npz",))
@@ -189,31 +187,19 @@ def _run(arguments: argparse.Namespace) -> int:
     missing = _not_executed(session, [op for op in session.graph.operators if op.is_output])
     if missing:
         raise EngineError(f"the model did not run to its end: {_reason(session, missing[0])}")
-    outputs = session.outputs()
-    seconds = sum(record.seconds for record in session.records)
-    random = sum(record.random for record in session.records)
-    drawn = f", {random} of them random, seed {session.seed}" if random else ""
-    say(
-        f"{format_count(len(session.records), 'operator')} in {format_duration(seconds)}{drawn}"
-    )
-    arrays: dict[str, Array] = {}
-    ranked = False
-    for index, value in enumerate(outputs):
-        name, array = f"out{index}", np.asarray(value)
-        if not is_numeric(array):
-            say(f"{name}: {value!r} is not an array and is not written")
-            continue
-        arrays[name] = array
-        say(f"{name}: {format_operand(array.shape, array.dtype.name)}")
-        best = _best(array, labels)
-        ranked = ranked or bool(best)
-        for line in best:
-            say(f"  {line}")
-    if labels and not ranked:
+    outputs = find_outputs(session, labels)
+    if not arguments.json:
+        say_run(session, outputs, labels)
+    if labels and all(output.scores is None for output in outputs):
         names = format_count(len(labels), "name")
-        say(f"{arguments.labels} has {names}, but no output has as many values")
+        tell = complain if arguments.json else say
+        tell(f"{arguments.labels} has {names}, but no output has as many values")
     if arguments.output is not None:
+        arrays = {each.name: each.array for each in outputs if each.array is not None}
         write_arrays(Path(arguments.output), arrays)
+    if arguments.json:
+        _say_json(run_facts(session, outputs, labels, arguments.output))
+    elif arguments.output is not None:
         say(f"written to {arguments.output}")
     return DONE
 
@@ -256,7 +242,10 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from engine.numpy_files import read_npz
     from engine.reproducer import write_reproducer
 
-    session = make_fed_session(arguments)
+    if arguments.reference is not None:
+        session, reference = make_referenced_session(arguments)
+    else:
+        session, reference = make_fed_session(arguments), None
     patterns = _separate(session.graph, arguments.operators)
     selected = select_operators(session.graph, patterns)  # reports wrong names before the run
     expected = None
@@ -264,15 +253,20 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         expected = read_npz(
             Path(arguments.expected), lambda names: {name: name for name in names}
         )
+    whole = len(session.graph.operators)
+    count = max(op.index for op in selected) + 1 if reference is None else whole
     with suppress(InferenceError):  # the inputs of the failed operator may be all it takes
-        run_session(session, max(op.index for op in selected) + 1, arguments)
-    written = write_reproducer(
-        session,
-        patterns,
-        arguments.output,
-        expected=expected,
-        overwrite=arguments.overwrite,
-    )
+        run_session(session, count, arguments)
+    with progress_shown("comparing", "operators") as show:
+        written = write_reproducer(
+            session,
+            patterns,
+            arguments.output,
+            expected=expected,
+            reference=reference,
+            overwrite=arguments.overwrite,
+            progress=show,
+        )
     say(f"written to {written}; run python check.py in that folder")
     return DONE
 
@@ -339,55 +333,59 @@ def _convert(arguments: argparse.Namespace) -> int:
     options = settle_conversion(arguments)
     if asked:  # --shape overrides the sizes in the file
         options = replace(options, shapes=asked)
-    folder = Path(arguments.output)
     try:
         conversion = convert(arguments.model, options)
     except ConversionError as exc:
-        for line in exc.log:
+        for line in () if arguments.json else exc.log:
             say(line)
         raise
-    for line in conversion.log:
-        say(line)
-    tell_notes(conversion)
-    if losses := find_ncnn_losses(conversion.log):
-        complain(losses)
+    losses = find_ncnn_losses(conversion.log)
+    if not arguments.json:
+        for line in conversion.log:
+            say(line)
+        tell_notes(conversion)
+        if losses:
+            complain(losses)
     try:
-        written = conversion.copy_to(folder, overwrite=arguments.overwrite)
+        written = conversion.copy_to(Path(arguments.output), overwrite=arguments.overwrite)
     except FileExistsError as exc:
         raise ExportError(f"{exc}; choose another folder or use --overwrite") from exc
+    if arguments.json:
+        notes = [*conversion.notes, *filter(None, [losses])]
+        files = [str(path) for path in written]
+        _say_json({"written": files, "notes": notes, "log": list(conversion.log)})
+        return DONE
     for path in written:
         say(f"written to {path}")
     return DONE
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from engine.comparison import Tolerances, compare, open_reference
-    from engine.errors import InferenceError, ReferenceFileError
+    from engine.comparison import Tolerances, compare, open_reference_for
+    from engine.errors import InferenceError
     from kuiper_studio.cli.compare import say_comparison
 
     if arguments.report is not None:
         _check_output(Path(arguments.report), (".html",))
-    reference = None
-    with suppress(ReferenceFileError):  # a model is opened below, once its inputs are known
-        reference = open_reference(arguments.reference)
-
-    def recorded() -> list[Array]:
-        if reference is None:
-            return []
-        return [reference.array(key) for key in reference.inputs]
-
-    session = make_fed_session(arguments, recorded)
-    with suppress(InferenceError):  # the operators that ran can still be compared
+    session, source = make_referenced_session(arguments)
+    ended = ""
+    try:
         run_session(session, len(session.graph.operators), arguments)
-    if reference is None:
-        fed = [session.value(operand.name) for operand in session.graph.input_operands]
-        reference = open_reference(arguments.reference, fed, backend=session.backend)
+    except InferenceError as exc:
+        ended = str(exc)  # the operators that ran can still be compared
+    else:
+        outputs = [operator for operator in session.graph.operators if operator.is_output]
+        for operator in _not_executed(session, outputs)[:1]:
+            ended = _reason(session, operator)
+    reference = open_reference_for(session, source)
     tolerances = Tolerances(float32=arguments.tolerance)
     with progress_shown("comparing", "operators") as show:
         found = compare(session, reference, tolerances, progress=show)
     if arguments.json:
         _say_json(found.to_json())
     else:
+        if ended:
+            say(f"the model did not run to its end: {ended}")
         say_comparison(found, everything=arguments.all)
     if arguments.report is not None:
         from engine.comparison.report import write_report
@@ -465,6 +463,10 @@ def _open_window(arguments: argparse.Namespace) -> int:
     from kuiper_studio.engine_service.transport import start_early
 
     _require_no_command(arguments.model)
+    if arguments.sample and arguments.model is not None:
+        raise UsageError(
+            f"--sample opens the sample model, not {arguments.model}; leave one out"
+        )
     if not arguments.demo:
         _require_display()
     require_installed(arguments.backend)
@@ -647,23 +649,3 @@ def _reason(session: Session, operator: RuntimeOperator) -> str:
 def _say_json(facts: object) -> None:
     """Print strict JSON in ASCII."""
     say(json.dumps(facts, allow_nan=False))
-
-
-def _best(array: Array, labels: Sequence[str]) -> list[str]:
-    """Return a line for each of the best classes, if the labels fit the output."""
-    import numpy as np
-
-    if not labels or array.size % len(labels) or array.dtype.kind == "c":
-        return []
-    classes = array.shape[-1] if array.size != len(labels) else array.size
-    if classes != len(labels):
-        return []
-    lines: list[str] = []
-    samples = array.reshape(-1, classes)
-    for number, scores in enumerate(samples[:_MOST_SAMPLES]):
-        order = np.argsort(-scores.astype(np.float64), kind="stable")[:_BEST]
-        where = f"[{number}] " if len(samples) > 1 else ""
-        lines.extend(f"{where}{scores[i]:10.4f}  {labels[i]}" for i in order)
-    if len(samples) > _MOST_SAMPLES:
-        lines.append(f"and {format_count(len(samples) - _MOST_SAMPLES, 'sample')} more")
-    return lines

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.conversion.records import ConversionOptions
 from engine.conversion.suffixes import is_source
 from engine.errors import EngineError
+from engine.ncnn.options import EXACT
 from engine.states import SessionState
 from engine.text import format_count
 from kuiper_studio.cli.arguments import image_options
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.activity import Activity
+    from engine.comparison import Reference
     from engine.conversion.records import Conversion
+    from engine.inputs import InputSource
     from engine.runtime import RuntimeGraph
     from engine.session import Session
     from engine.values import Array
@@ -30,6 +33,7 @@ __all__ = [
     "load_user_layers",
     "make_fed_session",
     "make_propagated_session",
+    "make_referenced_session",
     "run_session",
     "settle_conversion",
     "tell_notes",
@@ -105,8 +109,10 @@ def make_fed_session(
     from engine.shapes import parse_shapes
 
     sources = [parse_source(text) for text in arguments.input]
+    _require_images(arguments, sources)
     supplies = [parse_supply(text) for text in arguments.supply]
     graph = load_graph(arguments)
+    _require_ncnn(arguments, graph)
     operands = graph.input_operands
     shapes = parse_shapes(arguments.shape, operands)
     given = instead() if instead is not None and not sources else ()
@@ -119,6 +125,43 @@ def make_fed_session(
         with session.within_bound():
             session.override_all(load_outputs(source, named_outputs(graph, name)), source.text)
     return session
+
+
+def make_referenced_session(arguments: argparse.Namespace) -> tuple[Session, Reference | str]:
+    """Feed a session to compare with a reference; return it with the reference.
+
+    Where the command line names no inputs, the reference's are fed. A reference that is a model
+    is returned as its path: the session's inputs have to be computed first.
+    """
+    from engine.comparison import open_data
+
+    data = open_data(arguments.reference)
+
+    def recorded() -> list[Array]:
+        return [] if data is None else [data.array(key) for key in data.inputs]
+
+    session = make_fed_session(arguments, recorded)
+    return session, arguments.reference if data is None else data
+
+
+def _require_images(arguments: argparse.Namespace, sources: Sequence[InputSource]) -> None:
+    """Refuse options for images if no input is one: they would do nothing."""
+    from engine.inputs import ImageOptions
+
+    if any(source.kind == "image" for source in sources):
+        return
+    usual, given = ImageOptions(), image_options(arguments)
+    for name in ("size", "fit", "order", "scale", "mean", "std"):
+        if getattr(given, name) != getattr(usual, name):
+            raise EngineError(f"--{name} applies only to images, and no input is one")
+
+
+def _require_ncnn(arguments: argparse.Namespace, graph: RuntimeGraph) -> None:
+    """Refuse options of ncnn for a model that is not in its format."""
+    is_compared = getattr(arguments, "reference", None) is not None  # that one may be of ncnn
+    if arguments.ncnn_options == EXACT.text or graph.file.format == "ncnn" or is_compared:
+        return
+    raise EngineError("--ncnn-options applies only to a model in ncnn's format")
 
 
 def make_propagated_session(graph: RuntimeGraph, arguments: argparse.Namespace) -> Session:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDockWidget
 
+from kuiper_studio.commands import MENUS
+
 if TYPE_CHECKING:
     from PySide6.QtGui import QAction
 
 __all__ = ["GROUPS", "action_group", "action_keys", "action_text", "key_caps"]
 
-GROUPS: Final = ("File", "Edit", "View", "Debug", "Tensor", "Help", "Other")
+GROUPS: Final = (*(menu.value.replace("&", "") for menu in MENUS), "Other")
 
 _NATIVE: Final = QKeySequence.SequenceFormat.NativeText
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import (
     QComboBox,
     QFormLayout,
@@ -21,6 +21,7 @@ from engine.backend_names import BACKEND_NAMES, missing_packages
 from engine.errors import FeedError
 from engine.inputs import parse_seed, parse_source
 from kuiper_studio.dialogs.question import Question
+from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,7 +138,7 @@ class CompareDialog(Question):
     def _make_button(self, path: Path) -> QPushButton:
         button = QPushButton(path.name.replace("&", "&&"))
         button.setAutoDefault(False)
-        button.setToolTip("It lies beside the model")
+        button.setToolTip(tip_text(str(path)))
         button.setProperty("path", str(path))
         button.clicked.connect(self._on_beside)
         return button
@@ -178,6 +179,8 @@ class CompareDialog(Question):
             form.setContentsMargins(24, 0, 0, 8)
             form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         self.build((self.files, explained, first, self.other, second, last))
+        _align_fields((first, second, last))
+        self.path.setFocus(Qt.FocusReason.TabFocusReason)  # which selects the text
 
     def _connect(self) -> None:
         self.files.toggled.connect(self._check)
@@ -232,3 +235,17 @@ class CompareDialog(Question):
         except (ValueError, FeedError) as exc:
             return f"{exc}."
         return ""
+
+
+def _align_fields(forms: Sequence[QFormLayout]) -> None:
+    """Have the fields of several forms begin at one place."""
+    titles: list[tuple[QWidget, int]] = []  # and where they begin
+    for form in forms:
+        for row in range(form.rowCount()):
+            item = form.itemAt(row, QFormLayout.ItemRole.LabelRole)
+            title = item.widget() if item is not None else None
+            if title is not None:
+                titles.append((title, form.contentsMargins().left()))
+    end = max(left + title.sizeHint().width() for title, left in titles)
+    for title, left in titles:
+        title.setMinimumWidth(end - left)

@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
 )
 
 from engine.conversion.records import ConversionOptions
-from engine.conversion.shapes import DTYPES, settle_inputs
+from engine.conversion.shapes import settle_inputs
 from engine.conversion.source_inputs import SourceInput
 from engine.errors import EngineError, capitalized
-from engine.shapes import likely_size
+from engine.shapes import INPUT_DTYPES, likely_size, split_dtype
 from engine.text import format_shape
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.icons import icon
@@ -114,8 +114,12 @@ class ConversionDialog(Question):
 
     def set_size(self, row: int, text: str) -> None:
         """Fill in the size of an input, as `settle_inputs` takes it."""
-        shape, dtype = _split(text)
-        self.sizes[row].setText(shape)
+        size, dtype = split_dtype(text)
+        self.sizes[row].setText(size)
+        self._set_type(row, dtype)
+
+    def _set_type(self, row: int, dtype: str) -> None:
+        """Choose the type of an input, if the file has none."""
         if dtype and self.types[row].isEnabled():
             self.types[row].setCurrentText(dtype)
 
@@ -129,8 +133,8 @@ class ConversionDialog(Question):
         if given.shape is not None:
             name.setToolTip(tip_text(f"{given.name}: {format_shape(given.shape)}"))
         kind = QComboBox()
-        kind.addItems(DTYPES)
-        kind.setCurrentText(given.dtype or DTYPES[0])
+        kind.addItems(INPUT_DTYPES)
+        kind.setCurrentText(given.dtype or INPUT_DTYPES[0])
         kind.setEnabled(not given.dtype)
         kind.setAccessibleName(f"Type of input {given.name}")
         size, second = QLineEdit(), QLineEdit()
@@ -174,7 +178,7 @@ class ConversionDialog(Question):
             elif given.shape is not None:
                 self.sizes[row].setText(_likely(given))
             if row < len(before.shapes2):
-                self.seconds[row].setText(_split(before.shapes2[row])[0])
+                self.seconds[row].setText(split_dtype(before.shapes2[row])[0])
 
     @Slot()
     def _check(self) -> None:
@@ -197,7 +201,9 @@ class ConversionDialog(Question):
             return ConversionOptions()
         first, second = [], []
         for row, given in enumerate(self._inputs):
-            size, other = self.sizes[row].text().strip(), self.seconds[row].text().strip()
+            size, typed = split_dtype(self.sizes[row].text().strip())
+            other, typed_last = split_dtype(self.seconds[row].text().strip())
+            self._set_type(row, typed or typed_last)
             shape = size or ("" if given.shape is None else _listed(given))
             dtype = self.types[row].currentText()
             first.append(f"{shape}{dtype}")
@@ -223,11 +229,3 @@ def _likely(given: SourceInput) -> str:
         str(dim if isinstance(dim, int) else likely_size(axis, len(shape)))
         for axis, dim in enumerate(shape)
     )
-
-
-def _split(text: str) -> tuple[str, str]:
-    """Split a size from its type."""
-    for dtype in sorted(DTYPES, key=len, reverse=True):
-        if text.endswith(dtype):
-            return text.removesuffix(dtype), dtype
-    return text, ""

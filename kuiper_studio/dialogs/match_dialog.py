@@ -170,8 +170,6 @@ class MatchDialog(Question):
         table.setWordWrap(False)
         table.setShowGrid(False)
         table.setTabKeyNavigation(False)
-        # The row is chosen, not the cell under the mouse.
-        table.viewport().setAttribute(Qt.WidgetAttribute.WA_Hover, on=False)
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(_ROW)
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)

@@ -28,17 +28,16 @@ from engine.self_check import Verdict
 from engine.text import format_count
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.comparisons import (
-    COMPARISON_ROLE,
     ComparisonColumn,
-    ComparisonsFilterModel,
     ComparisonsModel,
 )
+from kuiper_studio.item_models.operator_rows import ROW_ROLE, SortModel, table_text
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
     from PySide6.QtGui import QKeyEvent
 
-    from engine.self_check import SelfCheck
+    from engine.self_check import Comparison, SelfCheck
     from kuiper_studio.theme import Theme
 
 __all__ = ["SelfCheckDialog"]
@@ -96,13 +95,13 @@ class SelfCheckDialog(QDialog):
         self._summary.setWordWrap(True)
         self.only_differing = QCheckBox("Only differences")
         self.model = ComparisonsModel(self)
-        self.shown = ComparisonsFilterModel(self.model, self)
+        self.shown: SortModel[Comparison] = SortModel(self.model, self)
         self.table = _Table(theme, self.shown, self)
         self.tolerance = QComboBox()
         self.tolerance.addItems(_TOLERANCES)
         self.tolerance.setAccessibleName("Tolerance")
         self._build()
-        self.only_differing.toggled.connect(self.shown.show_only_differing)
+        self.only_differing.toggled.connect(self._on_only_differing)
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
         theme.changed.connect(self._show_verdict)
         self._close.setFocus()  # or the table would select its first row
@@ -179,7 +178,12 @@ class SelfCheckDialog(QDialog):
     @Slot()
     def copy_text(self) -> None:
         """Copy the summary and the rows that are shown."""
-        QGuiApplication.clipboard().setText(f"{self._summary.text()}\n\n{self.shown.text()}\n")
+        text = f"{self._summary.text()}\n\n{table_text(self.shown)}\n"
+        QGuiApplication.clipboard().setText(text)
+
+    @Slot(bool)
+    def _on_only_differing(self, only: bool) -> None:  # noqa: FBT001 - Qt's signal
+        self.shown.show_only((lambda row: row.verdict is Verdict.DIFFERS) if only else None)
 
     @Slot()
     def _ask_again(self) -> None:
@@ -187,7 +191,7 @@ class SelfCheckDialog(QDialog):
 
     @Slot(QModelIndex, QModelIndex)
     def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:
-        comparison = index.data(COMPARISON_ROLE)
+        comparison = index.data(ROW_ROLE)
         if comparison is not None:
             self.operator_chosen.emit(comparison.operator.name)
 
@@ -212,7 +216,7 @@ class SelfCheckDialog(QDialog):
 class _Table(QTableView):
     """The table of comparisons; a click on a title sorts it, Ctrl+C copies a row."""
 
-    def __init__(self, theme: Theme, model: ComparisonsFilterModel, parent: QWidget) -> None:
+    def __init__(self, theme: Theme, model: SortModel[Comparison], parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("selfCheckTable")
         self.setAccessibleName("Comparisons")
@@ -240,7 +244,7 @@ class _Table(QTableView):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        comparison = self.currentIndex().data(COMPARISON_ROLE)
+        comparison = self.currentIndex().data(ROW_ROLE)
         if event.matches(QKeySequence.StandardKey.Copy) and comparison is not None:
             QGuiApplication.clipboard().setText(comparison.sentence)
             return
@@ -265,7 +269,7 @@ class _Delegate(QStyledItemDelegate):
         if column not in _WORDS:
             option.font = self._theme.mono_font()
         if column == ComparisonColumn.VERDICT:
-            token = _TOKENS[index.data(COMPARISON_ROLE).verdict]
+            token = _TOKENS[index.data(ROW_ROLE).verdict]
             option.palette.setColor(QPalette.ColorRole.Text, self._theme.color(token))
 
 

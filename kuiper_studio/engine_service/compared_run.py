@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.comparison import (
     compare,
-    open_reference,
+    open_reference_for,
     read_corrections,
     write_corrections,
 )
@@ -54,12 +54,11 @@ def compare_run(
         Called with the number of operators done, and of all; what it raises ends the
         comparison.
     """
-    run = run_to_end(session)
+    run = run_to_end(session, report)
     if isinstance(request.reference, OtherRun):
         reference = _run_otherwise(session, request.reference, report)
     else:
-        fed = [run.value(operand.name) for operand in run.graph.input_operands]
-        reference = open_reference(request.reference, fed, backend=session.backend)
+        reference = open_reference_for(run, request.reference, report)
     corrections = read_corrections(run.graph.source_path, reference.title)
     comparison = compare(
         run, reference, request.tolerance, corrections=corrections, progress=report
@@ -147,7 +146,7 @@ class ComparedRun:
         """Compare again with other matches by hand; nobody may read tensors meanwhile."""
         with self._lock:
             comparison = compare(
-                run_to_end(self._session),
+                run_to_end(self._session, report),
                 self._reference,
                 self.comparison.tolerances,
                 corrections=corrections,
@@ -179,9 +178,9 @@ class ComparedRun:
             return self._rows[operand].load(self._reference)
 
     def expected(self, operand: str) -> Array | None:
-        """Return the reference's tensor where it has our shape, else None."""
-        row = self._rows.get(operand)
-        return self.value(operand) if row is not None and row.measures is not None else None
+        """Return what the reference has for an operand; see `Comparison.expected`."""
+        with self._lock:
+            return self.comparison.expected(operand, self._reference)
 
     def write_report(self, path: Path, check_cancelled: Callable[[], None]) -> Path:
         """Write the page; see `engine.comparison.report`."""
@@ -194,7 +193,7 @@ class ComparedRun:
         with self._lock:
             return write_report(
                 self.comparison,
-                run_to_end(self._session),
+                run_to_end(self._session, lambda *_: check_cancelled()),
                 self._reference,
                 path,
                 command=command,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from engine.self_check import SelfCheck
     from engine.states import OperatorStatus, SessionState, StopReason
     from engine.values import Value, ValueMetadata
+    from kuiper_studio.engine_service.channels import ChannelView
 
 __all__ = [
     "Answer",
@@ -38,6 +39,7 @@ __all__ = [
     "CompareRequest",
     "Compared",
     "CorrectRequest",
+    "DistancesWanted",
     "Done",
     "Evicted",
     "ExportRequest",
@@ -351,6 +353,24 @@ class CancelRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DistancesWanted:
+    """How far the channels of a value are from the reference's.
+
+    Attributes
+    ----------
+    comparison : int
+        Serial number of the comparison.
+    view : ChannelView
+    limit : float
+        Difference up to which elements count as equal.
+    """
+
+    comparison: int
+    view: ChannelView
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
 class FetchRequest:
     """Send a value, or a summary of it; answered by an `Answer`.
 
@@ -363,13 +383,17 @@ class FetchRequest:
     serial : int
         Number of the execution that computed the value.
     what : str
-        ``value`` for a `Value`, ``summary`` for a `Summary`.
+        ``value`` for a `Value`, ``summary`` for a `Summary`, ``distances`` for
+        `ChannelDistances`.
+    distances : DistancesWanted or None
+        Which ones.
     """
 
     ticket: int
     operand: str
     serial: int
-    what: Literal["value", "summary"]
+    what: Literal["value", "summary", "distances"]
+    distances: DistancesWanted | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from engine.memory_bound import default_bound
 from engine.pnnx.archive import Archive
 from engine.runtime.description import collect_notes, describe
 from engine.states import OperatorStatus, SessionState, StopReason
+from kuiper_studio.engine_service.channels import measure_channels
 from kuiper_studio.engine_service.plans import resolve
 from kuiper_studio.engine_service.protocol import (
     Answer,
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from engine.session import Session, StepRecord
     from engine.store import StepOutputs
     from engine.values import Value
+    from kuiper_studio.engine_service.channels import ChannelDistances
     from kuiper_studio.engine_service.compared_run import ComparedRun
     from kuiper_studio.engine_service.plans import ResolvedPlan
     from kuiper_studio.engine_service.protocol import Request, Supply
@@ -360,7 +362,8 @@ class EngineServer:
         model = request.model
 
         def report(line: str) -> None:
-            if words := line.strip("# -"):
+            # Behind dots come times, and in between warnings of libraries.
+            if words := line.partition("...")[0].strip("# -"):
                 self._send(Progress(f"Converting {model.path.name}: {words}"))
 
         graph = engine.load(
@@ -701,9 +704,14 @@ class EngineServer:
         label: str,
         make: Callable[[int, Callable[[int, int], None]], ComparedRun],
     ) -> None:
+        due = 0.0
+
         def report(done: int, total: int) -> None:
+            nonlocal due
             check_cancelled()
-            self._send(Progress(label, done, total))
+            if time.monotonic() >= due:
+                due = time.monotonic() + _SECONDS_BETWEEN_REPORTS
+                self._send(Progress(label, done, total))
 
         check_cancelled = self._check_cancelled(run_id)
         self._serial += 1
@@ -864,8 +872,26 @@ class EngineServer:
         return sent.outputs if sent is not None and sent.serial == request.serial else None
 
     def _answer(self, request: FetchRequest, value: Value) -> Answer:
-        result = _packed(value) if request.what == "value" else summarise(value)
+        result: object
+        match request.what:
+            case "value":
+                result = _packed(value)
+            case "summary":
+                result = summarise(value)
+            case _:
+                result = self._distances(request, value)
         return Answer(request.ticket, result, found=True)
+
+    def _distances(self, request: FetchRequest, value: Value) -> ChannelDistances:
+        """Measure how far the channels of a value are from the reference's."""
+        compared, wanted = self._compared, request.distances
+        if compared is None or wanted is None or compared.serial != wanted.comparison:
+            raise EngineError("another comparison has been made")
+        theirs = compared.expected(request.operand)
+        shapes = {getattr(each, "shape", None) for each in (value, theirs)}
+        if not isinstance(value, np.ndarray) or theirs is None or shapes != {wanted.view.shape}:
+            raise EngineError("the reference has no tensor of this shape")
+        return measure_channels(value, theirs, wanted.view, wanted.limit)
 
     def _recompute(self, request: FetchRequest) -> None:
         """Recompute an evicted value and send it."""

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Final
 from engine.dump import select_operators
 from engine.errors import InferenceError
 from engine.precision import choose_float32, simulate_precision
-from engine.reproducer import write_reproducer
+from engine.reproducer import output_names, write_reproducer
 from engine.states import SessionState
 from kuiper_studio.engine_service.protocol import PrecisionResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
-    from engine.runtime import RuntimeOperator
     from engine.session import Session
     from engine.values import Array
     from kuiper_studio.engine_service.protocol import ExtractRequest, PrecisionRequest
@@ -48,7 +47,7 @@ def extract_operators(
     run = _run_past(session, max(operator.index for operator in chosen), check_cancelled)
     expected = {}
     if request.expects_reference:
-        for name in _outputs_of(chosen):
+        for name in output_names(run, chosen):
             value = reference_value(name)
             if value is not None:
                 expected[name] = value
@@ -72,17 +71,6 @@ def _run_past(session: Session, index: int, check_cancelled: Callable[[], None])
             check_cancelled()
             run.step()
     return run
-
-
-def _outputs_of(operators: Sequence[RuntimeOperator]) -> list[str]:
-    """Return the operands that operators give to others, or to nobody."""
-    inside = {operator.index for operator in operators}
-    return [
-        operand.name
-        for operator in operators
-        for operand in operator.outputs
-        if not operand.consumers or any(c.index not in inside for c in operand.consumers)
-    ]
 
 
 def simulate_formats(

@@ -58,7 +58,9 @@ _DIFFERENCES: Final = {
 def legend_entries(state: SceneState) -> list[Entry]:
     """Return the marks that the graph shows now, those of a comparison first."""
     blocked = state.count(DisplayStatus.BLOCKED)
-    entries = [*_difference_entries(state), _entry(DisplayStatus.EXECUTED)]
+    entries = _difference_entries(state)
+    if state.count(DisplayStatus.EXECUTED):
+        entries.append(_entry(DisplayStatus.EXECUTED))
     if state.count(DisplayStatus.FAILED):
         entries.append(_entry(DisplayStatus.FAILED))
     if state.current != NONE:

@@ -5,37 +5,37 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import (
-    QObject,
-    QSortFilterProxyModel,
-    Qt,
-)
+from PySide6.QtCore import QObject, Qt
 from typing_extensions import override
 
 from engine.text import format_brief, format_shape
-from kuiper_studio.item_models.rows_model import Index, RowsModel, place_of_operator
-from kuiper_studio.item_models.text import tip_text
+from kuiper_studio.item_models.operator_rows import (
+    CellLook,
+    Column,
+    Face,
+    OperatorRowsModel,
+    index_column,
+    name_column,
+    number_column,
+)
 
 if TYPE_CHECKING:
-    from engine.comparison import Comparison, Row
+    from collections.abc import Callable
+
+    from engine.comparison import Comparison, Measures, Row
 
 __all__ = [
-    "ROW_ROLE",
-    "STATUS_ROLE",
+    "BORN",
+    "DIFFERING",
     "UNMATCHED",
     "ComparisonRowsModel",
     "DifferenceColumn",
-    "DifferenceFilterModel",
     "DifferenceKind",
     "DifferenceLook",
     "look_of",
 ]
-
-ROW_ROLE: Final = Qt.ItemDataRole.UserRole + 1
-STATUS_ROLE: Final = Qt.ItemDataRole.UserRole + 2
-_SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 3
 
 
 class DifferenceKind(Enum):
@@ -46,6 +46,10 @@ class DifferenceKind(Enum):
     INHERITED = "Inherited"
     EQUAL = "Equal"
     OTHER = "Other"
+
+
+DIFFERING: Final = frozenset({DifferenceKind.BORN, DifferenceKind.INHERITED})
+"""The groups of rows that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +70,19 @@ class DifferenceLook:
 
 
 _K = DifferenceKind
+BORN: Final = DifferenceLook("≠", "div", "born here", _K.BORN)
+"""How an origin looks."""
 # By the value of `engine.comparison.Status`: the window's process does not import the engine's
 # comparison, which imports the layers.
 _LOOKS: Final = {
     "same": DifferenceLook("=", "text3", "equal", _K.EQUAL),
     "rounding": DifferenceLook("=", "text3", "differs by rounding only", _K.EQUAL),
     "inherited": DifferenceLook("≠", "div", "inherited from upstream", _K.INHERITED),
-    "origin": DifferenceLook("≠", "div", "born here", _K.BORN),
+    "origin": BORN,
     "tie": DifferenceLook("≈", "text2", "another choice among equal elements", _K.EQUAL),
     "random": DifferenceLook("≈", "text2", "random numbers", _K.OTHER),
     "float16 weights": DifferenceLook("≈", "text2", "float16 weights", _K.EQUAL),
+    "int8": DifferenceLook("≈", "text2", "int8", _K.EQUAL),
     "not compared": DifferenceLook("?", "text2", "not compared", _K.OTHER),
 }
 UNMATCHED: Final = DifferenceLook("?", "text2", "not matched", _K.OTHER)
@@ -102,149 +109,111 @@ class DifferenceColumn(IntEnum):
     MATCHED = 9
 
 
+def _format(number: float) -> str:
+    return format_brief(number) if math.isfinite(number) else "–"
+
+
+def _number(title: str, tip: str, value: Callable[[Row], float | None]) -> Column[Row]:
+    return number_column(title, tip, value, _format)
+
+
+def _measure(title: str, tip: str, value: Callable[[Measures], float | None]) -> Column[Row]:
+    """Return a column of a measure, which rows that were not compared do not have."""
+    return _number(
+        title, tip, lambda row: value(row.measures) if row.measures is not None else None
+    )
+
+
 _C = DifferenceColumn
-_HEADERS: Final = {
-    _C.STATUS: ("", "Whether the operand is equal (=), differs (≠), or was not compared (?)"),
-    _C.INDEX: ("#", "Index of the operator in execution order"),
-    _C.OPERATOR: ("Operator", "The operator that computes the operand"),
-    _C.MATCHED: ("Matched by", "What the reference's tensor was found by, and the confidence"),
-    _C.MAX_ABS: ("max abs", "Largest absolute difference of two elements"),
-    _C.ERROR: (
+_COLUMNS: Final[dict[DifferenceColumn, Column[Row]]] = {
+    _C.STATUS: Column(
+        "",
+        "Whether the operand is equal (=), differs (≠), or was not compared (?)",
+        lambda row: look_of(row).glyph,
+        lambda row: list(_LOOKS).index(row.status.value),
+        Qt.AlignmentFlag.AlignHCenter,
+    ),
+    _C.INDEX: index_column(),
+    _C.OPERATOR: name_column("The operator that computes the operand"),
+    _C.MATCHED: Column(
+        "Matched by",
+        "What the reference's tensor was found by, and the confidence",
+        lambda row: f"{row.matched_by} {row.confidence:.2f}",
+        lambda row: row.confidence,
+        Qt.AlignmentFlag.AlignLeft,
+    ),
+    _C.MAX_ABS: _measure(
+        "max abs", "Largest absolute difference of two elements", lambda found: found.max_abs
+    ),
+    _C.ERROR: _measure(
         "error",
         "Largest difference over the reference's largest element; the tolerance is for this",
+        lambda found: found.relative,
     ),
-    _C.COSINE: ("cosine", "Cosine of the angle between both tensors"),
-    _C.SNR: ("dB", "Signal-to-noise ratio in decibels; – for equal tensors"),
-    _C.BORN: ("born", "Difference of this operator alone, on the reference's inputs"),
-    _C.INHERITED: ("inherited", "The rest of the difference, from operators upstream"),
+    _C.COSINE: _measure(
+        "cosine", "Cosine of the angle between both tensors", lambda found: found.cosine
+    ),
+    _C.SNR: _measure(
+        "dB",
+        "Signal-to-noise ratio in decibels; – for equal tensors",
+        lambda found: found.snr_db,
+    ),
+    _C.BORN: _number(
+        "born",
+        "Difference of this operator alone, on the reference's inputs",
+        lambda row: row.born,
+    ),
+    _C.INHERITED: _number(
+        "inherited",
+        "The rest of the difference, from operators upstream",
+        lambda row: row.inherited,
+    ),
 }
-_NUMBERS: Final = frozenset(_C) - {_C.STATUS, _C.OPERATOR, _C.MATCHED}
 
 
-class ComparisonRowsModel(RowsModel):
+class ComparisonRowsModel(OperatorRowsModel["Row"]):
     """Rows of a `Comparison`, in execution order."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__([_HEADERS[column] for column in DifferenceColumn], _NUMBERS, parent)
-        self._rows: tuple[Row, ...] = ()
+        super().__init__([_COLUMNS[column] for column in DifferenceColumn], parent)
 
     def show(self, comparison: Comparison | None) -> None:
         """Show a comparison, or none."""
-        self.beginResetModel()
-        self._rows = comparison.rows if comparison is not None else ()
-        self.endResetModel()
+        self.show_rows(comparison.rows if comparison is not None else ())
 
     def count(self, kind: DifferenceKind) -> int:
         """Return the number of rows of a group."""
         if kind is DifferenceKind.ALL:
-            return len(self._rows)
-        return sum(look_of(row).kind is kind for row in self._rows)
+            return len(self.rows)
+        return sum(look_of(row).kind is kind for row in self.rows)
 
-    def place_of(self, operator: str) -> int:
-        """Return the first row of an operator; -1 for none."""
-        return place_of_operator(self._rows, operator)
+    # Overrides of `OperatorRowsModel`
 
-    def _display(self, row: Row, column: int) -> str:
+    @override
+    def spoken(self, row: Row, column: int) -> str:
+        is_status = column == DifferenceColumn.STATUS
+        return look_of(row).word if is_status else super().spoken(row, column)
+
+    @override
+    def describe(self, row: Row) -> str:
+        lines = [
+            super().describe(row),
+            f"operand {row.operand}, {format_shape(row.shape)}: {look_of(row).word}",
+            f"reference {row.reference}, {format_shape(row.reference_shape)}",
+        ]
+        if row.layout.name:
+            lines[-1] += f", {row.layout.name}"
+        return "\n".join([*lines, row.reason] if row.reason else lines)
+
+    @override
+    def look(self, row: Row, column: int) -> CellLook:
+        found = look_of(row)
         match column:
             case DifferenceColumn.STATUS:
-                return look_of(row).glyph
-            case DifferenceColumn.INDEX:
-                return str(row.operator.index)
+                return CellLook(found.token, Face.BOLD)
             case DifferenceColumn.OPERATOR:
-                return row.operator.name
+                is_born = found.kind is DifferenceKind.BORN
+                return CellLook("text", Face.BOLD if is_born else Face.TEXT)
             case DifferenceColumn.MATCHED:
-                return f"{row.matched_by} {row.confidence:.2f}"
-        number = _number(row, column)
-        return "–" if number is None or not math.isfinite(number) else format_brief(number)
-
-    def _sort_key(self, row: Row, column: int) -> float | str:
-        match column:
-            case DifferenceColumn.STATUS:
-                return list(_LOOKS).index(row.status.value)
-            case DifferenceColumn.INDEX:
-                return row.operator.index
-            case DifferenceColumn.OPERATOR:
-                return row.operator.name
-            case DifferenceColumn.MATCHED:
-                return row.confidence
-        number = _number(row, column)
-        return -math.inf if number is None else number
-
-    @override
-    def count_rows(self) -> int:
-        return len(self._rows)
-
-    # Overrides of Qt methods
-
-    @override
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid():
-            return None
-        row, column = self._rows[index.row()], index.column()
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return self._display(row, column)
-            case Qt.ItemDataRole.AccessibleTextRole:
-                is_status = column == DifferenceColumn.STATUS
-                return look_of(row).word if is_status else self._display(row, column)
-            case Qt.ItemDataRole.ToolTipRole:
-                return tip_text(_describe(row))
-            case _ if role == ROW_ROLE:
-                return row
-            case _ if role == STATUS_ROLE:
-                return look_of(row)
-        return self._sort_key(row, column) if role == _SORT_ROLE else None
-
-
-def _number(row: Row, column: int) -> float | None:
-    match column:
-        case DifferenceColumn.BORN:
-            return row.born
-        case DifferenceColumn.INHERITED:
-            return row.inherited
-    measures = row.measures
-    if measures is None:
-        return None
-    match column:
-        case DifferenceColumn.MAX_ABS:
-            return measures.max_abs
-        case DifferenceColumn.ERROR:
-            return measures.relative
-        case DifferenceColumn.COSINE:
-            return measures.cosine
-    return measures.snr_db
-
-
-def _describe(row: Row) -> str:
-    """Describe a row in some lines."""
-    lines = [
-        f"#{row.operator.index} {row.operator.type} {row.operator.name}",
-        f"operand {row.operand}, {format_shape(row.shape)}: {look_of(row).word}",
-        f"reference {row.reference}, {format_shape(row.reference_shape)}",
-    ]
-    if row.layout.name:
-        lines[-1] += f", {row.layout.name}"
-    return "\n".join([*lines, row.reason] if row.reason else lines)
-
-
-class DifferenceFilterModel(QSortFilterProxyModel):
-    """Sorts the rows of a `ComparisonRowsModel`, and shows one group of them or all."""
-
-    def __init__(self, source: ComparisonRowsModel, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._kind = DifferenceKind.ALL
-        self.setSortRole(_SORT_ROLE)
-        self.setSourceModel(source)
-
-    def show_only(self, kind: DifferenceKind) -> None:
-        """Show one group of rows, or all."""
-        self._kind = kind
-        self.invalidate()
-
-    # Overrides of Qt methods
-
-    @override
-    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        index = self.sourceModel().index(source_row, 0, source_parent)
-        look: DifferenceLook = index.data(STATUS_ROLE)
-        return self._kind in {DifferenceKind.ALL, look.kind}
+                return CellLook()
+        return CellLook(found.token if found.kind in DIFFERING else "text2")

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import (
-    QObject,
-    QSortFilterProxyModel,
-    Qt,
-)
 from typing_extensions import override
 
 from engine.self_check import Verdict
 from engine.text import format_brief, format_count, format_milliseconds
-from kuiper_studio.item_models.rows_model import Index, RowsModel
-from kuiper_studio.item_models.text import tip_text
+from kuiper_studio.item_models.operator_rows import (
+    Column,
+    OperatorRowsModel,
+    index_column,
+    name_column,
+    text_column,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from PySide6.QtCore import QObject
+
     from engine.differences import Difference
     from engine.self_check import Comparison, SelfCheck
 
-__all__ = [
-    "COMPARISON_ROLE",
-    "ComparisonColumn",
-    "ComparisonsFilterModel",
-    "ComparisonsModel",
-]
-
-COMPARISON_ROLE: Final = Qt.ItemDataRole.UserRole + 1
-_SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 2
+__all__ = ["ComparisonColumn", "ComparisonsModel"]
 
 
 class ComparisonColumn(IntEnum):
@@ -51,160 +45,99 @@ class ComparisonColumn(IntEnum):
     WHERE = 11
 
 
-# Column titles and their tool tips.
-_HEADERS: Final = {
-    ComparisonColumn.INDEX: ("#", "Index in execution order"),
-    ComparisonColumn.NAME: ("Operator", "Name; a click selects it in the window"),
-    ComparisonColumn.TYPE: ("Type", "Operator type"),
-    ComparisonColumn.KERNEL: ("Kernel", "Library and variant"),
-    ComparisonColumn.VERDICT: ("Verdict", "Whether it agrees with NumPy"),
-    ComparisonColumn.LARGEST: ("Largest", "Largest absolute difference of two elements"),
-    ComparisonColumn.RELATIVE: (
+def _measured(
+    title: str, tip: str, text: Callable[[Comparison], str], key: Callable[[Comparison], float]
+) -> Column[Comparison]:
+    """Return a column that is empty for operators that were not checked."""
+    return Column(title, tip, lambda row: "" if row.verdict is Verdict.LEFT else text(row), key)
+
+
+def _difference(
+    title: str, tip: str, value: Callable[[Difference], float]
+) -> Column[Comparison]:
+    """Return a column of a difference, which results of other shapes do not have."""
+
+    def text(row: Comparison) -> str:
+        return "" if row.difference.unlike else format_brief(value(row.difference))
+
+    def key(row: Comparison) -> float:
+        unlike = row.difference.unlike
+        return float("inf") if unlike else _floor(row) + value(row.difference)
+
+    return _measured(title, tip, text, key)
+
+
+def _floor(row: Comparison) -> float:
+    """Return what sorts operators that were not checked below all others."""
+    return -1.0 if row.verdict is Verdict.LEFT else 0.0
+
+
+def _beyond(row: Comparison) -> str:
+    return format_count(row.difference.beyond) if row.difference.beyond else ""
+
+
+def _beyond_key(row: Comparison) -> float:
+    found = row.difference
+    return found.count + 1 if found.unlike else _floor(row) + found.beyond
+
+
+def _where(row: Comparison) -> str:
+    return row.reason or row.difference.unlike or row.difference.words
+
+
+_C = ComparisonColumn
+_COLUMNS: Final[dict[ComparisonColumn, Column[Comparison]]] = {
+    _C.INDEX: index_column(),
+    _C.NAME: name_column("Name; a click selects it in the window"),
+    _C.TYPE: text_column("Type", "Operator type", lambda row: row.operator.type),
+    _C.KERNEL: text_column("Kernel", "Library and variant", lambda row: row.kernel),
+    _C.VERDICT: text_column(
+        "Verdict", "Whether it agrees with NumPy", lambda row: row.verdict.value
+    ),
+    _C.LARGEST: _difference(
+        "Largest",
+        "Largest absolute difference of two elements",
+        lambda found: found.largest,
+    ),
+    _C.RELATIVE: _difference(
         "By largest",
         "Largest difference, relative to NumPy's largest number",
+        lambda found: found.relative,
     ),
-    ComparisonColumn.OF_ELEMENT: (
+    _C.OF_ELEMENT: _difference(
         "By element",
         "Largest difference of two elements, relative to the larger of them",
+        lambda found: found.of_element,
     ),
-    ComparisonColumn.BEYOND: ("Beyond", "Elements that differ by more than the tolerance"),
-    ComparisonColumn.MS: ("ms", "Milliseconds that the kernel took"),
-    ComparisonColumn.REFERENCE_MS: ("NumPy ms", "Milliseconds that NumPy took"),
-    ComparisonColumn.WHERE: (
-        "Where",
-        "Elements that differ most: found, and NumPy's",
+    _C.BEYOND: _measured(
+        "Beyond", "Elements that differ by more than the tolerance", _beyond, _beyond_key
     ),
+    _C.MS: _measured(
+        "ms",
+        "Milliseconds that the kernel took",
+        lambda row: format_milliseconds(row.seconds),
+        lambda row: row.seconds,
+    ),
+    _C.REFERENCE_MS: _measured(
+        "NumPy ms",
+        "Milliseconds that NumPy took",
+        lambda row: format_milliseconds(row.reference_seconds),
+        lambda row: row.reference_seconds,
+    ),
+    _C.WHERE: text_column("Where", "Elements that differ most: found, and NumPy's", _where),
 }
-_DIFFERENCES: Final[dict[ComparisonColumn, Callable[[Difference], float]]] = {
-    ComparisonColumn.LARGEST: lambda far: far.largest,
-    ComparisonColumn.RELATIVE: lambda far: far.relative,
-    ComparisonColumn.OF_ELEMENT: lambda far: far.of_element,
-}
-_NUMBERS: Final = frozenset(
-    {
-        ComparisonColumn.INDEX, ComparisonColumn.LARGEST, ComparisonColumn.RELATIVE,
-        ComparisonColumn.OF_ELEMENT, ComparisonColumn.BEYOND, ComparisonColumn.MS,
-        ComparisonColumn.REFERENCE_MS,
-    }
-)  # fmt: skip
 
 
-class ComparisonsModel(RowsModel):
+class ComparisonsModel(OperatorRowsModel["Comparison"]):
     """Rows of a `SelfCheck`, in execution order."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__([_HEADERS[column] for column in ComparisonColumn], _NUMBERS, parent)
-        self._rows: tuple[Comparison, ...] = ()
+        super().__init__([_COLUMNS[column] for column in ComparisonColumn], parent)
 
     def show_result(self, found: SelfCheck) -> None:
         """Show a result."""
-        self.beginResetModel()
-        self._rows = found.comparisons
-        self.endResetModel()
-
-    def _display(self, row: Comparison, column: int) -> str:
-        match column:
-            case ComparisonColumn.INDEX:
-                return str(row.operator.index)
-            case ComparisonColumn.NAME:
-                return row.operator.name
-            case ComparisonColumn.TYPE:
-                return row.operator.type
-            case ComparisonColumn.KERNEL:
-                return row.kernel
-            case ComparisonColumn.VERDICT:
-                return row.verdict.value
-            case ComparisonColumn.WHERE:
-                return row.reason or row.difference.unlike or row.difference.words
-        return "" if row.verdict is Verdict.LEFT else self._number(row, column)
-
-    @staticmethod
-    def _number(row: Comparison, column: int) -> str:
-        far = row.difference
-        match column:
-            case ComparisonColumn.MS:
-                return format_milliseconds(row.seconds)
-            case ComparisonColumn.REFERENCE_MS:
-                return format_milliseconds(row.reference_seconds)
-            case ComparisonColumn.BEYOND:
-                return format_count(far.beyond) if far.beyond else ""
-        if far.unlike:
-            return ""
-        return format_brief(_DIFFERENCES[ComparisonColumn(column)](far))
-
-    @staticmethod
-    def _sort_key(row: Comparison, column: int) -> float | str:
-        far = row.difference
-        known = -1.0 if row.verdict is Verdict.LEFT else 0.0
-        if column in _DIFFERENCES:
-            number = _DIFFERENCES[ComparisonColumn(column)](far)
-            return float("inf") if far.unlike else known + number
-        keys: dict[int, float | str] = {
-            ComparisonColumn.INDEX: row.operator.index,
-            ComparisonColumn.NAME: row.operator.name,
-            ComparisonColumn.TYPE: row.operator.type,
-            ComparisonColumn.KERNEL: row.kernel,
-            ComparisonColumn.VERDICT: row.verdict.value,
-            ComparisonColumn.BEYOND: far.count + 1 if far.unlike else known + far.beyond,
-            ComparisonColumn.MS: row.seconds,
-            ComparisonColumn.REFERENCE_MS: row.reference_seconds,
-            ComparisonColumn.WHERE: row.reason or far.unlike or far.words,
-        }
-        return keys[column]
+        self.show_rows(found.comparisons)
 
     @override
-    def count_rows(self) -> int:
-        return len(self._rows)
-
-    # Overrides of Qt methods
-
-    @override
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid():
-            return None
-        row, column = self._rows[index.row()], index.column()
-        match role:
-            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
-                return self._display(row, column)
-            case Qt.ItemDataRole.ToolTipRole:
-                return tip_text(row.sentence)
-            case Qt.ItemDataRole.TextAlignmentRole:
-                return self.alignment(column)
-        if role == COMPARISON_ROLE:
-            return row
-        return self._sort_key(row, column) if role == _SORT_ROLE else None
-
-
-class ComparisonsFilterModel(QSortFilterProxyModel):
-    """Sorts the rows of a `ComparisonsModel`, and can hide those that agree."""
-
-    def __init__(self, source: ComparisonsModel, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._only_differing = False
-        self.setSortRole(_SORT_ROLE)
-        self.setSourceModel(source)
-
-    def show_only_differing(self, only: bool) -> None:  # noqa: FBT001 - a slot of a check box
-        """Show only the rows that differ, or all."""
-        self._only_differing = only
-        self.invalidate()
-
-    def text(self) -> str:
-        """Return the shown rows as tab-separated lines, titles first."""
-        columns = range(self.columnCount())
-        flow = Qt.Orientation.Horizontal
-        lines = [[str(self.headerData(column, flow)) for column in columns]]
-        lines += [
-            [str(self.index(row, column).data()) for column in columns]
-            for row in range(self.rowCount())
-        ]
-        return "\n".join("\t".join(line) for line in lines)
-
-    # Overrides of Qt methods
-
-    @override
-    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        if not self._only_differing:
-            return True
-        row = self.sourceModel().index(source_row, 0, source_parent).data(COMPARISON_ROLE)
-        return bool(row.verdict is Verdict.DIFFERS)
+    def describe(self, row: Comparison) -> str:
+        return row.sentence

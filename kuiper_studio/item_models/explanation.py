@@ -58,10 +58,10 @@ def explained_arguments(
 def parameter_meanings(operator: RuntimeOperator) -> dict[str, str]:
     """Return the meaning of each parameter of an operator, by its name in the model."""
     # Imported here: notes import every layer, and the window opens sooner without.
-    from engine.layers.notes import unmarked
+    from engine.layers.notes import remove_marks
 
     return {
-        explained.name: unmarked(explained.note.meaning)
+        explained.name: remove_marks(explained.note.meaning)
         for explained in explained_arguments(operator, operator.note)
         if explained.name in operator.params
     }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt, Signal, Slot
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFrame,
     QHBoxLayout,
-    QHeaderView,
     QPushButton,
     QSizePolicy,
     QToolButton,
@@ -19,29 +18,37 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.text import format_brief, format_count
+from kuiper_studio.badges import paint_badge
 from kuiper_studio.item_models.comparison_rows import (
-    ROW_ROLE,
-    STATUS_ROLE,
+    DIFFERING,
     ComparisonRowsModel,
     DifferenceColumn,
-    DifferenceFilterModel,
     DifferenceKind,
-    DifferenceLook,
+    look_of,
 )
+from kuiper_studio.item_models.comparison_texts import (
+    MOST_SHOWN,
+    explain_origin,
+    format_verdict,
+)
+from kuiper_studio.item_models.operator_rows import ROW_ROLE
 from kuiper_studio.panels.panel import Panel, plain_label
-from kuiper_studio.panels.table import Index, RowDelegate, Table
+from kuiper_studio.panels.result_table import ResultDelegate, ResultTable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from PySide6.QtGui import QPainter
 
     from engine.comparison import Comparison, Origin, Row
+    from kuiper_studio.panels.table import Index
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
 __all__ = ["ComparisonPanel"]
 
 _C = DifferenceColumn
-_WIDTHS: Final = {
+_WIDTHS: Final[Mapping[int, int]] = {
     _C.STATUS: 26,
     _C.INDEX: 52,
     _C.OPERATOR: 116,
@@ -53,36 +60,22 @@ _WIDTHS: Final = {
     _C.BORN: 62,
     _C.INHERITED: 62,
 }
-_WORDS: Final = frozenset({_C.STATUS, _C.OPERATOR, _C.MATCHED})
-_DIFFERING: Final = frozenset({DifferenceKind.BORN, DifferenceKind.INHERITED})
-_MOST_REASONS: Final = 3  # that are shown of an origin
+_BADGE: Final = 13.0  # diameter
 
 
-class _RowDelegate(RowDelegate):
-    """Paints the rows of the table."""
+class _Delegate(ResultDelegate):
+    """Paints the status of a row as its badge in the graph."""
 
     @override
     def draw_cell(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
-        look: DifferenceLook = index.data(STATUS_ROLE)
-        column, text = index.column(), str(index.data())
-        token = "selTxt" if selected else "text2"
-        area, font = rect.adjusted(3, 0, -3, 0), self.small_mono
-        align = Qt.AlignmentFlag.AlignRight
-        match column:
-            case DifferenceColumn.STATUS:
-                token = "selTxt" if selected else look.token
-                font, align = self.bold, Qt.AlignmentFlag.AlignHCenter
-            case DifferenceColumn.OPERATOR:
-                token = "selTxt" if selected else "text"
-                is_origin = look.kind is DifferenceKind.BORN
-                font, align = self.bold if is_origin else self.ui, Qt.AlignmentFlag.AlignLeft
-            case DifferenceColumn.MATCHED:
-                align = Qt.AlignmentFlag.AlignLeft
-            case _ if not selected and look.kind in _DIFFERING:
-                token = look.token
-        self.draw_text(painter, area, text, font, self.theme.color(token), align)
+        row: Row = index.data(ROW_ROLE)
+        if index.column() == DifferenceColumn.STATUS and look_of(row).kind in DIFFERING:
+            centre = QPointF(QRectF(rect).center())
+            paint_badge(painter, self.theme, look_of(row), centre, _BADGE)
+        else:
+            super().draw_cell(painter, rect, index, selected=selected)
 
 
 class ComparisonPanel(Panel):
@@ -115,8 +108,8 @@ class ComparisonPanel(Panel):
     ) -> None:
         super().__init__("comparison", "Comparison", session, theme, parent)
         self.model = ComparisonRowsModel(self)
-        self.shown = DifferenceFilterModel(self.model, self)
         self.table = self._make_table()
+        self.shown = self.table.shown
         self.verdict = plain_label("comparisonVerdict", "subtitle")
         self.detail = plain_label("comparisonDetail", "secondary")
         self.reasons = plain_label("comparisonReasons", "secondary")
@@ -130,28 +123,18 @@ class ComparisonPanel(Panel):
             "Choose the reference's tensor that belongs to the selected operator"
         )
         self._chips = QButtonGroup(self)
+        self._gives_way = False
         self._build()
         self._connect()
         self._show()
 
     # Building
 
-    def _make_table(self) -> Table:
-        table = Table(self.theme, self)
-        table.setObjectName("comparisonTable")
-        table.setAccessibleName("Operands beside the reference's tensors")
-        table.setModel(self.shown)
-        table.setItemDelegate(_RowDelegate(self.theme, table))
-        table.setSortingEnabled(True)
-        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        header = table.horizontalHeader()
-        header.setSortIndicatorShown(True)
-        for column, width in _WIDTHS.items():
-            table.setColumnWidth(column, width)
-        header.setSectionResizeMode(_C.STATUS, QHeaderView.ResizeMode.Fixed)
-        header.setMinimumSectionSize(_WIDTHS[_C.STATUS])
+    def _make_table(self) -> ResultTable:
+        title = "Operands beside the reference's tensors"
+        table = ResultTable("comparisonTable", title, self.model, _WIDTHS, self.theme, self)
+        table.setItemDelegate(_Delegate(self.theme, table))
         table.sortByColumn(_C.INDEX, Qt.SortOrder.AscendingOrder)
-        table.set_empty_text("Compare the model with a reference: Analyse → Compare…")
         return table
 
     def _build(self) -> None:
@@ -205,9 +188,15 @@ class ComparisonPanel(Panel):
         self._match.clicked.connect(self.match_requested)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.table.customContextMenuRequested.connect(self._on_menu_requested)
-        self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
+        self.table.row_chosen.connect(self._on_row_chosen)
 
     # Slots
+
+    @Slot(bool)
+    def give_way(self, to_banner: bool) -> None:  # noqa: FBT001 - a slot
+        """Hide the reasons while a banner shows them, so that the table has their room."""
+        self._gives_way = to_banner
+        self.reasons.setVisible(bool(self.reasons.text()) and not to_banner)
 
     @Slot()
     def _show(self) -> None:
@@ -219,9 +208,14 @@ class ComparisonPanel(Panel):
             chip.setText(f"{kind.value} {count}")
             chip.setVisible(bool(count))
         self._chips.button(0).setChecked(True)
-        self.shown.show_only(DifferenceKind.ALL)
+        self.shown.show_only(None)
         for button in (self._report, self._match):
             button.setVisible(comparison is not None)
+        self.table.set_empty_text(
+            "Compare the model with a reference: Analyse → Compare…"
+            if comparison is None
+            else "No operand has a tensor of the reference"
+        )
         self.set_suffix(str(len(comparison.rows)) if comparison is not None else "")
         self._show_verdict(comparison)
         self._show_unmatched(comparison)
@@ -235,41 +229,35 @@ class ComparisonPanel(Panel):
         if comparison is None:
             self.verdict.setText("Nothing compared")
             self.detail.setText("A dump, a recording or another model can be the reference.")
-            self.reasons.hide()
+            self._show_reasons(None)
+            return
+        self.verdict.setText(format_verdict(comparison))
+        if comparison.advice:
+            self.detail.setText(comparison.advice)
+            self._show_reasons(None)
             return
         tolerance = format_brief(comparison.tolerances.float32)
         beside = f"beside {comparison.reference}, tolerance {tolerance}"
         if comparison.verdict == "same":
             missing = comparison.missing_outputs
-            self.verdict.setText("= Same, outputs not compared" if missing else "= Same")
             compared = format_count(len(comparison.rows), "operand")
-            left_out = (
-                f"; not compared: {', '.join(missing[:_MOST_REASONS])}" if missing else ""
-            )
+            left_out = f"; not compared: {', '.join(missing[:MOST_SHOWN])}" if missing else ""
             self.detail.setText(f"{compared} {beside}{left_out}")
-            self.reasons.hide()
+            self._show_reasons(None)
             return
         count = len(comparison.origins)
-        self.verdict.setText(f"≠ Differs: {format_count(count, 'origin')}")
         names = ", ".join(
             f"#{origin.operator.index} {origin.operator.name}"
-            for origin in comparison.origins[:_MOST_REASONS]
+            for origin in comparison.origins[:MOST_SHOWN]
         )
-        more = f" and {count - _MOST_REASONS} more" if count > _MOST_REASONS else ""
+        more = f" and {count - MOST_SHOWN} more" if count > MOST_SHOWN else ""
         self.detail.setText(f"First in {names}{more}; {beside}" if names else beside)
         self._show_reasons(comparison.origins[0] if comparison.origins else None)
 
     def _show_reasons(self, origin: Origin | None) -> None:
         """Show why the operators of an origin differ."""
-        lines = []
-        if origin is not None:
-            lines.append(origin.text)
-            lines += [
-                f"{100 * reason.explains:.1f} %  {reason.text}"
-                for reason in origin.reasons[:_MOST_REASONS]
-            ]
-        self.reasons.setText("\n".join(lines))
-        self.reasons.setVisible(bool(lines))
+        self.reasons.setText(explain_origin(origin) if origin is not None else "")
+        self.give_way(self._gives_way)
 
     def _show_unmatched(self, comparison: Comparison | None) -> None:
         unmatched = comparison.unmatched if comparison is not None else None
@@ -291,12 +279,13 @@ class ComparisonPanel(Panel):
 
     @Slot(int)
     def _on_chip_clicked(self, place: int) -> None:
-        self.shown.show_only(list(DifferenceKind)[place])
+        kind = list(DifferenceKind)[place]
+        is_all = kind is DifferenceKind.ALL
+        self.shown.show_only(None if is_all else lambda row: look_of(row).kind is kind)
 
-    @Slot(QModelIndex, QModelIndex)
-    def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:
-        row: Row | None = index.data(ROW_ROLE)
-        if row is not None and row.operator.name != self.session.selected:
+    @Slot(object)
+    def _on_row_chosen(self, row: Row) -> None:
+        if row.operator.name != self.session.selected:
             self.session.select(row.operator.name)
             self.session.show_operand(row.operand)
 
@@ -305,10 +294,4 @@ class ComparisonPanel(Panel):
         origin = self.session.comparing.origins.get(name)
         if origin is not None:
             self._show_reasons(origin)
-        place = self.model.place_of(name)
-        index = self.shown.mapFromSource(self.model.index(place, 0)) if place >= 0 else None
-        if index is not None and index.isValid():
-            current = self.table.currentIndex().data(ROW_ROLE)
-            if current is None or current.operator.name != name:
-                self.table.setCurrentIndex(index)
-                self.table.scrollTo(index)
+        self.table.go_to(name)

@@ -74,12 +74,14 @@ def make_close_button(theme: Theme) -> QToolButton:
     return button
 
 
-def paint_strip(widget: QWidget, theme: Theme, background: str, edge: str) -> None:
-    """Paint the background of a banner in the colours of two tokens."""
+def paint_strip(
+    widget: QWidget, theme: Theme, background: str, edge: str, below: str = ""
+) -> None:
+    """Paint a banner in the colours of tokens; the line below has the edge's, or another."""
     painter = QPainter(widget)
     painter.fillRect(widget.rect(), theme.color(background))
     painter.fillRect(0, 0, 4, widget.height(), theme.color(edge))
-    painter.fillRect(0, widget.height() - 1, widget.width(), 1, theme.color(edge))
+    painter.fillRect(0, widget.height() - 1, widget.width(), 1, theme.color(below or edge))
     painter.end()
 
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
+from typing_extensions import override
 
 from kuiper_studio.item_models import explained_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from PySide6.QtCore import QEvent
 
     from engine.layers.notes import OperatorNote
     from engine.runtime import RuntimeOperator
@@ -39,6 +42,7 @@ class NoteView(QLabel):
         self._theme = theme
         self._operator: RuntimeOperator | None = None
         self._note: OperatorNote | None = None
+        self._heights: dict[int, int] = {}  # by width; a layout asks for the same ones often
         self.setObjectName("operatorNote")
         self.setProperty("role", "note")
         self.setAccessibleName("About the operator's type")
@@ -64,6 +68,7 @@ class NoteView(QLabel):
 
     def _refresh(self) -> None:
         found, operator = self._note, self._operator
+        self._heights.clear()
         if found is None or operator is None:
             self.clear()
             return
@@ -118,6 +123,19 @@ class NoteView(QLabel):
 
     def _colored(self, markup: str, token: str) -> str:
         return f'<span style="color: {self._theme.color(token).name()}">{markup}</span>'
+
+    # Overrides of Qt methods
+
+    @override
+    def heightForWidth(self, width: int) -> int:
+        if width not in self._heights:
+            self._heights[width] = super().heightForWidth(width)
+        return self._heights[width]
+
+    @override
+    def changeEvent(self, event: QEvent) -> None:
+        self._heights.clear()  # the font may be another one
+        super().changeEvent(event)
 
 
 def _marked(text: str) -> str:

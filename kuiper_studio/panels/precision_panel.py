@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QHBoxLayout,
-    QHeaderView,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -18,20 +17,15 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.text import format_brief, format_count
-from kuiper_studio.item_models.precision_rows import (
-    OPERATOR_ROLE,
-    PROBLEM_ROLE,
-    PrecisionColumn,
-    PrecisionRowsModel,
-    PrecisionSortModel,
-)
+from kuiper_studio.item_models.operator_rows import table_text
+from kuiper_studio.item_models.precision_rows import PrecisionColumn, PrecisionRowsModel
 from kuiper_studio.panels.panel import Panel, plain_label
-from kuiper_studio.panels.table import Index, RowDelegate, Table
+from kuiper_studio.panels.result_table import ResultTable
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPainter
+    from collections.abc import Mapping
 
-    from engine.precision import Loss
+    from engine.precision import Loss, OperatorPrecision
     from kuiper_studio.engine_service.protocol import PrecisionResult
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["PrecisionPanel"]
 
 _C = PrecisionColumn
-_WIDTHS: Final = {
+_WIDTHS: Final[Mapping[int, int]] = {
     _C.KEEP: 30,
     _C.INDEX: 52,
     _C.OPERATOR: 112,
@@ -50,24 +44,6 @@ _WIDTHS: Final = {
     _C.UNDERFLOW: 66,
     _C.WEIGHTS: 86,
 }
-
-
-class _RowDelegate(RowDelegate):
-    """Paints the rows of the table."""
-
-    @override
-    def draw_cell(
-        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
-    ) -> None:
-        column, is_problem = index.column(), bool(index.data(PROBLEM_ROLE))
-        token = "warn" if is_problem else "text2"
-        font, align = self.small_mono, Qt.AlignmentFlag.AlignRight
-        if column == PrecisionColumn.OPERATOR:
-            token, font, align = "text", self.ui, Qt.AlignmentFlag.AlignLeft
-        color = self.theme.color("selTxt" if selected else token)
-        self.draw_text(
-            painter, rect.adjusted(3, 0, -3, 0), str(index.data()), font, color, align
-        )
 
 
 class PrecisionPanel(Panel):
@@ -94,8 +70,11 @@ class PrecisionPanel(Panel):
     ) -> None:
         super().__init__("precision", "Precision", session, theme, parent)
         self.model = PrecisionRowsModel(self)
-        self.shown = PrecisionSortModel(self.model, self)
-        self.table = self._make_table()
+        self.table = ResultTable(
+            "precisionTable", "Operators in the format", self.model, _WIDTHS, theme, self
+        )
+        self.table.set_empty_text("See what float16 or int8 would lose: Analyse → Precision…")
+        self.shown = self.table.shown
         self.formats = QComboBox()
         self.formats.setAccessibleName("Format")
         self.summary = plain_label("precisionSummary", "subtitle")
@@ -108,34 +87,17 @@ class PrecisionPanel(Panel):
         self._save.setToolTip("Save the table and the lines for ncnn as text")
         self._build()
         session.precision.changed.connect(self._show)
-        session.selection_changed.connect(self._on_selection_changed)
+        session.selection_changed.connect(self.table.go_to)
         self.formats.currentIndexChanged.connect(self._show_format)
         self._simulate.clicked.connect(self.simulation_requested)
         self._copy.clicked.connect(self._on_copy)
         self._save.clicked.connect(self._on_save)
-        self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
+        self.table.row_chosen.connect(self._on_row_chosen)
         self._show()
 
     @override
     def keyboard_target(self) -> QWidget:
         return self.table
-
-    def _make_table(self) -> Table:
-        table = Table(self.theme, self)
-        table.setObjectName("precisionTable")
-        table.setAccessibleName("Operators in the format")
-        table.setModel(self.shown)
-        table.setItemDelegate(_RowDelegate(self.theme, table))
-        table.setSortingEnabled(True)
-        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        header = table.horizontalHeader()
-        header.setSortIndicatorShown(True)
-        for column, width in _WIDTHS.items():
-            table.setColumnWidth(column, width)
-        header.setMinimumSectionSize(_WIDTHS[_C.KEEP])
-        header.setSectionResizeMode(_C.KEEP, QHeaderView.ResizeMode.Fixed)
-        table.set_empty_text("See what float16 or int8 would lose: Analyse → Precision…")
-        return table
 
     def _build(self) -> None:
         for label in (self.summary, self.choice):
@@ -217,24 +179,22 @@ class PrecisionPanel(Panel):
 
     @Slot()
     def _on_save(self) -> None:
-        parts = [self.summary.text(), self.choice.text(), self.model.text(), *self._lines()]
+        parts = [
+            self.summary.text(),
+            self.choice.text(),
+            table_text(self.model, untitled="keep"),
+            *self._lines(),
+        ]
         self.save_requested.emit("\n".join(parts) + "\n")
 
-    @Slot(QModelIndex, QModelIndex)
-    def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:
-        name = index.data(OPERATOR_ROLE)
-        if name is not None and name != self.session.selected:
-            self.session.select(name)
-
     @Slot(object)
-    def _on_selection_changed(self, name: str) -> None:
-        place = self.model.place_of(name)
-        if place >= 0 and self.table.currentIndex().data(OPERATOR_ROLE) != name:
-            index = self.shown.mapFromSource(self.model.index(place, 0))
-            self.table.setCurrentIndex(index)
-            self.table.scrollTo(index)
+    def _on_row_chosen(self, row: OperatorPrecision) -> None:
+        if row.operator.name != self.session.selected:
+            self.session.select(row.operator.name)
 
 
 def _off(loss: Loss) -> str:
+    if not loss.relative:
+        return "no error"
     relative, snr = format_brief(loss.relative, 2), format_brief(loss.snr)
     return f"off by {relative} of the largest number, {snr} dB"

@@ -121,10 +121,11 @@ class _Header(QFrame):
         self._load.setProperty("role", "link")
         self._load.setToolTip("Run a Python file with your own layers")
         self._load.clicked.connect(self.layers_requested)
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 10, 8)
         column.setSpacing(2)
-        column.addLayout(self._row(self._type, self._chip, self._glyph, self._status))
+        self._first_row = self._row(self._type, self._chip, self._glyph, self._status)
+        column.addLayout(self._first_row)
         column.addLayout(self._row(self._name, self._index, None, self._cost))
         column.addWidget(self._kernel)
         column.addWidget(self._file)
@@ -166,6 +167,7 @@ class _Header(QFrame):
         look = STATUS_LOOKS[status]
         ink, scale = look.text_token, self.devicePixelRatioF()
         self._glyph.setPixmap(pixmap(look.icon, theme, ink, 13, scale))
+        self._glyph.setToolTip(look.text)
         self._status.setText(look.text)
         restyle(self._status, f"color: {theme.color(ink).name()}; font-weight: 600;")
         self._name.setText(operator.name)
@@ -192,7 +194,27 @@ class _Header(QFrame):
         self._file.setVisible(file is not None)
         self._load.setVisible(isinstance(operator.error, UnsupportedOperatorError))
         self._random.show_text(self._session.random_text(operator.name))
+        self._make_room()
         self.update()
+
+    def _make_room(self) -> None:
+        """Leave out what the colour and the glyph say as well, where the type is long."""
+        margins = self._column.contentsMargins()
+        room = self.width() - margins.left() - margins.right()
+        shown = (self._type, self._chip, self._glyph, self._status)
+        gaps = self._first_row.spacing() * len(shown)
+        missing = sum(label.sizeHint().width() for label in shown) + gaps - room
+        for label in (self._chip, self._status):
+            label.setVisible(missing <= 0)
+            if missing > 0:
+                missing -= label.sizeHint().width() + self._first_row.spacing()
+
+    # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QPainter, QPen
+from PySide6.QtGui import QFontMetrics, QPainter, QPen
 from typing_extensions import override
 
+from engine.text import format_brief
 from kuiper_studio.badges import paint_badge
-from kuiper_studio.item_models.comparison_rows import DifferenceKind
+from kuiper_studio.item_models.comparison_rows import DIFFERING, DifferenceKind
 from kuiper_studio.panels.timeline_model import (
     LEAST_ERROR,
     Measure,
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ErrorPainter"]
 
-_DIFFERING: Final = frozenset({DifferenceKind.BORN, DifferenceKind.INHERITED})
 _UNCOMPARED: Final = 13  # height of the frame of an operator that was not compared
 _BADGE: Final = 14.0
+_LINE: Final = 14  # height of the text beside the first origin
 _LEAST_MARKED: Final = 9  # width of a bar with a sign
 
 
@@ -91,6 +92,7 @@ class ErrorPainter(TimelinePainter):
                 self._paint_bar(painter, bar, self._geometry.bar_rect(bar, height))
         self._paint_tolerance(painter)
         self._paint_badges(painter)
+        self._paint_first_origin(painter)
 
     def _paint_bar(self, painter: QPainter, bar: int, rect: QRect) -> None:
         theme = self._theme
@@ -111,7 +113,7 @@ class ErrorPainter(TimelinePainter):
                     painter.setFont(theme.mono_font(9.5))
                     painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, "?")
         born = float(self._errors.born[bar])
-        if self._errors.kinds[bar] in _DIFFERING and LEAST_ERROR < born < math.inf:
+        if self._errors.kinds[bar] in DIFFERING and LEAST_ERROR < born < math.inf:
             # Its outline tells it from the bar and from what is behind.
             tick = QRect(rect.left(), self._y(born) - 1, rect.width(), 2)
             painter.fillRect(tick.adjusted(0, -1, 0, 1), theme.color("base"))
@@ -129,6 +131,30 @@ class ErrorPainter(TimelinePainter):
         painter.setPen(pen)
         y = self._y(self._model.tolerance)
         painter.drawLine(LEFT, y, self._geometry.width - RIGHT, y)
+
+    def _paint_first_origin(self, painter: QPainter) -> None:
+        """Name the first origin beside its bar, where no other bar is as high."""
+        kinds, space = self._errors.kinds, self._geometry
+        first = next((bar for bar, kind in enumerate(kinds) if kind is DifferenceKind.BORN), -1)
+        if first < 0:
+            return
+        name = self._model.operators[self._errors.worst[first]].name
+        text = f"born in {name}, {format_brief(float(self._errors.errors[first]))}"
+        font = self._theme.ui_font(11, 600)
+        width = QFontMetrics(font).horizontalAdvance(text)
+        bar_rect = space.bar_rect(first, 1)
+        right = min(bar_rect.left() - 4, bar_rect.center().x() - round(_BADGE))
+        area = QRect(right - width, space.base - space.room + 2, width, _LINE)
+        below = (
+            bar
+            for bar in range(first)
+            if space.bar_rect(bar, 1).right() >= area.left()
+            and space.base - int(self.heights[bar]) <= area.bottom()
+        )
+        if area.left() >= LEFT and next(below, None) is None:
+            painter.setFont(font)
+            painter.setPen(self._theme.color("div"))
+            painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_badges(self, painter: QPainter) -> None:
         """Point out where differences are born, however many operators there are."""

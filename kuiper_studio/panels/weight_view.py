@@ -89,12 +89,13 @@ def summarize(array: Array) -> WeightSummary:
 
 
 class _Head(QAbstractButton):
-    """Header: name, shape, dtype, and the range if there is room."""
+    """Header: name, shape, dtype and range; without room for all, the dtype is left out."""
 
-    def __init__(self, name: str, facts: str, theme: Theme) -> None:
+    def __init__(self, name: str, shape: str, dtype: str, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._facts = facts
+        self._shape = shape
+        self._facts = facts = f"{shape} {dtype}"
         self._range = ""
         self.setText(name)
         self.setAccessibleName(f"{name} {facts}")
@@ -145,7 +146,9 @@ class _Head(QAbstractButton):
         left = 20 + max(metrics.horizontalAdvance(title) + 10, 54)
         painter.setPen(theme.color("text2"))
         room = area.width() - left - right - 10
-        facts = metrics.elidedText(self._facts, Qt.TextElideMode.ElideRight, room)
+        has_room = metrics.horizontalAdvance(self._facts) <= room
+        facts = self._facts if has_room else self._shape
+        facts = metrics.elidedText(facts, Qt.TextElideMode.ElideRight, room)
         painter.drawText(QRect(left, 0, room, area.height()), middle, facts)
         if not self.isChecked():
             painter.setPen(theme.color("text"))
@@ -196,9 +199,7 @@ class WeightView(QWidget):
         self._page = 0
         self._pages = TilePages(attribute.shape, transposed)
         self._expression = f"graph.operator({operator!r}).attributes[{name!r}]"
-        self.head = _Head(
-            name, f"{format_shape(attribute.shape)} {attribute.stored_dtype}", theme
-        )
+        self.head = _Head(name, format_shape(attribute.shape), attribute.stored_dtype, theme)
         self.body = QWidget()
         self.body.hide()
         self._message = QLabel()

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from engine.values import ArrayMetadata
+from kuiper_studio.engine_service.protocol import DistancesWanted
+from kuiper_studio.session.distances import Distances
 from kuiper_studio.session.tensors import Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.comparison import Comparison, Origin, Row
+    from kuiper_studio.engine_service.channels import ChannelDistances, ChannelView
     from kuiper_studio.engine_service.protocol import (
         Compared,
         CorrectRequest,
@@ -34,6 +38,8 @@ class Comparing(QObject):
     ----------
     tensors : Tensors
         The reference's tensors in our layout, by our operand.
+    distances : Distances
+        How far the channels of our tensors are from them.
     entries : tuple of ReferenceEntry
         All tensors of the reference, in order.
     corrections : mapping of str to str or None
@@ -52,6 +58,7 @@ class Comparing(QObject):
     def __init__(self, client: EngineClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.tensors = Tensors(client, self._outputs_with, self)
+        self.distances = Distances(client, self)
         self._comparison: Comparison | None = None
         self._outputs: Outputs | None = None
         self._rows: dict[str, Row] = {}
@@ -102,6 +109,38 @@ class Comparing(QObject):
         others = [o for o in (*further, *found) if o.operator.index != index]
         return others[0].operator.name if others else ""
 
+    def limit(self, operand: str) -> float:
+        """Return the difference up to which elements of an operand count as equal."""
+        row, tensor = self._rows.get(operand), self.tensors.metadata(operand)
+        if row is None or row.reference_statistics is None or self._comparison is None:
+            return 0.0
+        if not isinstance(tensor, ArrayMetadata) or not row.reference_statistics.finite:
+            return 0.0
+        least, most = row.reference_statistics.min, row.reference_statistics.max
+        return self._comparison.tolerances.of(tensor) * max(abs(least), abs(most))
+
+    def channel_distances(
+        self, operand: str, serial: int, view: ChannelView
+    ) -> ChannelDistances | None:
+        """Return how far the channels of an operand are from the reference's.
+
+        Parameters
+        ----------
+        operand : str
+        serial : int
+            Number of the execution that computed our value.
+        view : ChannelView
+
+        Returns
+        -------
+        ChannelDistances or None
+            None until they are fetched, which `distances` tells.
+        """
+        if self._outputs is None:
+            return None
+        wanted = DistancesWanted(self._outputs.serial, view, self.limit(operand))
+        return self.distances.look(operand, serial, wanted)
+
     # For the session
 
     def show(
@@ -126,6 +165,7 @@ class Comparing(QObject):
         self.is_corrected = correction is not None
         self.entries, self.corrections = answer.entries, answer.corrections
         self.tensors.forget()
+        self.distances.forget()
         self._comparison, self._outputs = comparison, answer.tensors
         self._rows = {row.operand: row for row in comparison.rows}
         self._origins = {origin.operator.name: origin for origin in comparison.origins}
@@ -135,6 +175,7 @@ class Comparing(QObject):
         """Forget the comparison; silent when there is none."""
         if self._comparison is not None:
             self.tensors.forget()
+            self.distances.forget()
             self._comparison = self._outputs = None
             self._rows, self._origins = {}, {}
             self.entries, self.corrections = (), {}

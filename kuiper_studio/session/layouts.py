@@ -1,4 +1,4 @@
-"""What the dimensions of operands mean, inferred on another thread when a view first asks."""
+"""Meanings of operands' dimensions, inferred on another thread when a view first needs one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Layouts"]
 
-_LATE_MS: Final = 200  # sizes of a run are taken when nothing has been computed for so long
+_LATE_MS: Final = 200  # seconds without a new result until layouts adopt the sizes of a run
 
 
 class Layouts(QObject):
@@ -35,7 +35,7 @@ class Layouts(QObject):
     Signals
     -------
     changed
-        Layouts are known, or others than before.
+        Layouts are new or have changed.
     chosen_changed
         The user has chosen another layout.
     """
@@ -69,16 +69,16 @@ class Layouts(QObject):
         layout, shape = self._found.get(operand), self._shape(operand)
         if shape is None or (layout is not None and layout.shape == shape):
             return layout
-        self._late.start()  # the run has other sizes than those that are known
+        self._late.start()  # the run has other sizes than the known layouts
         return None
 
     @property
     def chosen(self) -> Mapping[str, Layout]:
-        """Layouts that the user chose for the shown model, by operand."""
+        """The user's layouts for the shown model, by operand."""
         return self._chosen if self._get_graph() is self._graph else {}
 
     def choose(self, operand: str, layout: Layout | None) -> None:
-        """Set what the dimensions of an operand mean; None for what is inferred."""
+        """Set the layout of an operand; None returns to the inferred one."""
         if self._graph is None or self._get_graph() is not self._graph:
             return
         self._chosen.pop(operand, None)
@@ -88,12 +88,12 @@ class Layouts(QObject):
         self._infer()
 
     def restore(self, chosen: Mapping[str, Layout]) -> None:
-        """Set what the user chose the last time for the shown model."""
+        """Restore the user's layouts of an earlier session with the shown model."""
         self._adopt()
         self._chosen = dict(chosen)
 
     def _adopt(self) -> None:
-        """Forget what was known of another model."""
+        """Drop the layouts of another model."""
         graph = self._get_graph()
         if graph is not self._graph:
             self._graph, self._found, self._chosen = graph, None, {}
@@ -106,7 +106,7 @@ class Layouts(QObject):
 
     @Slot()
     def _infer(self) -> None:
-        """Infer all layouts on another thread, which also imports what that takes."""
+        """Infer all layouts on another thread; it also imports the modules for that."""
         graph = self._graph
         if graph is None:
             return

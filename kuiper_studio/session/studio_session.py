@@ -746,6 +746,7 @@ class StudioSession(SessionView):
 
     def _adopt(self, graph: RuntimeGraph | None, shapes: InputShapes) -> None:
         """Show another model, or none."""
+        self._forget_studies()  # while the views still show their model
         self._graph = graph
         self._files.watch(graph.versions if graph is not None else ())
         self._set_notice(None)
@@ -753,7 +754,6 @@ class StudioSession(SessionView):
         self._shapes = shapes
         self._selected = self._operand = ""
         self.tensors.forget()
-        self._forget_studies()
         self._snapshot = replace(self._told, seed=self.seed)
         self._long_step.stop()
         self.graph_changed.emit()
@@ -1123,6 +1123,8 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_answered(self, answer: Answer) -> None:
+        if self.comparing.distances.take(answer):
+            return
         compared = self.comparing.tensors.take(answer)
         if compared:
             self.comparing.tensors.recalled.emit(compared)

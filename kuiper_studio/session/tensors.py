@@ -58,6 +58,11 @@ class Tensors(QObject):
         """Return whether an operand has been computed."""
         return self._outputs_with(operand) is not None
 
+    def serial(self, operand: str) -> int | None:
+        """Return the number of the execution that computed an operand; None for no value."""
+        outputs = self._outputs_with(operand)
+        return outputs.serial if outputs is not None else None
+
     def metadata(self, operand: str) -> ValueMetadata:
         """Metadata of an operand's value, evicted or not; None if it has no value yet."""
         outputs = self._outputs_with(operand)

@@ -54,6 +54,8 @@ class TensorState:
         Whether the range may be kept symmetric about 0.
     is_split : bool
         Whether the reference's tensor and the difference take the grid's room.
+    has_errors : bool
+        Whether there is a strip with the difference of each channel.
     """
 
     shown: bool = False
@@ -66,6 +68,7 @@ class TensorState:
     has_next_page: bool = False
     can_be_symmetric: bool = False
     is_split: bool = False
+    has_errors: bool = False
 
 
 _shown: Final = attrgetter("shown")
@@ -76,6 +79,7 @@ _has_next: Final = attrgetter("has_next")
 _has_previous_page: Final = attrgetter("has_previous_page")
 _has_next_page: Final = attrgetter("has_next_page")
 _can_be_symmetric: Final = attrgetter("can_be_symmetric")
+_has_errors: Final = attrgetter("has_errors")
 
 _S: Final = Surface
 
@@ -95,7 +99,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "Treat the last dimension of this tensor as its channels",
             "set_channels_last", (Place(_S.TENSOR_VIEW, 1),), keys=("L",),
             enabled=_has_channels, checkable=True, label="channels last"),
-    Command("tensor.folded", "&Fold to pictures",
+    Command("tensor.folded", "F&old to pictures",
             "Fold tokens and windows to the picture that they are of, or show them as they are",
             "set_folded", (Place(_S.TENSOR_VIEW, 1),), keys=("W",), enabled=_can_fold,
             checkable=True),
@@ -116,6 +120,10 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             key_elsewhere=True),
     Command("tensor.lastChannel", "Last channel", "Show the last channel", "show_last_channel",
             (Place(_S.TENSOR_VIEW, 2),), keys=("End",), enabled=_shown, key_elsewhere=True),
+    Command("tensor.sortErrors", "Sort channels by &difference",
+            "Order the strip of differences by the difference, the largest first",
+            "sort_errors", (Place(_S.TENSOR_VIEW, 2, 2),), keys=("D",), enabled=_has_errors,
+            checkable=True),
     Command("tensor.zoomRange", "Zoom into range",
             "Stretch the current range over the whole bar", "zoom_range",
             (Place(_S.TENSOR_VIEW, 3, 1), Place(_S.RANGE_BAR)), icon="zoom-in-range",
@@ -131,7 +139,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "range_bar.track.set_histogram_shown",
             (Place(_S.TENSOR_VIEW, 3, 5), Place(_S.RANGE_BAR, 1, 3)), keys=("H",),
             icon="histogram", enabled=_shown, checkable=True),
-    Command("tensor.symmetric", "Zero in the &middle", "Keep the range symmetric about 0",
+    Command("tensor.symmetric", "&Zero in the middle", "Keep the range symmetric about 0",
             "set_symmetric", (Place(_S.TENSOR_VIEW, 3, 4), Place(_S.RANGE_BAR, 1, 4)),
             icon="symmetric", enabled=_can_be_symmetric, checkable=True),
     Command("tensor.percentiles", "Range without e&xtremes",
@@ -154,15 +162,15 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             (Place(_S.TENSOR_VIEW, 5),), keys=("1",), enabled=_shown),
     Command("tensor.fit", "&Fit", "Show the whole picture", "fit", (Place(_S.TENSOR_VIEW, 5),),
             keys=("F",), icon="fit", enabled=_shown),
-    Command("tensor.copy", "&Copy value", "Copy the picked value, or the table's cells",
+    Command("tensor.copy", "Copy &value", "Copy the picked value, or the table's cells",
             "copy_value", (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+C",), icon="copy",
             enabled=_shown, key_elsewhere=True),
-    Command("tensor.copyIndex", "Copy &index", "Copy the index of the picked element",
+    Command("tensor.copyIndex", "Cop&y index", "Copy the index of the picked element",
             "copy_index", (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
     Command("tensor.copyExpression", "Copy as Python &expression",
             "Copy the Python expression of the picked element", "copy_expression",
             (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
-    Command("tensor.savePicture", "&Save picture…", "Save the shown picture",
+    Command("tensor.savePicture", "Save pict&ure…", "Save the shown picture",
             "ask_to_save", (Place(_S.TENSOR_VIEW, 6),), icon="save", enabled=_shown),
 )  # fmt: skip
 

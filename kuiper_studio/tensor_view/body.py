@@ -10,9 +10,8 @@ from typing_extensions import override
 
 from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.mosaic_view import MosaicView
-from kuiper_studio.tensor_view.number_table import NumberTable
 from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
-from kuiper_studio.tensor_view.side_by_side import SideBySide
+from kuiper_studio.tensor_view.side_by_side import CanvasesBySide, TablesBySide
 from kuiper_studio.tensor_view.statistics_panel import StatisticsPanel
 from kuiper_studio.tensor_view.top_list import TopList
 from kuiper_studio.tensor_view.vector_plot import VectorPlot
@@ -26,7 +25,7 @@ __all__ = ["Body"]
 
 _MOSAIC_SHARE: Final = 0.46  # of the width, at most, unless the user drags it
 _PARTS: Final = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)  # of that, which are tried
-_ROOM_FOR_PLOTS: Final = 860  # width of three plots with their axes, and of the statistics
+_ROOM_FOR_PLOTS: Final = 860  # width of three plots or tables, and of the statistics
 _GOOD_TILE: Final = 0.75  # of the largest tile that is possible
 
 
@@ -40,27 +39,28 @@ class Body(QFrame):
     Attributes
     ----------
     mosaic, plane, vector, table, message, top, statistics : QWidget
-    planes, vectors : SideBySide
-        Hold `plane` and `vector`, and what they are compared with.
+    planes, vectors, tables : SideBySide
+        Hold `plane`, `vector` and `table`, and what they are compared with.
     """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("role", "base")
         self.mosaic = MosaicView(theme)
-        self.planes = SideBySide(PlaneCanvas, theme)
-        self.vectors = SideBySide(VectorPlot, theme)
+        self.planes = CanvasesBySide(PlaneCanvas, theme)
+        self.vectors = CanvasesBySide(VectorPlot, theme)
+        self.tables = TablesBySide(theme)
         self.plane, self.vector = self.planes.ours, self.vectors.ours
-        self.table = NumberTable(theme)
+        self.table = self.tables.ours
         self.message = Message()
         self.top = TopList(theme)
         self.statistics = StatisticsPanel(theme)
         self._shown: QWidget = self.plane
         self._dragged = False
-        self._crowded = False  # by three plots, which need more room than pictures
+        self._crowded = False  # by three plots or tables, which need more room than pictures
         self._balanced: tuple[object, ...] = ()
         self._stack = QStackedWidget()
-        for widget in (self.planes, self.vectors, self.table, self.message):
+        for widget in (self.planes, self.vectors, self.tables, self.message):
             self._stack.addWidget(widget)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._splitter.setObjectName("tensorSplitter")
@@ -75,7 +75,7 @@ class Body(QFrame):
         self._line.setProperty("role", "line")
         self._line.setStyleSheet("min-height: 0; max-height: 16777215;")
         self._line.setFixedWidth(1)
-        row = QHBoxLayout(self)
+        row = self._row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         row.addWidget(self._splitter, 1)
@@ -91,11 +91,11 @@ class Body(QFrame):
         """Show one of the four, with the mosaic beside it, or with what it is compared with."""
         self._shown = part
         whole: QWidget = part
-        for canvases in (self.planes, self.vectors):
-            canvases.split(split=split and part is canvases.ours)
-            if part is canvases.ours:
-                whole = canvases
-        self._crowded = split and part is self.vector
+        for parts in (self.planes, self.vectors, self.tables):
+            parts.split(split=split and part is parts.ours)
+            if part is parts.ours:
+                whole = parts
+        self._crowded = split and part is not self.plane
         self._stack.setCurrentWidget(whole)
         self.mosaic.setVisible(mosaic)
         self._show_statistics()
@@ -110,6 +110,7 @@ class Body(QFrame):
         """Give the mosaic the width that its tiles can use, until the user drags it."""
         if self._dragged or not self.mosaic.isVisibleTo(self):
             return
+        self._row.activate()  # parts may have come or gone
         whole, height = self._splitter.width(), self.height()
         balanced = (self.mosaic.contents, whole, height)
         if balanced == self._balanced:

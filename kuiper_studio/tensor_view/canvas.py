@@ -1,25 +1,38 @@
-"""Base of the tensor view's canvases: theme, focus ring, element signals."""
+"""Bases of the tensor view's canvases: theme, focus ring, moving and picking by hand."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
 
 from kuiper_studio.tensor_view.color_bar import bar_space
 from kuiper_studio.tensor_view.images import Coloring
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QFocusEvent
+    from collections.abc import Mapping
+
+    from PySide6.QtCore import QEvent
+    from PySide6.QtGui import (
+        QContextMenuEvent,
+        QCursor,
+        QFocusEvent,
+        QKeyEvent,
+        QMouseEvent,
+        QResizeEvent,
+        QWheelEvent,
+    )
 
     from kuiper_studio.theme import Theme
 
 __all__ = ["KEYBOARD_REASONS", "Canvas", "ElementCanvas"]
 
 _NO_BAR: Final = 16  # room at the right of a canvas without a colour bar
+_NOTCH: Final = 120  # notch of a wheel, in eighths of a degree
+_STRIDE: Final = 8  # elements that an arrow moves the pick by, with Shift
 
 KEYBOARD_REASONS: Final = frozenset(
     {
@@ -80,6 +93,9 @@ class Canvas(QWidget):
 class ElementCanvas(Canvas):
     """A canvas of elements that can be hovered and picked, with a colour bar.
 
+    The wheel zooms about the mouse (with Shift it scrolls sideways), dragging moves the
+    contents, a click picks an element, and arrows move the pick.
+
     Parameters
     ----------
     name : str
@@ -102,6 +118,14 @@ class ElementCanvas(Canvas):
         Global position of a right click; the element there has been picked.
     """
 
+    # Rows and columns that keys move the pick by.
+    moves: ClassVar[Mapping[int, tuple[int, int]]] = {
+        Qt.Key.Key_Left.value: (0, -1),
+        Qt.Key.Key_Right.value: (0, 1),
+        Qt.Key.Key_Up.value: (-1, 0),
+        Qt.Key.Key_Down.value: (1, 0),
+    }
+
     hovered = Signal(object)
     picked = Signal(int, int)
     zoom_changed = Signal()
@@ -114,6 +138,10 @@ class ElementCanvas(Canvas):
         super().__init__(name, title, theme, parent)
         self._coloring = Coloring()
         self._has_bar = True
+        self._pick: tuple[int, int] | None = None
+        self._pressed: QPoint | None = None
+        self._dragging = False
+        self._idle_cursor: QCursor | None = None  # to return to from dragging
 
     @property
     def coloring(self) -> Coloring:
@@ -152,3 +180,114 @@ class ElementCanvas(Canvas):
     def follow(self, other: Self) -> None:
         """Take zoom and position of a canvas of the same shape and size."""
         raise NotImplementedError
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Rows and columns of elements."""
+        raise NotImplementedError
+
+    def element_at(self, position: QPointF) -> tuple[int, int] | None:
+        """Return row and column of the element at a position of the canvas."""
+        raise NotImplementedError
+
+    def point_at(self, place: tuple[int, int] | None) -> None:
+        """Tell of the element under the mouse."""
+        self.hovered.emit(place)
+
+    def pan(self, across: float, down: float) -> None:
+        """Move the contents by some pixels."""
+        raise NotImplementedError
+
+    def zoom_at(self, notches: float, position: QPointF) -> None:
+        """Zoom about a position, by notches of the wheel."""
+        raise NotImplementedError
+
+    def reveal(self, row: int, column: int) -> None:
+        """Move the contents to make an element visible."""
+        raise NotImplementedError
+
+    # Moving and picking
+
+    def _pick_at(self, position: QPointF) -> None:
+        element = self.element_at(position)
+        if element is not None:
+            self.picked.emit(*element)
+
+    def _move_pick(self, rows: int, columns: int) -> None:
+        """Move the pick; without one, pick the element in the middle."""
+        high, wide = self.extent
+        row, column = high // 2, wide // 2
+        if self._pick is not None:
+            row = min(max(self._pick[0] + rows, 0), high - 1)
+            column = min(max(self._pick[1] + columns, 0), wide - 1)
+        self.picked.emit(row, column)
+        self.reveal(row, column)
+
+    def _drag(self, at: QPoint) -> bool:
+        """Move the contents with the mouse; return whether they are being dragged."""
+        if self._pressed is None:
+            return False
+        way = at - self._pressed
+        if not self._dragging and way.manhattanLength() < QApplication.startDragDistance():
+            return False
+        self._dragging, self._pressed = True, at
+        if self._idle_cursor is None:
+            self._idle_cursor = self.cursor()
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        self.pan(way.x(), way.y())
+        return True
+
+    # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self.lay_out()
+
+    @override
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        turn, modifiers = event.angleDelta(), event.modifiers()
+        control = modifiers & Qt.KeyboardModifier.ControlModifier
+        if modifiers & Qt.KeyboardModifier.ShiftModifier and not control:
+            self.pan((turn.x() or turn.y()) / 2, 0)
+        else:
+            self.zoom_at((turn.y() or turn.x()) / _NOTCH, event.position())
+        event.accept()
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.RightButton:
+            self._pick_at(event.position())
+            return
+        self._pressed = event.position().toPoint()
+        self._dragging = event.button() == Qt.MouseButton.MiddleButton
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not self._drag(event.position().toPoint()):
+            self.point_at(self.element_at(event.position()))
+
+    @override
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and not self._dragging:
+            self._pick_at(event.position())
+        self._pressed, self._dragging = None, False
+        if self._idle_cursor is not None:
+            self.setCursor(self._idle_cursor)
+            self._idle_cursor = None
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self.point_at(None)
+
+    @override
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_requested.emit(event.globalPos())
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        move = self.moves.get(event.key())
+        if move is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().keyPressEvent(event)
+            return
+        stride = _STRIDE if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
+        self._move_pick(move[0] * stride, move[1] * stride)

@@ -1,4 +1,4 @@
-"""The menu by which the user says what the dimensions of an operand mean."""
+"""The menu with which the user sets the meaning of an operand's dimensions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from PySide6.QtWidgets import QMenu
+
 from engine.axes import Axis, Kind, Layout
 from engine.text import format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from PySide6.QtWidgets import QMenu
 
 __all__ = ["fill_layout_menu", "grids_of"]
 
@@ -20,7 +20,8 @@ _OFFERED: Final = (
     Kind.BATCH, Kind.CHANNEL, Kind.FEATURE, Kind.ROW, Kind.COLUMN, Kind.DEPTH, Kind.TIME,
     Kind.TOKEN, Kind.HEAD, Kind.QUERY, Kind.KEY, Kind.BOX, Kind.COORDINATE, Kind.CLASS,
 )  # fmt: skip
-# A class token, and one for distillation or up to four registers.
+# Numbers of tokens beside a grid: a class token, and one for distillation or up to four
+# registers.
 _SPECIAL: Final = (0, 1, 2, 5)
 _LEAST_SIDE: Final = 2
 
@@ -42,13 +43,16 @@ def fill_layout_menu(
     shape : tuple of int
         Of the shown array.
     layout : Layout or None
-        What is known of it.
+        Its layout, if known.
     choose : callable
-        Takes what the user chooses; None for what is inferred.
+        Called with the user's choice; None for the inferred layout.
     is_chosen : bool
         Whether `layout` is the user's choice.
     """
     menu.clear()
+    for old in menu.findChildren(QMenu):  # which `clear` leaves to the menu as children
+        old.setParent(None)
+        old.deleteLater()
     inferred = menu.addAction("As &inferred")
     inferred.setCheckable(True)
     inferred.setChecked(not is_chosen)
@@ -70,12 +74,12 @@ def fill_layout_menu(
 
 
 def grids_of(size: int) -> Iterator[Axis]:
-    """Give the square grids that a number of tokens may fold to.
+    """Yield the square grids that a number of tokens may fold to.
 
     Parameters
     ----------
     size : int
-        Of the dimension; a class token and a few others may precede the grid.
+        Size of the dimension; a class token and a few others may precede the grid.
 
     Yields
     ------

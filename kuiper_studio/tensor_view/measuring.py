@@ -36,11 +36,12 @@ class What(Enum):
     CHANNEL = "statistics of the channel"
     PAGE = "ranges of a page of channels"
     HISTOGRAM = "histogram"
+    REFERENCE = "histogram of the reference"
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One request; `low` and `high` are for a histogram."""
+    """One request; `low` and `high` are for histograms."""
 
     number: int
     what: What
@@ -50,7 +51,7 @@ class _Request:
 
     def measure(self) -> Any:  # noqa: ANN401 - statistics or counts
         """Measure, on any thread."""
-        if self.what is What.HISTOGRAM:
+        if self.what in {What.HISTOGRAM, What.REFERENCE}:
             step = sampling_step(self.array.size)
             return histogram(self.array, self.low, self.high, step=step)
         if self.what is What.PAGE:

@@ -43,9 +43,10 @@ if TYPE_CHECKING:
     from engine.axes import Layout
     from engine.statistics import TensorStatistics
     from engine.values import Value
+    from kuiper_studio.engine_service.channels import ChannelDistances
     from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
-    from kuiper_studio.tensor_view.side_by_side import SideBySide
+    from kuiper_studio.tensor_view.side_by_side import CanvasesBySide
     from kuiper_studio.tensor_view.vector_plot import VectorPlot
     from kuiper_studio.tensor_view.view_model import Counterpart
     from kuiper_studio.theme import Theme
@@ -107,6 +108,7 @@ class TensorPane(QWidget):
         self._measurer.answered.connect(self._on_answered)
         self._labels: tuple[str, ...] = ()
         self._facts: TensorStatistics | None = None
+        self._distances: ChannelDistances | None = None
         self._is_output = False
         self._measured: tuple[object, ...] = ()
         self.hovered: Element | None = None
@@ -148,13 +150,17 @@ class TensorPane(QWidget):
             canvas.picked.connect(self._on_picked)
             canvas.zoom_changed.connect(self._on_zoom_changed)
             canvas.menu_requested.connect(self._on_menu_requested)
-        self.table.menu_requested.connect(self._on_menu_requested)
+        for table in self.body.tables.canvases:
+            table.menu_requested.connect(self._on_menu_requested)
+            table.picked.connect(self._on_cell_picked)
+            table.hovered.connect(self._on_cell_hovered)
         self.mosaic.menu_requested.connect(self._on_menu_requested)
-        self.table.picked.connect(self._on_cell_picked)
         self.mosaic.channel_chosen.connect(self.show_channel)
         self.mosaic.channel_hovered.connect(self._on_channel_hovered)
         self.top.chosen.connect(self._on_score_chosen)
         self.range_bar.range_chosen.connect(self._on_range_chosen)
+        self.tools.errors.channel_chosen.connect(self.show_channel)
+        self.tools.errors.channel_hovered.connect(self._tell_hovered)
         self.tools.channel.chosen.connect(self.show_channel)
         self.tools.member.chosen.connect(self._on_member_chosen)
         self.tools.fixed_chosen.connect(self._on_fixed_chosen)
@@ -209,10 +215,31 @@ class TensorPane(QWidget):
         coming = counterpart.array if counterpart is not None else None
         if known is not coming or (before is None) is not (counterpart is None):
             self.model.set_counterpart(counterpart)
+            self._distances = None
             self._show_parts()
             self._show_top()
             self.body.balance()
             self._show_channel()
+
+    def show_distances(self, distances: ChannelDistances | None) -> None:
+        """Show how far each channel is from the reference's; None until that is measured."""
+        self._distances = distances
+        counterpart, errors = self.model.counterpart, self.tools.errors
+        errors.show_distances(distances, counterpart.limit if counterpart is not None else 0.0)
+        self._show_channel_distances()
+
+    def _show_channel_distances(self) -> None:
+        """Show the strip where channels are compared, and the numbers of the shown one."""
+        self.tools.show_errors(shown=self._has_errors)
+        self.tools.errors.set_chosen(self.model.channel)
+        known = self._distances if self._has_errors else None
+        self.statistics.show_channel_difference(known, self.model.channel)
+
+    @property
+    def _has_errors(self) -> bool:
+        model = self.model
+        compared = model.counterpart is not None and not model.members
+        return compared and model.reading.kind is Kind.PLANES and model.reading.channels > 1
 
     def set_layout(self, layout: Layout | None) -> None:
         """Set what the dimensions of the shown value mean."""
@@ -266,10 +293,10 @@ class TensorPane(QWidget):
         self.actions_table.show_checked("tensor.folded", checked=model.choice.folded)
         self.tools.show_member(model.choice.member, model.members)
         self._show_parts()
+        self._show_top()
         self._measured = ()
         self._show_tensor_facts()
         self._show_sample()
-        self._show_top()
 
     def _show_parts(self) -> None:
         """Show the parts for the kind of value."""
@@ -302,6 +329,7 @@ class TensorPane(QWidget):
             for place, axis in enumerate(model.reading.fixed)
             if axis.size > 1
         ]
+        self._distances = None  # they are of another sample, until others come
         self.tools.show_fixed(axes)
         self.tools.setToolTip(model.reading.note)
         if model.reading.kind is Kind.VECTOR:
@@ -339,6 +367,7 @@ class TensorPane(QWidget):
             self.plane.set_plane(model.plane)
         self._show_counterpart()
         self._show_channel_facts()
+        self._show_channel_distances()
         self._show_table()
         self._show_pick()
         self.refresh_colors()
@@ -362,7 +391,7 @@ class TensorPane(QWidget):
         canvases.show_others(shown=model.other is not None)
 
     @property
-    def _canvases(self) -> SideBySide[PlaneCanvas] | SideBySide[VectorPlot]:
+    def _canvases(self) -> CanvasesBySide[PlaneCanvas] | CanvasesBySide[VectorPlot]:
         is_vector = self.model.reading.kind is Kind.VECTOR
         return self.body.vectors if is_vector else self.body.planes
 
@@ -376,9 +405,22 @@ class TensorPane(QWidget):
             self._measurer.forget(What.PAGE)
 
     def _show_table(self) -> None:
-        if self.body.shown is self.table:
-            self.table.set_plane(self.model.raw_plane)
-            self.table.set_pick(self._table_pick())
+        if self.body.shown is not self.table:
+            return
+        tables, counterpart = self.body.tables, self.model.counterpart
+        self.table.set_plane(self.model.raw_plane)
+        if tables.is_split and counterpart is not None:
+            if self.model.other is not None:
+                tables.theirs.set_plane(self.model.other_raw_plane())
+                tables.difference.set_plane(self.model.raw_difference(), counterpart.limit)
+            tables.show_others(shown=self.model.other is not None)
+            tables.arrange()
+        self._pick_in_tables()
+
+    def _pick_in_tables(self) -> None:
+        pick = self.model.choice.pick
+        for table in self.body.tables.canvases:
+            table.set_pick(self._table_place(pick) if pick is not None else None)
 
     def _show_top(self) -> None:
         """Show the best classes of a vector with one entry per label, or of an output."""
@@ -444,6 +486,7 @@ class TensorPane(QWidget):
                 has_next_page=channel // PAGE_SIZE < (channels - 1) // PAGE_SIZE,
                 can_be_symmetric=model.has_picture and (model.signed or model.symmetric),
                 is_split=model.counterpart is not None,
+                has_errors=self._has_errors,
             )
         )
 
@@ -473,12 +516,19 @@ class TensorPane(QWidget):
             return
         axis, values = model.axis, model.scoped_values()
         channel = model.channel if model.choice.scope is Scope.CHANNEL else -1
-        wanted = (id(values), channel, axis)
+        wanted = (id(values), channel, axis, id(model.other))
         if wanted == self._measured:
             return
         self._measured = wanted
         counts = self._measurer.ask(What.HISTOGRAM, values, axis.low, axis.high)
         self.range_bar.set_histogram(counts, sampling_step(values.size))
+        others = model.other_values()
+        if others is None:
+            self._measurer.forget(What.REFERENCE)
+            self.range_bar.set_outline(None)
+        else:
+            outline = self._measurer.ask(What.REFERENCE, others, axis.low, axis.high)
+            self.range_bar.set_outline(outline)
 
     # Statistics
 
@@ -517,6 +567,8 @@ class TensorPane(QWidget):
         if answer.what is What.HISTOGRAM:
             step = sampling_step(self.model.scoped_values().size)
             self.range_bar.set_histogram(answer.result, step)
+        elif answer.what is What.REFERENCE:
+            self.range_bar.set_outline(answer.result)
         elif answer.what is What.PAGE:
             if answer.result is not None:
                 self.model.set_page_facts(answer.result)
@@ -539,16 +591,17 @@ class TensorPane(QWidget):
             canvas.set_pick(pick)
         self.top.set_pick(pick[1] if pick is not None else None)
         if self.body.shown is self.table:
-            self.table.set_pick(self._table_pick())
+            self._pick_in_tables()
         element = self.model.picked()
         self.picked_changed.emit(str(element) if element is not None else "")
 
-    def _table_pick(self) -> tuple[int, int] | None:
-        """Return the table cell of the pick: a vector's entries go down the table."""
-        pick = self.model.choice.pick
-        if pick is None or self.model.reading.kind is Kind.PLANES:
-            return pick
-        return pick[1], pick[0]
+    def _table_place(self, place: tuple[int, int]) -> tuple[int, int]:
+        """Return the table's cell of an element, or back: a vector's entries go down."""
+        return place if self.model.reading.kind is Kind.PLANES else (place[1], place[0])
+
+    @Slot(object)
+    def _on_cell_hovered(self, cell: tuple[int, int] | None) -> None:
+        self._on_hovered(self._table_place(cell) if cell is not None else None)
 
     @Slot(int, int)
     def _on_picked(self, row: int, column: int) -> None:
@@ -557,9 +610,7 @@ class TensorPane(QWidget):
 
     @Slot(int, int)
     def _on_cell_picked(self, row: int, column: int) -> None:
-        if self.model.reading.kind is not Kind.PLANES:
-            row, column = column, row
-        self._on_picked(row, column)
+        self._on_picked(*self._table_place((row, column)))
 
     @Slot(int)
     def _on_score_chosen(self, entry: int) -> None:
@@ -579,11 +630,16 @@ class TensorPane(QWidget):
 
     @Slot(object)
     def _on_channel_hovered(self, channel: int | None) -> None:
-        if channel is None:
+        self._tell_hovered(self.mosaic.describe(channel) if channel is not None else "")
+
+    @Slot(str)
+    def _tell_hovered(self, text: str) -> None:
+        """Say what is known of the channel under the mouse; ``""`` for none."""
+        if not text:
             self._forget_hovered()
             return
         self._told_hovered = True
-        self.hovered_changed.emit(self.mosaic.describe(channel), "")
+        self.hovered_changed.emit(text, "")
 
     def _forget_hovered(self) -> None:
         """Say nothing more of what was under the mouse."""
@@ -640,6 +696,11 @@ class TensorPane(QWidget):
         self._color_counterpart(self.coloring())
         self.body.balance()
         self._on_zoom_changed()
+
+    @Slot(bool)
+    def sort_errors(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+        """Order the strip of differences by the difference, or by channel."""
+        self.tools.errors.set_sorted(is_sorted=checked)
 
     @Slot()
     def show_previous_channel(self) -> None:
@@ -751,7 +812,8 @@ class TensorPane(QWidget):
     def copy_value(self) -> None:
         """Copy the picked value, or the table's cells."""
         if self.body.shown is self.table:
-            self.table.copy()
+            tables = self.body.tables.canvases
+            next((each for each in tables if each.hasFocus()), self.table).copy()
         elif self.picked is not None:
             QGuiApplication.clipboard().setText(self.picked.text)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
-from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
 
 from engine.pictures import shrink
@@ -26,15 +25,8 @@ from kuiper_studio.tensor_view.images import (
 from kuiper_studio.tensor_view.viewport import Viewport, fit_zoom
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QEvent
-    from PySide6.QtGui import (
-        QContextMenuEvent,
-        QKeyEvent,
-        QMouseEvent,
-        QPaintEvent,
-        QResizeEvent,
-        QWheelEvent,
-    )
+    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtWidgets import QWidget
 
     from engine.values import Array
     from kuiper_studio.theme import Theme
@@ -43,20 +35,10 @@ __all__ = ["PlaneCanvas", "paint_pick"]
 
 _LEFT: Final = 12
 _MARK_ZOOM: Final = 8
-_NOTCH: Final = 120  # notch of a wheel, in eighths of a degree
-_MOVES: Final = {
-    Qt.Key.Key_Left.value: (0, -1),
-    Qt.Key.Key_Right.value: (0, 1),
-    Qt.Key.Key_Up.value: (-1, 0),
-    Qt.Key.Key_Down.value: (1, 0),
-}
 
 
 class PlaneCanvas(ElementCanvas):
-    """Shows one channel; see `ElementCanvas` for its signals.
-
-    The wheel zooms about the mouse (with Shift it scrolls sideways), dragging moves the
-    picture, a click picks an element, and arrows move the pick.
+    """Shows one channel; see `ElementCanvas`.
 
     Parameters
     ----------
@@ -75,12 +57,9 @@ class PlaneCanvas(ElementCanvas):
         super().__init__(name, title, theme, parent)
         self._plane: Array = np.zeros((1, 1), np.float32)
         self._space = 0.0
-        self._pick: tuple[int, int] | None = None
         self._pointed: tuple[int, int] | None = None
         self._port = Viewport()
-        self._pressed: QPoint | None = None
-        self._dragging = False
-        self._wheel = 0
+        self._wheel = 0.0  # notches that made no step yet
         self._values: Array | None = None
         self._pixels = np.zeros((1, 1), np.uint32)
         self._image: QImage | None = None  # over these
@@ -159,11 +138,6 @@ class PlaneCanvas(ElementCanvas):
         before = self._port.text
         self._port.fit()
         self._moved(before)
-        self.view_changed.emit()
-
-    def _pan(self, across: float, down: float) -> None:
-        self._port.pan(across, down)
-        self.update()
         self.view_changed.emit()
 
     def _moved(self, zoom_text: str) -> None:
@@ -251,38 +225,38 @@ class PlaneCanvas(ElementCanvas):
         if self._has_bar and self._coloring.known:
             paint_color_bar(painter, area, self._coloring, self.theme)
 
-    # Picking
+    # What the hand does
 
-    def _nudge(self, rows: int, columns: int) -> None:
-        high, wide = self._plane.shape
-        at = (high // 2, wide // 2) if self._pick is None else self._pick
-        if self._pick is not None:
-            at = at[0] + rows, at[1] + columns
-        row, column = min(max(at[0], 0), high - 1), min(max(at[1], 0), wide - 1)
-        self.picked.emit(row, column)
-        self._port.reveal(row, column)
+    @property
+    @override
+    def extent(self) -> tuple[int, int]:
+        rows, columns = self._plane.shape
+        return rows, columns
+
+    @override
+    def element_at(self, position: QPointF) -> tuple[int, int] | None:
+        return self._port.element_at(position.x(), position.y())
+
+    @override
+    def pan(self, across: float, down: float) -> None:
+        self._port.pan(across, down)
         self.update()
         self.view_changed.emit()
 
-    def _element_at(self, position: QPointF) -> tuple[int, int] | None:
-        return self._port.element_at(position.x(), position.y())
+    @override
+    def zoom_at(self, notches: float, position: QPointF) -> None:
+        # Touch pads send less than a notch at a time.
+        self._wheel += notches
+        steps = int(self._wheel)
+        self._wheel -= steps
+        if steps:
+            self.zoom_by(steps, (position.x(), position.y()))
 
-    def _pick_at(self, position: QPointF) -> None:
-        element = self._element_at(position)
-        if element is not None:
-            self.picked.emit(*element)
-
-    def _drag(self, at: QPoint) -> bool:
-        """Move the picture with the mouse; return whether it is being dragged."""
-        if self._pressed is None:
-            return False
-        way = at - self._pressed
-        if not self._dragging and way.manhattanLength() < QApplication.startDragDistance():
-            return False
-        self._dragging, self._pressed = True, at
-        self.setCursor(Qt.CursorShape.ClosedHandCursor)
-        self._pan(way.x(), way.y())
-        return True
+    @override
+    def reveal(self, row: int, column: int) -> None:
+        self._port.reveal(row, column)
+        self.update()
+        self.view_changed.emit()
 
     # Overrides of Qt methods
 
@@ -312,62 +286,6 @@ class PlaneCanvas(ElementCanvas):
         self._paint_bar(painter, target.intersected(view))
         self.paint_ring(painter)
         painter.end()
-
-    @override
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self.lay_out()
-
-    @override
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        turn, modifiers = event.angleDelta(), event.modifiers()
-        control = modifiers & Qt.KeyboardModifier.ControlModifier
-        if modifiers & Qt.KeyboardModifier.ShiftModifier and not control:
-            self._pan((turn.x() or turn.y()) / 2, 0)
-        else:
-            # Touch pads send less than a notch at a time.
-            self._wheel += turn.y() or turn.x()
-            steps = int(self._wheel / _NOTCH)
-            self._wheel -= steps * _NOTCH
-            if steps:
-                self.zoom_by(steps, (event.position().x(), event.position().y()))
-        event.accept()
-
-    @override
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.RightButton:
-            self._pick_at(event.position())
-            return
-        self._pressed = event.position().toPoint()
-        self._dragging = event.button() == Qt.MouseButton.MiddleButton
-
-    @override
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if not self._drag(event.position().toPoint()):
-            self.hovered.emit(self._element_at(event.position()))
-
-    @override
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton and not self._dragging:
-            self._pick_at(event.position())
-        self._pressed, self._dragging = None, False
-        self.setCursor(Qt.CursorShape.CrossCursor)
-
-    @override
-    def leaveEvent(self, event: QEvent) -> None:
-        self.hovered.emit(None)
-
-    @override
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        self.menu_requested.emit(event.globalPos())
-
-    @override
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        move = _MOVES.get(event.key())
-        if move is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            super().keyPressEvent(event)
-            return
-        stride = 8 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
-        self._nudge(move[0] * stride, move[1] * stride)
 
 
 def paint_pointed(painter: QPainter, cell: QRectF) -> None:

@@ -156,6 +156,10 @@ class RangeBar(QFrame):
         """Show a histogram over the axis, of one of `step` values."""
         self.track.set_histogram(counts, step)
 
+    def set_outline(self, counts: Array | None) -> None:
+        """Outline the histogram of what is compared; None for nothing."""
+        self.track.set_outline(counts)
+
     def set_problem(self, text: str) -> None:
         """Show why there is no range; ``""`` if there is one."""
         for box in (self.low_box, self.high_box):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -56,6 +57,7 @@ class RangeTrack(Canvas):
         self._axis = (0.0, 1.0)
         self._coloring = Coloring()
         self._counts: Array | None = None
+        self._outline: Array | None = None
         self._histogram_shown = True
         self._problem = ""
         self._active = 0
@@ -85,6 +87,17 @@ class RangeTrack(Canvas):
         self._counts = counts
         of = "all values" if step == 1 else f"a sample, one of {step} values"
         self.setToolTip(f"Histogram of {of}" if counts is not None else "")
+        self.update()
+
+    def set_outline(self, counts: Array | None) -> None:
+        """Outline the histogram of what is compared, over the same steps; None for nothing.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (B,), or None
+            From a sample with the same step as `set_histogram`.
+        """
+        self._outline = counts
         self.update()
 
     def set_histogram_shown(self, shown: bool) -> None:  # noqa: FBT001 - from a check box
@@ -163,16 +176,7 @@ class RangeTrack(Canvas):
         """Paint counts on a logarithmic scale, dimmed outside the range."""
         if self._counts is None or not self._counts.any():
             return
-        heights = np.log1p(self._counts.astype(np.float64))
-        heights *= (plot.height() - 3) / heights.max()
-        edges = self._bin_edges()
-        points = [QPointF(edges[0], plot.bottom())]
-        for place, height in enumerate(heights.tolist()):
-            # An empty bin stays empty; one with a single value is visible.
-            top = plot.bottom() - (max(height, 1.0) if height else 0.0)
-            points += [QPointF(edges[place], top), QPointF(edges[place + 1], top)]
-        points.append(QPointF(edges[-1], plot.bottom()))
-        shape = QPolygonF(points)
+        shape = self._steps(self._counts, plot)
         painter.setPen(Qt.PenStyle.NoPen)
         for area, token, alpha in (
             (QRectF(plot.topLeft(), QPointF(inside.left(), plot.bottom())), "ctl", 0.6),
@@ -184,6 +188,24 @@ class RangeTrack(Canvas):
             painter.setBrush(self.theme.color(token, alpha))
             painter.drawPolygon(shape)
             painter.restore()
+        if self._outline is not None and self._outline.any():
+            painter.setPen(QPen(self.theme.color("text"), 1))
+            painter.drawPolyline(self._steps(self._outline, plot))
+
+    def _steps(self, counts: Array, plot: QRectF) -> QPolygonF:
+        """Return the outline of a histogram; the highest of both fills the plot."""
+        most = max(
+            int(each.max()) for each in (self._counts, self._outline) if each is not None
+        )
+        heights = np.log1p(counts.astype(np.float64)) * ((plot.height() - 3) / math.log1p(most))
+        edges = self._bin_edges()
+        points = [QPointF(edges[0], plot.bottom())]
+        for place, height in enumerate(heights.tolist()):
+            # An empty bin stays empty; one with a single value is visible.
+            top = plot.bottom() - (max(height, 1.0) if height else 0.0)
+            points += [QPointF(edges[place], top), QPointF(edges[place + 1], top)]
+        points.append(QPointF(edges[-1], plot.bottom()))
+        return QPolygonF(points)
 
     def _bin_edges(self) -> list[float]:
         """Return the edges of the bins, in pixels.

@@ -1,4 +1,4 @@
-"""Canvases side by side: ours, the reference's tensor and the difference, with one zoom."""
+"""Ours, the reference's tensor and the difference side by side, as pictures or as numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from typing_extensions import override
 
 from kuiper_studio.tensor_view.canvas import ElementCanvas
+from kuiper_studio.tensor_view.number_table import NumberTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,31 +18,35 @@ if TYPE_CHECKING:
 
     from kuiper_studio.theme import Theme
 
-__all__ = ["SideBySide"]
+__all__ = ["CanvasesBySide", "SideBySide", "TablesBySide"]
 
 _CAPTION: Final = 22  # height
 _INSET: Final = 12  # of a caption, as that of the pictures
 
+PartT = TypeVar("PartT", bound="ElementCanvas | NumberTable")
 CanvasT = TypeVar("CanvasT", bound=ElementCanvas)
 
 
-class SideBySide(QWidget, Generic[CanvasT]):
-    """One canvas, or three beside each other that zoom, scroll and point together.
+class SideBySide(QWidget, Generic[PartT]):
+    """One part, or three beside each other that zoom, scroll and point together.
 
     Parameters
     ----------
     make : callable
-        Makes an `ElementCanvas` of a theme, a parent, and perhaps its name and title.
+        Makes an `ElementCanvas` or `NumberTable` of a theme, a parent, and perhaps its name
+        and title.
     theme : Theme
 
     Attributes
     ----------
-    ours, theirs, difference : ElementCanvas
+    ours, theirs, difference : ElementCanvas or NumberTable
         The first one is always shown.
+    canvases : tuple
+        All three.
     """
 
     def __init__(
-        self, make: Callable[..., CanvasT], theme: Theme, parent: QWidget | None = None
+        self, make: Callable[..., PartT], theme: Theme, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.ours = make(theme, self)
@@ -60,11 +65,11 @@ class SideBySide(QWidget, Generic[CanvasT]):
 
     @property
     def is_split(self) -> bool:
-        """Whether there are three canvases."""
+        """Whether there are three parts."""
         return self._is_split
 
     def split(self, *, split: bool) -> None:
-        """Show three canvases, or only ours."""
+        """Show three parts, or only ours."""
         if split != self._is_split:
             self._is_split = split
             self._show_parts()
@@ -83,11 +88,11 @@ class SideBySide(QWidget, Generic[CanvasT]):
             caption.setToolTip(title)
 
     def arrange(self) -> None:
-        """Give all pictures the same size, whatever their colour bars need."""
+        """Give all contents the same size, whatever stands beside them."""
         if not self._is_split:
             self.ours.setGeometry(self.rect())
             return
-        rooms = [canvas.bar_room for canvas in self.canvases]
+        rooms = self._rooms()
         picture = max((self.width() - sum(rooms)) / len(rooms), 1.0)
         left = 0.0
         for canvas, caption, room in zip(self.canvases, self._captions, rooms, strict=True):
@@ -98,21 +103,23 @@ class SideBySide(QWidget, Generic[CanvasT]):
             canvas.setGeometry(area)
             left += width
 
+    def _rooms(self) -> list[float]:
+        """Return the width that each part needs beside its contents."""
+        raise NotImplementedError
+
     def _show_parts(self) -> None:
-        self.ours.set_bar_shown(not self._is_split)
-        self.theirs.set_bar_shown(False)
         for caption in self._captions:
             caption.setVisible(self._is_split)
         self.show_others(shown=False)
         self.arrange()
 
-    def _follow(self, leader: CanvasT) -> None:
+    def _follow(self, leader: PartT) -> None:
         if self._following or not self._is_split:
             return
         self._following = True
         for canvas in self.canvases:
             if canvas is not leader:
-                canvas.follow(leader)
+                canvas.follow(leader)  # type: ignore[arg-type] # they are of one class
         self._following = False
 
     @Slot()
@@ -142,3 +149,35 @@ class SideBySide(QWidget, Generic[CanvasT]):
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
         self.arrange()
+
+
+class CanvasesBySide(SideBySide[CanvasT]):
+    """Canvases side by side; the colour bar of ours is that of the reference, too."""
+
+    @override
+    def _rooms(self) -> list[float]:
+        return [canvas.bar_room for canvas in self.canvases]
+
+    @override
+    def _show_parts(self) -> None:
+        self.ours.set_bar_shown(not self.is_split)
+        self.theirs.set_bar_shown(False)
+        super()._show_parts()
+
+
+class TablesBySide(SideBySide[NumberTable]):
+    """Tables of numbers side by side; the numbers of rows and the scroll bar are there once."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(NumberTable, theme, parent)
+
+    @override
+    def _rooms(self) -> list[float]:
+        return [table.room for table in self.canvases]
+
+    @override
+    def _show_parts(self) -> None:
+        self.ours.set_frame(scrolls=not self.is_split)
+        self.theirs.set_frame(numbered=False, scrolls=False)
+        self.difference.set_frame(numbered=False)
+        super()._show_parts()

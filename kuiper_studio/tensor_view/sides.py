@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from kuiper_studio.tensor_view.view_model import Counterpart, subtract
 
 if TYPE_CHECKING:
     from engine.comparison import Row
     from engine.values import Array, Value
+    from kuiper_studio.engine_service.channels import ChannelDistances, ChannelView
     from kuiper_studio.session import StudioSession
 
 __all__ = ["Side", "SideBar", "Sides"]
@@ -38,6 +39,9 @@ _TIPS = {
     Side.REFERENCE: "The reference's tensor, with the same range of colours",
     Side.DIFFERENCE: "Ours minus the reference's",
 }
+
+
+_BRIEFLY = {Side.ALL: "All", Side.OURS: "Ours", Side.REFERENCE: "Ref", Side.DIFFERENCE: "Diff"}
 
 
 class SideBar(QWidget):
@@ -68,6 +72,13 @@ class SideBar(QWidget):
             self._group.addButton(button, place)
             row.addWidget(button)
         self._group.idClicked.connect(self._on_clicked)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+
+    def name_sides(self, *, briefly: bool) -> None:
+        """Write whole names on the buttons, or short ones where there is little room."""
+        for side in Side:
+            self.button(side).setText(_BRIEFLY[side] if briefly else side.value)
+        self.updateGeometry()
 
     def show_side(self, side: Side) -> None:
         """Check the button of a side."""
@@ -141,7 +152,15 @@ class Sides(QObject):
         theirs = self._theirs(operand)
         array = theirs if isinstance(theirs, np.ndarray) else None
         worst = row.measures.worst_index if row.status.value in _DIFFERING else ()
-        return Counterpart(array, row.measures, worst)
+        limit = self._session.comparing.limit(operand)
+        return Counterpart(array, row.measures, worst, limit)
+
+    def distances(self, operand: str, view: ChannelView) -> ChannelDistances | None:
+        """Return how far channels of an operand are from the reference's; None until known."""
+        serial = self._session.tensors.serial(operand)
+        if serial is None:
+            return None
+        return self._session.comparing.channel_distances(operand, serial, view)
 
     def shared_range(self, operand: str) -> tuple[float, float] | None:
         """Return the least and greatest value of both sides; None for what is not compared."""

@@ -14,12 +14,14 @@ from kuiper_studio.theme import restyle
 if TYPE_CHECKING:
     from engine.comparison import Measures
     from engine.statistics import TensorStatistics
+    from kuiper_studio.engine_service.channels import ChannelDistances
     from kuiper_studio.theme import Theme
 
 __all__ = ["StatisticsPanel", "fact_texts"]
 
 _WIDTH: Final = 168
 _FACTS: Final = ("min", "max", "mean", "std", "zeros")
+_OF_CHANNEL: Final = ("max", "MAE", "RMSE", "differ")
 _DISTANCES: Final = ("max", "MAE", "RMSE", "cosine", "SNR", "within 1‰", "NaN / Inf")
 
 
@@ -48,8 +50,18 @@ def distance_texts(measures: Measures) -> tuple[str, ...]:
     )
 
 
+def channel_texts(distances: ChannelDistances, channel: int) -> tuple[str, ...]:
+    """Format how far a channel is from the reference's."""
+    numbers = distances.largest, distances.mae, distances.rmse
+    differing = format_count(int(distances.differing[channel]))
+    return (
+        *(format_number(float(each[channel])) for each in numbers),
+        f"{differing} / {format_count(distances.count)}",
+    )
+
+
 class StatisticsPanel(QScrollArea):
-    """Shows statistics of a channel and of its tensor, or of the tensor's difference.
+    """Shows statistics of a channel and of its tensor, or of their differences.
 
     Parameters
     ----------
@@ -61,6 +73,7 @@ class StatisticsPanel(QScrollArea):
         self._theme = theme
         self._special: int | None = 0
         self._has_channel = True
+        self._has_distances = False
         self.setObjectName("tensorStatistics")
         self.setAccessibleName("Statistics")
         self.setFixedWidth(_WIDTH)
@@ -70,16 +83,22 @@ class StatisticsPanel(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._channel = _Section(_FACTS)
         self._tensor = _Section((*_FACTS, "NaN / Inf"))
+        self._of_channel = _Section(_OF_CHANNEL)
         self._difference = _Section(_DISTANCES)
-        self._difference.hide()
-        self._line = QFrame()
-        self._line.setProperty("role", "line")
+        self._line, self._line_below = QFrame(), QFrame()
+        for line in (self._line, self._line_below):
+            line.setProperty("role", "line")
+        for part in (self._of_channel, self._line_below, self._difference):
+            part.hide()
         inside = QFrame()
         inside.setProperty("role", "base")
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 6, 0, 6)
         column.setSpacing(4)
-        for widget in (self._channel, self._line, self._tensor, self._difference):
+        for widget in (
+            self._channel, self._line, self._tensor,
+            self._of_channel, self._line_below, self._difference,
+        ):  # fmt: skip
             column.addWidget(widget)
         column.addStretch(1)
         self.setWidget(inside)
@@ -101,11 +120,20 @@ class StatisticsPanel(QScrollArea):
         if measures is not None:
             self._difference.show_facts("Difference", distance_texts(measures))
 
+    def show_channel_difference(self, distances: ChannelDistances | None, channel: int) -> None:
+        """Show how far a channel is from the reference's; None while it is measured."""
+        self._has_distances = distances is not None
+        self._show_sections(compared=not self._difference.isHidden())
+        if distances is not None:
+            self._of_channel.show_facts(f"Channel {channel}", channel_texts(distances, channel))
+
     def _show_sections(self, *, compared: bool) -> None:
         self._difference.setVisible(compared)
         self._tensor.setVisible(not compared)
-        for widget in (self._channel, self._line):
-            widget.setVisible(self._has_channel and not compared)
+        self._channel.setVisible(self._has_channel and not compared)
+        self._line.setVisible(self._has_channel and not compared)
+        for widget in (self._of_channel, self._line_below):
+            widget.setVisible(self._has_distances and compared)
 
     def show_tensor(self, title: str, facts: TensorStatistics | None) -> None:
         """Show the whole tensor's statistics; None while they are measured."""

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QFontMetrics, QPainter
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QTabBar,
+    QToolButton,
+    QWidget,
+)
 from typing_extensions import override
 
 from kuiper_studio.elided_label import ElidedLabel
@@ -18,7 +26,7 @@ from kuiper_studio.tensor_view.sides import SideBar
 from kuiper_studio.tensor_view.tool_strip import tool_button
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QFocusEvent, QPaintEvent
+    from PySide6.QtGui import QFocusEvent, QPaintEvent, QResizeEvent
 
     from kuiper_studio.theme import Theme
 
@@ -28,6 +36,8 @@ _HEIGHT: Final = 30
 _ICON: Final = 15
 _CLOSE: Final = 16
 _PADDING: Final = 10
+_LEAST_AXES: Final = 90  # width below which nothing of the words is left
+_LEAST_TABS: Final = 180  # width that the tabs keep, with buttons to scroll them
 _LONGEST: Final = 28  # characters of a name
 
 
@@ -141,7 +151,7 @@ class TensorTabs(QTabBar):
 
     @override
     def minimumSizeHint(self) -> QSize:
-        return QSize(min(self.sizeHint().width(), 120), _HEIGHT)
+        return QSize(min(self.sizeHint().width(), _LEAST_TABS), _HEIGHT)
 
     @override
     def minimumTabSizeHint(self, index: int) -> QSize:
@@ -214,6 +224,7 @@ class TabStrip(QFrame):
         self._theme = theme
         self.setObjectName("tensorTabStrip")
         self.setFixedHeight(_HEIGHT)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.tabs = TensorTabs(theme)
         self.tabs.addTab("")
         self.sides = SideBar()
@@ -294,6 +305,20 @@ class TabStrip(QFrame):
             self._text.setProperty("role", role)
             self._text.style().unpolish(self._text)
             self._text.style().polish(self._text)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Shorten the names of the sides where they leave no room for the shape."""
+        layout = self.layout()
+        self._axes.show()
+        if layout is None or self.sides.isHidden():
+            return
+        self.sides.name_sides(briefly=False)
+        layout.invalidate()
+        spare = self.width() - layout.minimumSize().width()
+        self.sides.name_sides(briefly=spare < 0)
+        left = spare + self._axes.minimumSizeHint().width()
+        self._axes.setVisible(left >= min(self._axes.sizeHint().width(), _LEAST_AXES))
 
     @Slot()
     def _on_close_clicked(self) -> None:
@@ -309,6 +334,10 @@ class TabStrip(QFrame):
         self.menu_requested.emit(self._more.mapToGlobal(below))
 
     # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._make_room()
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -46,15 +47,21 @@ class PlaneTableModel(QAbstractTableModel):
         super().__init__(parent)
         self._theme = theme
         self._plane: Array = np.zeros((0, 0), np.float32)
+        self._limit = math.inf
+        self._pointed: tuple[int, int] | None = None
 
     @property
     def plane(self) -> Array:
         """The shown array, shape (H, W)."""
         return self._plane
 
-    def set_plane(self, plane: Array) -> None:
-        """Show an array of shape (H, W), in its own dtype; aliased."""
+    def set_plane(self, plane: Array, limit: float = math.inf) -> None:
+        """Show an array of shape (H, W), in its own dtype; aliased.
+
+        Elements beyond the limit, of either sign, have the colour of differences.
+        """
         same_shape = plane.shape == self._plane.shape
+        self._limit = limit
         if same_shape and plane.size:
             self._plane = plane
             last = self.index(self.rowCount() - 1, self.columnCount() - 1)
@@ -64,9 +71,18 @@ class PlaneTableModel(QAbstractTableModel):
         self._plane = plane
         self.endResetModel()
 
+    def set_pointed(self, place: tuple[int, int] | None) -> None:
+        """Give an element the background of what is under the mouse."""
+        before, self._pointed = self._pointed, place
+        for each in {before, place}:
+            index = self.index(*each) if each is not None else QModelIndex()
+            if index.isValid():
+                self.dataChanged.emit(index, index, [Qt.ItemDataRole.BackgroundRole])
+
     def _color(self, value: np.generic) -> Any:  # noqa: ANN401 - a colour, or None
         if value.dtype.kind != "f" or np.isfinite(value):
-            return None
+            is_beyond = self._limit < math.inf and np.abs(value) > self._limit
+            return self._theme.color("div") if is_beyond else None
         token = "nan" if np.isnan(value) else "pinf" if float(value) > 0 else "ninf"
         return self._theme.color(token)
 
@@ -93,6 +109,9 @@ class PlaneTableModel(QAbstractTableModel):
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         if role == Qt.ItemDataRole.ForegroundRole:
             return self._color(value)
+        is_pointed = self._pointed == (index.row(), index.column())
+        if role == Qt.ItemDataRole.BackgroundRole and is_pointed:
+            return self._theme.color("hover")
         return None
 
     @override

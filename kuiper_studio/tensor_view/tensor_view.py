@@ -156,6 +156,7 @@ class TensorView(QWidget):
         session.settled.connect(self._refresh)
         session.layouts.changed.connect(self._on_layouts_changed)
         self.sides.changed.connect(self._refresh)
+        session.comparing.distances.arrived.connect(self._on_distances_arrived)
         self.strip.sides.chosen.connect(self.sides.choose)
 
     def keyboard_target(self) -> QWidget:
@@ -244,7 +245,7 @@ class TensorView(QWidget):
         menu.addSeparator()
         self.pane.actions_table.fill_menu(menu)
         menu.addSeparator()
-        layouts = menu.addMenu("What the &dimensions mean")
+        layouts = menu.addMenu("&What the dimensions mean")
         layouts.aboutToShow.connect(lambda: self._fill_layouts(layouts))
         name = self._shown[0] if self._shown is not None else ""
         has_layout = self.pane.model.array is not None and name not in self._weights
@@ -349,6 +350,13 @@ class TensorView(QWidget):
                 tip=model.reading.note,
                 channels_last=model.is_channels_last,
             )
+            self._show_distances()
+
+    def _show_distances(self) -> None:
+        """Show how far the channels are from the reference's, as soon as that is known."""
+        view = self.pane.model.channel_view()
+        found = self.sides.distances(self._operand_shown, view) if view is not None else None
+        self.pane.show_distances(found)
 
     def _show_message(self, title: str, detail: str) -> None:
         self._leave_pane(self.message)
@@ -478,6 +486,11 @@ class TensorView(QWidget):
         self.pane.forget()
         self._on_labels_changed()
         self._refresh()
+
+    @Slot(object)
+    def _on_distances_arrived(self, operand: str) -> None:
+        if operand == self._operand_shown and self._stack.currentWidget() is self.pane:
+            self._show_distances()
 
     @Slot()
     def _on_layouts_changed(self) -> None:

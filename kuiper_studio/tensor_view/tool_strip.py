@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from kuiper_studio.colormaps import COLOR_MAPS, MAP_TIPS
+from kuiper_studio.tensor_view.error_strip import ErrorStrip
 from kuiper_studio.tensor_view.images import map_swatch
 from kuiper_studio.tensor_view.view_model import Scope
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Chooser", "ToolStrip", "tool_button"]
 
 _HEIGHT: Final = 35
+_WIDEST_ERRORS: Final = 420
 # With buttons disabled entirely, a style sheet leaves no room for the number.
 _BOX_STYLE: Final = """
 QSpinBox { font-family: "JetBrains Mono", monospace; font-size: 11px; }
@@ -114,6 +116,8 @@ class ToolStrip(QFrame):
     channel, member : Chooser
     fixed : list of Chooser
         One per further dimension longer than 1.
+    errors : ErrorStrip
+        Shown beside the channel while a tensor is compared.
 
     Signals
     -------
@@ -138,6 +142,9 @@ class ToolStrip(QFrame):
         self.fixed: list[Chooser] = []
         self._fixed_row = QHBoxLayout()
         self._fixed_row.setSpacing(8)
+        self.errors = ErrorStrip(theme)
+        self.errors.setMaximumWidth(_WIDEST_ERRORS)
+        self.errors.hide()
         self.maps = self._make_maps()
         self.scopes = self._make_scopes()
         self.zoom = QLabel()
@@ -185,6 +192,9 @@ class ToolStrip(QFrame):
         row.addWidget(self.member)
         row.addWidget(self.channel)
         row.addLayout(self._fixed_row)
+        row.addSpacing(6)
+        row.addWidget(self.errors, 1)
+        row.addSpacing(6)
         for widget in (first, grid, table, self.maps, self.scopes, second, *marks):
             row.addWidget(widget)
         row.addStretch(1)
@@ -230,6 +240,12 @@ class ToolStrip(QFrame):
         self.channel.setVisible(count > 1)
         self.channel.show_choice(channel, count)
         self._make_room()
+
+    def show_errors(self, *, shown: bool) -> None:
+        """Show the strip with the difference of each channel."""
+        if shown is self.errors.isHidden():
+            self.errors.setVisible(shown)
+            self._make_room()
 
     def show_map(self, name: str, *, automatic: bool) -> None:
         """Show the current colour map."""

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import numpy as np
-from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Slot
+from PySide6.QtCore import QPointF, QRectF, QSize, Slot
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
 
 from kuiper_studio.tensor_view.canvas import ElementCanvas
 from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, paint_color_bar
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QEvent
-    from PySide6.QtGui import (
-        QContextMenuEvent,
-        QKeyEvent,
-        QMouseEvent,
-        QPaintEvent,
-        QResizeEvent,
-        QWheelEvent,
-    )
+    from collections.abc import Mapping
+
+    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtWidgets import QWidget
 
     from engine.values import Array
     from kuiper_studio.tensor_view.images import Coloring
@@ -31,15 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["VectorPlot"]
 
-_NOTCH: Final = 120
 _FACTOR: Final = 1.5  # per step of zoom
 
 
 class VectorPlot(ElementCanvas):
-    """Shows a vector; an element is (0, entry) in its signals.
-
-    The wheel zooms about the mouse (with Shift it scrolls sideways), dragging moves the bars, a
-    click picks an entry, and arrows move the pick.
+    """Shows a vector; an element is (0, entry) in its signals, see `ElementCanvas`.
 
     Parameters
     ----------
@@ -47,6 +37,10 @@ class VectorPlot(ElementCanvas):
     name, title : str, optional
         Its objectName and accessible name.
     """
+
+    moves: ClassVar[Mapping[int, tuple[int, int]]] = {
+        key: move for key, move in ElementCanvas.moves.items() if not move[0]
+    }
 
     def __init__(
         self,
@@ -57,10 +51,7 @@ class VectorPlot(ElementCanvas):
     ) -> None:
         super().__init__(name, title, theme, parent)
         self._values: Array = np.zeros(1, np.float32)
-        self._pick: int | None = None
-        self._hovered: int | None = None
-        self._pressed: QPoint | None = None
-        self._dragging = False
+        self._hovered: tuple[int, int] | None = None
         self._made: VectorChart | None = None
         theme.changed.connect(self._on_theme_changed)
 
@@ -83,14 +74,14 @@ class VectorPlot(ElementCanvas):
 
     @override
     def set_pick(self, pick: tuple[int, int] | None) -> None:
-        self._pick = pick[1] if pick is not None else None
+        self._pick = pick
         if self._made is not None:
-            self._made.set_pick(self._pick)
+            self._made.set_pick(_entry(pick))
 
     @override
     def set_pointed(self, place: tuple[int, int] | None) -> None:
         if self._made is not None:
-            self._made.set_hovered(place[1] if place is not None else None)
+            self._made.set_hovered(_entry(place))
 
     @override
     def follow(self, other: Self) -> None:
@@ -120,7 +111,7 @@ class VectorPlot(ElementCanvas):
             self._made = VectorChart(self.theme, self)
             self.lay_out()
             self._made.set_coloring(self._coloring)
-            self._made.set_pick(self._pick)
+            self._made.set_pick(_entry(self._pick))
             self._made.zoom_changed.connect(self.zoom_changed)
             self._made.range_changed.connect(self.view_changed)
         return self._made
@@ -151,25 +142,38 @@ class VectorPlot(ElementCanvas):
         """Show all entries, also after resizing."""
         self._chart.fit()
 
-    # Picking
+    # What the hand does
 
-    def _set_hovered(self, entry: int | None) -> None:
-        if entry != self._hovered:
-            self._hovered = entry
-            place = (0, entry) if entry is not None else None
-            self.set_pointed(place)
-            self.hovered.emit(place)
+    @property
+    @override
+    def extent(self) -> tuple[int, int]:
+        return 1, len(self._values)
 
-    def _entry_at(self, position: QPointF) -> int | None:
+    @override
+    def element_at(self, position: QPointF) -> tuple[int, int] | None:
         x, plot = position.x(), self._chart.plot
         entry = int(np.floor(self._chart.entry(x)))
         inside = plot.left() <= x < plot.right() and 0 <= entry < len(self._values)
-        return entry if inside else None
+        return (0, entry) if inside else None
 
-    def _pick_at(self, position: QPointF) -> None:
-        entry = self._entry_at(position)
-        if entry is not None:
-            self.picked.emit(0, entry)
+    @override
+    def point_at(self, place: tuple[int, int] | None) -> None:
+        if place != self._hovered:
+            self._hovered = place
+            self.set_pointed(place)
+            super().point_at(place)
+
+    @override
+    def pan(self, across: float, down: float) -> None:
+        self._chart.pan(across)
+
+    @override
+    def zoom_at(self, notches: float, position: QPointF) -> None:
+        self.zoom_by(notches, position.x())
+
+    @override
+    def reveal(self, row: int, column: int) -> None:
+        self._chart.reveal(column)
 
     @Slot()
     def _on_theme_changed(self) -> None:
@@ -197,61 +201,6 @@ class VectorPlot(ElementCanvas):
         self.paint_ring(painter)
         painter.end()
 
-    @override
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self.lay_out()
 
-    @override
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        turn = event.angleDelta()
-        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            self._chart.pan((turn.x() or turn.y()) / 2)
-        else:
-            self.zoom_by((turn.y() or turn.x()) / _NOTCH, event.position().x())
-        event.accept()
-
-    @override
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.RightButton:
-            self._pick_at(event.position())
-            return
-        self._pressed = event.position().toPoint()
-        self._dragging = event.button() == Qt.MouseButton.MiddleButton
-
-    @override
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        at = event.position().toPoint()
-        if self._pressed is not None:
-            way = at - self._pressed
-            if self._dragging or way.manhattanLength() >= QApplication.startDragDistance():
-                self._dragging, self._pressed = True, at
-                self._chart.pan(way.x())
-                return
-        self._set_hovered(self._entry_at(event.position()))
-
-    @override
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton and not self._dragging:
-            self._pick_at(event.position())
-        self._pressed, self._dragging = None, False
-
-    @override
-    def leaveEvent(self, event: QEvent) -> None:
-        self._set_hovered(None)
-
-    @override
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        self.menu_requested.emit(event.globalPos())
-
-    @override
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        steps = {Qt.Key.Key_Left.value: -1, Qt.Key.Key_Right.value: 1}.get(event.key())
-        if steps is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            super().keyPressEvent(event)
-            return
-        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            steps *= 8
-        count = len(self._values)
-        entry = count // 2 if self._pick is None else min(max(self._pick + steps, 0), count - 1)
-        self.picked.emit(0, entry)
-        self._chart.reveal(entry)
+def _entry(place: tuple[int, int] | None) -> int | None:
+    return place[1] if place is not None else None

@@ -26,6 +26,7 @@ from engine.pictures import (
 from engine.tensor import Tensor
 from engine.text import format_dtype, format_shape
 from engine.values import flatten_value
+from kuiper_studio.engine_service.channels import ChannelView
 from kuiper_studio.tensor_view.facts import (
     ChannelFacts,
     channel_facts,
@@ -153,11 +154,14 @@ class Counterpart:
         How far the value is from it.
     worst : tuple of int
         Index of that element, where the tensors differ by more than rounding; else empty.
+    limit : float
+        Difference up to which elements count as equal.
     """
 
     array: Array | None
     measures: Measures
     worst: tuple[int, ...] = ()
+    limit: float = 0.0
 
 
 class TensorViewModel:
@@ -445,22 +449,23 @@ class TensorViewModel:
     @property
     def raw_plane(self) -> Array:
         """The array's elements of the chosen channel, shape (H, W); a vector's is (K, 1)."""
-        if self.array is None or not self.has_picture:
-            return np.zeros((0, 0))
-        sample = self._sample(self.array)
-        if self.reading.kind is Kind.VECTOR:
-            return sample.slice(0).T
-        return sample.slice(self.channel)
+        return self._as_table(self._slice(self.array)) if self.has_picture else np.zeros((0, 0))
+
+    def other_raw_plane(self) -> Array:
+        """Return the reference's elements, shaped as `raw_plane`."""
+        return self._as_table(self._slice(self.other))
+
+    def raw_difference(self) -> Array:
+        """Return the difference from the reference's elements, shaped as `raw_plane`."""
+        return self._as_table(self._difference_slice())
 
     def other_plane(self) -> Array:
         """Return real values of the reference's chosen channel, shape (H, W)."""
-        return real_values(self._other_slice(self.other))
+        return real_values(self._slice(self.other))
 
     def difference_plane(self) -> Array:
         """Return the difference of the chosen channel from the reference's, shape (H, W)."""
-        return real_values(
-            subtract(self._other_slice(self.array), self._other_slice(self.other))
-        )
+        return real_values(self._difference_slice())
 
     def difference_range(self) -> ValueRange:
         """Return the range of the difference, with zero in the middle."""
@@ -471,9 +476,29 @@ class TensorViewModel:
             largest = max(map(abs, found)) if found is not None else 0.0
         return ValueRange(*fitted_range(0.0, largest, symmetric=True))
 
-    def _other_slice(self, array: Array | None) -> Array:
+    def channel_view(self) -> ChannelView | None:
+        """Return which channels are looked at beside the reference's; None for none."""
+        reading = self.reading
+        if self.other is None or self.members or reading.channel_axis is None:
+            return None
+        fixed = zip(reading.fixed, self.choice.fixed, strict=True)
+        return ChannelView(
+            self.other.shape,
+            reading.channel_axis,
+            tuple([(axis.axis, place) for axis, place in fixed]),
+            self.plan,
+        )
+
+    def _difference_slice(self) -> Array:
+        return subtract(self._slice(self.array), self._slice(self.other))
+
+    def _slice(self, array: Array | None) -> Array:
+        """Return an array's elements of the chosen channel; a vector's is (1, K)."""
         channel = 0 if self.reading.kind is Kind.VECTOR else self.channel
         return self._sample(array).slice(channel)
+
+    def _as_table(self, plane: Array) -> Array:
+        return plane.T if self.reading.kind is Kind.VECTOR else plane
 
     @property
     def page(self) -> int:
@@ -513,6 +538,13 @@ class TensorViewModel:
         if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
             return self.plane
         return self.all_values()
+
+    def other_values(self) -> Array | None:
+        """Real values of the reference in the scope of the range; None where there is none."""
+        if self.other is None:
+            return None
+        is_channel = self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES
+        return self.other_plane() if is_channel else real_values(self.other)
 
     def all_values(self) -> Array:
         """Real values of the whole array."""

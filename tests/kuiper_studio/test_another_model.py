@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 
 from engine.inputs import InputSource
+from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.session import RunState
 
 OTHER = (
@@ -117,3 +119,29 @@ def test_an_unsupported_operator(qtbot, window, open_other, command):
     assert window.banner.isVisible()
     open_other()
     assert not window.banner.isVisible()
+
+
+def test_a_comparison_and_operators_by_time(qtbot, open_window, make_pair, tmp_path):
+    def net(*names):
+        return (
+            "pnnx.Input in 0 1 0 #0=(2,5)f32",
+            *[f"nn.ReLU {n} 1 1 {i} {i + 1} #{i}=(2,5)f32" for i, n in enumerate(names)],
+            f"pnnx.Output out 1 0 {len(names)}",
+        )
+
+    window = open_window(make_pair(*net("a", "b", "c"), name="abc"), [np.ones((2, 5), "f4")])
+    session, panel = window.session, window.operators_panel
+    session.resume()
+    qtbot.waitUntil(lambda: session.state is RunState.FINISHED)
+    np.savez(
+        tmp_path / "other.npz", **{"0": np.ones((2, 5), "f4"), "2": np.zeros((2, 5), "f4")}
+    )
+    session.compare(tmp_path / "other.npz")
+    qtbot.waitUntil(lambda: session.comparing.comparison is not None)
+    panel.table.sortByColumn(OperatorColumn.MS, Qt.SortOrder.DescendingOrder)
+    other = make_pair(*net("d", "e"), name="de")
+    session.open(other)
+    qtbot.waitUntil(lambda: session.model_path == other and not session.busy, timeout=10_000)
+    rows = panel.table.model()
+    names = [rows.index(row, OperatorColumn.NAME).data() for row in range(4)]
+    assert sorted(names) == ["d", "e", "in", "out"]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtWidgets import QLabel, QPushButton
 
+from engine.comparison.reasons import Reason
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
 from kuiper_studio.tensor_view.sides import Side
+from kuiper_studio.theme import Scheme
 
 # The reference doubles and then adds 1: [1, 2, 3] gives [2, 4, 6] and [3, 5, 7].
 INPUT = np.array([1, 2, 3], np.float32)
+SET_TWO = "Set expr=mul(@0,2)."
 REFERENCE = {"0": INPUT, "1": INPUT * 2, "2": INPUT * 2 + 1, "3": -(INPUT * 2 + 1)}
 
 
@@ -88,6 +94,25 @@ def test_groups_of_rows(qtbot, compared):
     assert panel.model.count(DifferenceKind.BORN) == 1
 
 
+def test_marks_of_the_rows(compared):
+    """Filled where the difference is born, a ring where it is inherited, as in the graph."""
+    table = compared(*net(3)).comparison_panel.table
+    table.selectRow(0)
+    image, color = table.viewport().grab().toImage(), table._theme.color("div").name()
+
+    def ink(row):
+        rect = table.visualRect(table.model().index(row, DifferenceColumn.STATUS))
+        places = [
+            (x, y)
+            for x in range(rect.left(), rect.right())
+            for y in range(rect.top(), rect.bottom())
+        ]
+        return sum(image.pixelColor(x, y).name() == color for x, y in places)
+
+    assert ink(0) == 0
+    assert ink(1) > 2 * ink(2) > 0
+
+
 def test_a_row_leads_to_its_operator(compared):
     window = compared(*net(3))
     panel = window.comparison_panel
@@ -153,6 +178,21 @@ def test_a_reference_that_cannot_be_read(open_window, make_pair, tmp_path):
     assert window.session.state.name == "READY"
 
 
+def test_a_reference_without_matches_is_no_verdict(open_window, make_pair, tmp_path):
+    window = open_window(make_pair(*net(2)), [INPUT])
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    np.savez(tmp_path / "other.npz", strange=np.ones((3, 4)), other=np.arange(7))
+    window.session.compare(tmp_path / "other.npz")
+    assert window.session.wait_idle(10)
+    panel = window.comparison_panel
+    assert window.session.comparing.comparison.rows == ()
+    assert panel.verdict.text() == "? Nothing compared"
+    assert "other.npz" in panel.detail.text()
+    assert "match one by hand" in panel.detail.text()
+    assert panel.table._empty_text == "No operand has a tensor of the reference"
+
+
 def test_the_dialog_names_what_is_missing(qtbot, tmp_path, reference):
     from kuiper_studio.dialogs.compare_dialog import CompareDialog
 
@@ -166,6 +206,22 @@ def test_the_dialog_names_what_is_missing(qtbot, tmp_path, reference):
     dialog._on_file()
     assert dialog.ok.isEnabled()
     assert (dialog.reference, dialog.tolerance) == (reference, 1e-4)
+
+
+def test_fields_of_the_dialog_are_in_one_line_and_the_path_is_typed_at_once(qtbot, tmp_path):
+    from kuiper_studio.dialogs.compare_dialog import CompareDialog
+
+    beside = [tmp_path / "m.onnx"]
+    dialog = CompareDialog(["/old"], str, str, beside=beside)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    qtbot.waitExposed(dialog)
+    fields = (dialog.path, *dialog.beside, dialog.backends, dialog.seed_text, dialog.input,
+              dialog.choice)  # fmt: skip
+    assert len({field.mapTo(dialog, QPoint(0, 0)).x() for field in fields}) == 1
+    assert dialog.focusWidget() in (dialog.path, dialog.path.lineEdit())
+    qtbot.keyClicks(dialog.focusWidget(), "/new")
+    assert dialog.path.currentText() == "/new"
 
 
 class TestTensorView:
@@ -218,3 +274,174 @@ class TestTensorView:
         model = window.tensor_view.pane.model
         qtbot.waitUntil(lambda: np.array_equal(model.value, [3, 6, 9]))
         assert not window.actions_by_id["analyse.flicker"].isEnabled()
+
+
+class TestOriginBanner:
+    """Why the selected origin differs, above the graph, and what to do about it."""
+
+    @staticmethod
+    def read(banner):
+        return [label.text() for label in banner.findChildren(QLabel) if label.isVisible()]
+
+    @staticmethod
+    def click(qtbot, window, command):
+        button = window.origin_banner.findChild(QPushButton, command)
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+    def test_it_explains_the_origin(self, compared):
+        window = compared(*net(3))
+        banner, panel = window.origin_banner, window.comparison_panel
+        what = "'times' differs on the reference's inputs by 0.5 of the largest element"
+        texts = [
+            "Differs: 1 origin",
+            f"pnnx.Expression {what}",
+            "The reference computes mul(@0,2), the file mul(@0,3).",
+            "explains 100.0 %",
+            SET_TWO,
+        ]
+        assert self.read(banner) == texts
+        for text in (*texts[:2], "mul(@0,3). Set expr=mul(@0,2)."):
+            assert text in banner.accessibleDescription()
+        assert not panel.reasons.isVisible()  # twice is no better
+        banner.close_button.click()
+        assert panel.reasons.isVisible()
+        assert panel.reasons.text().endswith("the file mul(@0,3). Set expr=mul(@0,2).")
+
+    def test_it_says_when_nothing_explains_the_difference(self, compared, reference):
+        with np.load(reference) as stored:
+            arrays = {**stored, "1": np.array([9, -4, 2.5], np.float32)}
+        np.savez(reference, **arrays)
+        banner = compared(*net(3)).origin_banner
+        read = self.read(banner)
+        assert "No known reason explains it." in read
+        assert not any("%" in text for text in read)
+
+    def test_it_is_there_for_origins_only(self, compared):
+        window = compared(*net(3, "square"))
+        session, banner = window.session, window.origin_banner
+        seen = []
+        for name in ("plus", "sign", "", "times"):
+            session.select(name)
+            seen.append(banner.isVisible() and self.read(banner)[1].split("'")[1])
+        assert seen == [False, "sign", False, "times"]
+        window.actions_by_id["analyse.clear"].trigger()
+        assert not banner.isVisible()
+        session.select("sign")
+        assert not banner.isVisible()
+
+    def test_a_closed_one_returns_for_another_origin(self, qtbot, compared, reference):
+        window = compared(*net(3, "square"))
+        session, banner = window.session, window.origin_banner
+        qtbot.mouseClick(banner.close_button, Qt.MouseButton.LeftButton)
+        assert not banner.isVisible()
+        session.select("sign")
+        assert banner.isVisible()
+        session.select("times")
+        assert not banner.isVisible()
+        session.compare(reference)
+        assert session.wait_idle(20)
+        assert (session.selected, banner.isVisible()) == ("times", True)
+
+    def test_keys_reach_it_and_close_it(self, qtbot, compared):
+        window = compared(*net(3))
+        banner = window.origin_banner
+        window.activateWindow()
+        window.input_panel.keyboard_target().setFocus()
+        window.actions_by_id["view.nextPane"].trigger()
+        assert banner.isAncestorOf(window.focusWidget())
+        stops = [window.focusWidget()]
+        while banner.isAncestorOf(stops[-1]):
+            window.focusNextChild()
+            stops.append(window.focusWidget())
+        names = [stop.accessibleName() or stop.text() for stop in stops[:-1]]
+        assert names == [
+            "Go to worst element", "Save report…", "Extract operators…", "Close this message",
+        ]  # fmt: skip
+        banner.close_button.setFocus()
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Escape)
+        assert not banner.isVisible()
+        assert window.focusWidget().isVisible()
+
+    def test_its_buttons(self, qtbot, compared):
+        window = compared(*net(3, "square"))
+        self.click(qtbot, window, "analyse.worstElement")
+        assert window.tensor_view.picked.index == (2,)
+        self.click(qtbot, window, "analyse.nextOrigin")
+        assert window.session.selected == "sign"
+        self.click(qtbot, window, "analyse.nextOrigin")
+        assert window.session.selected == "times"
+
+    def test_there_is_no_next_one_of_one(self, compared):
+        window = compared(*net(3))
+        button = window.origin_banner.findChild(QPushButton, "analyse.nextOrigin")
+        assert not button.isEnabled()
+        window.session.select("sign")
+        assert window.actions_by_id["analyse.nextOrigin"].isEnabled()
+
+    @staticmethod
+    def is_laid_out(banner, count=9):
+        """Whether its labels and buttons lie inside, and none lies over another."""
+        shown = [
+            QRect(each.mapTo(banner, QPoint(0, 0)), each.size())
+            for kind in (QLabel, QPushButton)
+            for each in banner.findChildren(kind)
+            if each.isVisible()
+        ]
+        assert len(shown) == count
+        return all(
+            banner.rect().contains(rect)
+            and not any(rect.intersects(other) for other in shown[place + 1 :])
+            for place, rect in enumerate(shown)
+        )
+
+    @pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
+    def test_nothing_is_cut_or_covered(self, qtbot, compared, scheme):
+        window = compared(*net(3))
+        window.theme.set_scheme(scheme)
+        banner = window.origin_banner
+        for size in ((1366, 768), (1440, 900), (1920, 1080)):
+            window.resize(*size)
+            qtbot.waitUntil(lambda: not banner.visibleRegion().isEmpty())
+            assert (window.width(), window.height()) == size
+            left = banner.mapTo(window, QPoint(0, 0)).x()
+            assert left == window.graph_view.mapTo(window, QPoint(0, 0)).x()
+            assert left + banner.width() == window.width()
+            qtbot.waitUntil(lambda: self.is_laid_out(banner))
+            for label in banner.findChildren(QLabel):
+                room = label.contentsRect().width() * 3  # lines at most
+                assert label.fontMetrics().horizontalAdvance(label.text()) <= room
+        image = banner.grab().toImage()
+        assert image.pixelColor(1, 40) == window.theme.color("div")
+        assert image.pixelColor(10, 80) == window.theme.color("panel")
+
+    def test_further_reasons(self, qtbot, compared):
+        window = compared(*net(3))
+        banner, origins = window.origin_banner, window.session.comparing._origins
+        further = (Reason("scale", 0.25, "It is half. Set it."), Reason("bias", 0.125, "It."))
+        origin, what = origins["times"], "The reference computes mul(@0,2), the file mul(@0,3)."
+        for count in (1, 2):
+            reasons = (*origin.reasons, *further[:count])
+            origins["times"] = replace(origin, reasons=reasons)
+            window.session.select("plus")
+            window.session.select("times")
+            qtbot.waitUntil(lambda count=count: self.is_laid_out(banner, 8 + 2 * count))
+            lines = [f"{what} {SET_TWO}", "explains 100.0 %", "25.0 %", "It is half. Set it."]
+            assert self.read(banner)[2:] == [*lines, "12.5 %", "It."][: 2 + 2 * count]
+            assert "25.0 %  It is half. Set it." in banner.accessibleDescription()
+
+    def test_a_step_without_a_comparison_leaves_it_alone(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*net(2)), [INPUT])
+        changes = []
+        window.origin_banner.origin_changed.connect(lambda: changes.append(1))
+        window.session.resume()
+        assert window.session.wait_idle(10)
+        assert not changes
+        assert not window.origin_banner.isVisible()
+
+    def test_it_is_not_restored_without_an_origin(self, open_window, compared):
+        window = compared(*net(3))
+        assert window.origin_banner.isVisible()
+        window.close()
+        again = open_window()
+        again.restore()
+        assert not again.origin_banner.isVisible()

@@ -7,10 +7,13 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
 
 from engine.conversion.records import ConversionOptions
+from kuiper_studio.analyse_commands import _references_beside
 from kuiper_studio.app import make_window
 from kuiper_studio.dialogs.conversion_dialog import ConversionDialog
 from kuiper_studio.session import RunState, StudioSession
@@ -108,6 +111,19 @@ def test_progress_is_in_the_words_of_the_exporter(qtbot, window, source, exporte
     wait(qtbot, window)
     assert "Converting traced.pt: pass_level3" in labels
     assert labels[-1] is None
+
+
+def test_progress_has_no_times_and_warnings(qtbot, window, source, exporter):
+    line = (
+        "shape_inference ...      2026-11-23 17:19:35 [W:onnxruntime:pnnx] Unknown CPU vendor"
+    )
+    exporter(f"print({line!r}, flush=True)\ntime.sleep(0.3)\n{PAIR}")
+    labels = []
+    window.session.progress_changed.connect(lambda p: labels.append(p and p.label))
+    window.opening.open_model(source("traced.pt"))
+    wait(qtbot, window)
+    assert "Converting traced.pt: shape_inference" in labels
+    assert not any("onnxruntime" in (label or "") for label in labels)
 
 
 def test_cancelling_leaves_what_was_open(qtbot, window, source, exporter):
@@ -241,6 +257,21 @@ def test_what_the_dialog_gives(qtbot, theme):
     assert dialog.options == ConversionOptions()
 
 
+def test_a_type_may_be_written_behind_a_size(qtbot, theme):
+    from engine.conversion.source_inputs import SourceInput
+
+    given = (SourceInput("ids"),)
+    dialog = ConversionDialog(Path("bert.pt"), given, ConversionOptions(), theme)
+    qtbot.addWidget(dialog)
+    dialog.sizes[0].setText("1,16i65")
+    assert not dialog.ok.isEnabled()
+    dialog.sizes[0].setText("1,16i64")
+    assert dialog.types[0].currentText() == "i64"
+    assert dialog.options == ConversionOptions(("1,16i64",))
+    dialog.seconds[0].setText("1,32i64")
+    assert dialog.options.shapes2 == ("1,32i64",)
+
+
 def test_inputs_can_be_added_where_the_file_says_none(qtbot, theme):
     dialog = ConversionDialog(Path("m.pt"), (), ConversionOptions(("1,3", "1,4")), theme)
     qtbot.addWidget(dialog)
@@ -248,3 +279,44 @@ def test_inputs_can_be_added_where_the_file_says_none(qtbot, theme):
     dialog._add_unnamed()
     dialog.sizes[2].setText("5")
     assert dialog.options.shapes == ("1,3f32", "1,4f32", "5f32")
+
+
+def test_the_ncnn_pair_of_the_conversion_is_a_reference(
+    qtbot, window, source, exporter, tmp_path
+):
+    ncnn = "7767517\n2 2\nInput in0 0 1 in0\nReLU relu 1 1 in0 out0\n"
+    exporter(
+        f"{PAIR}\nopen('model.ncnn.param', 'w').write({ncnn!r})\n"
+        "open('model.ncnn.bin', 'wb').close()"
+    )
+    values = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
+    np.save(tmp_path / "in.npy", values)
+    path = source("traced.pt")
+    window.opening.open_model(path)
+    wait(qtbot, window)
+    window.opening.feed_files([str(tmp_path / "in.npy")])
+    wait(qtbot, window)
+    seen = []
+
+    def look():
+        dialog = QApplication.activeModalWidget()
+        if dialog is None:
+            timer.start()
+            return
+        (made,) = dialog.beside
+        seen.append((made.text(), Path(made.toolTip()).is_file()))
+        made.click()
+        dialog.ok.click()
+
+    timer = QTimer(window, singleShot=True, interval=20)
+    timer.timeout.connect(look)
+    timer.start()
+    window.actions_by_id["analyse.compare"].trigger()
+    wait(qtbot, window)
+    assert seen == [("model.ncnn.param", True)]
+    comparison = window.session.comparing.comparison
+    assert comparison.verdict == "same"
+    assert {row.operator.name for row in comparison.rows} == {"in0", "relu"}
+    users = path.with_name("traced.ncnn.param")
+    users.write_text(ncnn)
+    assert _references_beside(window.session.graph) == [users]

@@ -236,6 +236,26 @@ def test_errors_on_the_timeline(window, qtbot):
     assert "born here" in canvas.tip(window.session.graph.operator("times"))
 
 
+def test_the_first_origin_is_named_where_there_is_room(window):
+    panel, canvas = window.timeline_panel, window.timeline_panel.canvas
+    color = window.theme.color("div")
+
+    def ink():
+        """Pixels of the text's colour left of the origin's bar, above the bars there."""
+        shot, space = canvas.grab().toImage(), canvas.geometry_of_bars()
+        right = space.bar_rect(1, 1).center().x() - 10  # where its badge begins
+        right = min(right, space.bar_rect(1, 1).left())
+        area = ((x, y) for x in range(right) for y in range(space.base - 10))
+        return sum(shot.pixelColor(x, y) == color for x, y in area)
+
+    assert ink() > 30  # the strokes of "born in times, 0.5"
+    panel.set_measure(Measure.TIME)
+    assert ink() == 0
+    panel.set_measure(Measure.ERROR)
+    canvas.resize(220, canvas.height())
+    assert ink() == 0  # it would be cut
+
+
 def test_another_choice_of_height_stays_until_the_next_comparison(window, tmp_path):
     panel, session = window.timeline_panel, window.session
     panel.set_measure(Measure.TIME)

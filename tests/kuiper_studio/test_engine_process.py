@@ -41,6 +41,12 @@ def fault(x):
     os.kill(os.getpid(), signal.SIGSEGV)
     time.sleep(10)
 
+@register("my.Slow")
+def slow(x):
+    """Give the input back, after a while."""
+    time.sleep(0.2)
+    return x
+
 @register("my.Same")
 def same(x):
     """Give the input back."""
@@ -143,6 +149,23 @@ def test_stop_ends_a_single_endless_operator(open_chain, qtbot):
     assert session.failure.title == "own was stopped"
     assert (session.current.name, session.state) == ("own", RunState.STOPPED)
     np.testing.assert_array_equal(session.fetch("2"), np.full((2, 3), 6))
+
+
+def test_stop_ends_a_reference_that_runs(open_chain, make_pair, qtbot):
+    """Between its operators: the engine stays, with all values of the run."""
+    session = open_chain()
+    session.resume()
+    assert session.wait_idle()
+    slow = [f"my.Slow s{i} 1 1 {i} {i + 1} #{i + 1}=(2,3)f32" for i in range(50)]
+    other = make_pair(CHAIN[0], *slow, "pnnx.Output out 1 0 50", name="slow")
+    pid = session.engine_pid
+    session.compare(other)
+    qtbot.waitUntil(lambda: session.progress.done > 0, timeout=10_000)
+    session.stop()
+    assert session.wait_idle()
+    assert (session.engine_pid, session.failure) == (pid, None)
+    assert session.state is RunState.FINISHED
+    assert session.comparing.comparison is None
 
 
 def test_a_self_check_comes_back(open_chain, make_pair, qtbot):

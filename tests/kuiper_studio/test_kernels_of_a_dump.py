@@ -159,7 +159,7 @@ def test_reload_keeps_them_and_another_model_drops_them(
     ("content", "reason"),
     [
         pytest.param({"in": "", "relu": "numpy", "out": ""},
-                     "there is none for pnnx.Expression 'twice'", id="another model"),
+                     "there is no kernel for pnnx.Expression 'twice'", id="another model"),
         pytest.param({**KERNELS, "relu": "abacus/2"},
                      "'relu' was computed by abacus, which is not", id="library"),
         pytest.param(None, "its manifest is damaged", id="damaged"),

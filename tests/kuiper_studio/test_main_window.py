@@ -992,6 +992,25 @@ class TestKeyboard:
         trigger(qtbot, window, "view.previousPane")
         assert held() == 3
 
+    def test_letters_of_a_menu_are_used_once(self, window):
+        # Not by their actions: PySide 6.9 destroys a menu that it returns.
+        menus = [menu for menu in window.menuBar().findChildren(QMenu) if menu.title()]
+        titles = {menu.title() for menu in menus}
+        assert titles >= {action.text() for action in window.menuBar().actions()}
+        for menu in (window.menuBar(), *menus):
+            texts = [action.text().replace("&&", "") for action in menu.actions()]
+            letters = [text.partition("&")[2][:1].lower() for text in texts if "&" in text]
+            assert sorted(letters) == sorted(set(letters)), texts
+
+    @pytest.mark.parametrize("name", ["comparison", "precision"])
+    def test_f6_goes_to_the_results(self, qtbot, window, name):
+        window.activateWindow()
+        window._docks[name].show()
+        window._docks[name].raise_()
+        window.timeline_panel.keyboard_target().setFocus()
+        trigger(qtbot, window, "view.previousPane")
+        assert window.focusWidget() is getattr(window, f"{name}_panel").table
+
     def test_the_list_comes_behind_its_filter(self, window):
         panel, seen = window.operators_panel, []
         widget = panel.filter_box

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from PySide6.QtGui import QAction
 
 from engine.axes import Axis, Kind, Layout
 from engine.inputs import ImageOptions, InputSource
+from kuiper_studio import app
+from kuiper_studio.app import make_window
+from kuiper_studio.cli.arguments import image_options, window_parser
 from kuiper_studio.remembered_models import ModelChoices, RememberedModels, settings_key
 from kuiper_studio.session import RunState
 
@@ -87,6 +91,39 @@ def test_inputs_preprocessing_and_breakpoints_come_back(reopen, used, model, pic
 def test_also_by_the_folder_and_the_weights(reopen, used, model, named):
     path = model.parent if named == "folder" else model.with_suffix(".bin")
     assert reopen(path).session.breakpoints == {"relu"}
+
+
+@pytest.fixture
+def start(qtbot, monkeypatch, settings):
+    """A function that opens the window as the command line does."""
+    windows = []
+    monkeypatch.setattr(app, "make_window", partial(make_window, settings=settings))
+
+    def do(*words):
+        arguments = window_parser().parse_args([str(word) for word in words])
+        windows.append(app._window_of(arguments, image_options(arguments), 10.0))
+        return windows[-1].session
+
+    yield do
+    for window in windows:
+        window.close()
+
+
+def test_also_on_the_command_line(start, used, model, picture):
+    session = start(model)
+    assert [source.text for source in session.inputs.values()] == [str(picture), "ones"]
+    assert session.image_options == OPTIONS
+    assert session.breakpoints == {"relu"}
+
+
+@pytest.mark.parametrize(
+    ("words", "inputs"),
+    [(["--input", "zeros"], {"zeros"}), (["--order", "BGR"], set()), (["--demo", "d"], set())],
+)
+def test_what_the_command_line_says_comes_first(start, used, model, words, inputs):
+    session = start(model, *words)
+    assert {source.text for source in session.inputs.values()} == inputs
+    assert session.image_options == ImageOptions(order="BGR" if "BGR" in words else "RGB")
 
 
 def test_what_is_deleted_stays_away(qtbot, reopen, used, model):

@@ -126,8 +126,8 @@ def test_one_pick(qtbot, pictures):
 def test_how_far_they_are_apart(pictures):
     panel = pictures.tensor_view.pane.statistics
     shown = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
-    facts = dict(zip(shown[1::2], shown[2::2], strict=False))
-    assert shown[0] == "Difference"
+    start = shown.index("Difference")
+    facts = dict(zip(shown[start + 1 :: 2], shown[start + 2 :: 2], strict=False))
     # Two of 40 elements differ, by 30 and by 15.
     assert float(facts["max"]) == 30
     assert float(facts["MAE"]) == 45 / 40
@@ -138,6 +138,151 @@ def test_how_far_they_are_apart(pictures):
     shown = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
     assert "Difference" not in shown
     assert "Tensor" in shown
+
+
+def bars_of(strip):
+    """Return the height of each bar of the strip by its colour, as it is painted."""
+    image, theme = strip.grab().toImage(), strip.theme
+    bars = []
+    for bar in range(len(strip.order)):
+        x = strip.bar_rect(bar).center().x()
+        column = [image.pixelColor(x, y).name() for y in range(strip.height())]
+        colors = {token: theme.color(token).name() for token in ("div", "ctl", "nan")}
+        bars.append({token: column.count(name) for token, name in colors.items()})
+    return bars
+
+
+@pytest.fixture
+def strip(qtbot, compared):
+    """The strip of a tensor: 0.5 of channel 0 is rounding, and two others differ."""
+    fed = np.arange(80, dtype=np.float32).reshape(1, 4, 4, 5) + 10_000
+    theirs = 3 * fed
+    theirs[0, 0, 1, 1] += 0.5  # less than 1e-4 of 30 000
+    theirs[0, 1, 2, 3] -= 30
+    theirs[0, 3, 0, 0] += 60
+    lines = [line.replace("1,2,4,5", "1,4,4,5") for line in PICTURES]
+    window = compared(lines, fed, theirs)
+    found = window.tensor_view.pane.tools.errors
+    qtbot.waitUntil(lambda: len(found.order) == 4)
+    return found
+
+
+def test_a_bar_for_each_channel(strip):
+    bars = bars_of(strip)
+    full = bars[3]["div"]
+    assert full > 10
+    assert bars[1]["div"] == pytest.approx(full / 2, abs=1)
+    assert (bars[0]["div"], bars[0]["ctl"]) == (0, 1)  # visible, but in the colour of equality
+    assert bars[2] == {"div": 0, "ctl": 0, "nan": 0}
+    assert strip.describe(1) == ("Channel 1: largest difference 30, 1 of 20 elements differ")
+
+
+def test_a_click_goes_to_the_channel(qtbot, strip):
+    window = strip.window()
+    pane = window.tensor_view.pane
+    qtbot.mouseClick(strip, Qt.MouseButton.LeftButton, pos=strip.bar_rect(1).center())
+    assert pane.model.channel == 1
+    assert pane.tools.channel.box.value() == 1
+    panel = pane.statistics
+    shown = [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
+    facts = dict(zip(shown[1:9:2], shown[2:9:2], strict=True))
+    assert shown[0] == "Channel 1"
+    assert facts.keys() == {"max", "MAE", "RMSE", "differ"}
+    assert (float(facts["max"]), float(facts["MAE"])) == (30, 30 / 20)
+    assert float(facts["RMSE"]) == pytest.approx(30 / 20**0.5, rel=1e-3)
+    assert facts["differ"] == "1 / 20"
+    qtbot.keyClick(strip, Qt.Key.Key_Right)
+    assert pane.model.channel == 2
+
+
+def test_channels_by_difference(qtbot, strip):
+    pane = strip.window().tensor_view.pane
+    pane.actions_table["tensor.sortErrors"].trigger()
+    assert strip.order == (3, 1, 0, 2)
+    heights = [sum(bar.values()) for bar in bars_of(strip)]
+    assert heights == sorted(heights, reverse=True)
+    qtbot.mouseClick(strip, Qt.MouseButton.LeftButton, pos=strip.bar_rect(1).center())
+    assert pane.model.channel == 1
+    qtbot.keyClick(strip, Qt.Key.Key_Home)
+    assert pane.model.channel == 3
+    pane.actions_table["tensor.sortErrors"].trigger()
+    assert strip.order == (0, 1, 2, 3)
+
+
+def test_the_strip_is_there_for_channels_beside_the_references(qtbot, strip):
+    window = strip.window()
+    actions = window.tensor_view.pane.actions_table
+    assert strip.isVisible()
+    window.actions_by_id["analyse.flicker"].trigger()
+    assert not strip.isVisible()
+    assert not actions["tensor.sortErrors"].isEnabled()
+    sides = window.tensor_view.strip.sides
+    qtbot.mouseClick(sides.button(Side.ALL), Qt.MouseButton.LeftButton)
+    assert strip.isVisible()
+    window.actions_by_id["analyse.clear"].trigger()
+    assert not strip.isVisible()
+
+
+def test_an_operand_with_more_channels(qtbot, open_window, make_pair, tmp_path):
+    """The differences of an operand are never told of another one."""
+    lines = (
+        *PICTURES[:2],
+        "torch.cat cat 2 1 1 1 2 dim=1 #1=(1,2,4,5)f32 #2=(1,4,4,5)f32",
+        "pnnx.Output out 1 0 2 #2=(1,4,4,5)f32",
+    )
+    other = np.concatenate([THEIRS, 3 * INPUT], 1)
+    other[0, 3, 0, 0] += 500
+    np.savez(tmp_path / "r.npz", **{"0": INPUT, "1": THEIRS, "2": other})
+    window = open_window(make_pair(*lines), [INPUT])
+    session, pane = window.session, window.tensor_view.pane
+    assert session.wait_idle(10)
+    session.resume()
+    assert session.wait_idle(10)
+    session.compare(tmp_path / "r.npz")
+    assert session.wait_idle(20)
+    for operator, channel in (("times", 1), ("cat", 3), ("times", 1), ("cat", 3)):
+        session.select(operator)
+        qtbot.waitUntil(lambda c=channel: pane.model.channel == c)
+        strip, count = pane.tools.errors, channel + 1
+        qtbot.waitUntil(lambda s=strip, n=count: len(s.order) == n)
+        assert strip.describe(channel).startswith(
+            f"Channel {channel}: largest difference {30 if channel == 1 else 500}, "
+        )
+        shown = [label.text() for label in pane.statistics.findChildren(QLabel)]
+        assert f"Channel {channel}" in shown
+
+
+def test_more_channels_than_pixels(qtbot, compared):
+    """A bar stands for the worst of some channels, and leads to it."""
+    fed = np.ones((1, 3000, 1, 2), np.float32)
+    theirs = 3 * fed
+    theirs[0, 1234, 0, 1] = 9
+    lines = [line.replace("1,2,4,5", "1,3000,1,2") for line in PICTURES]
+    window = compared(lines, fed, theirs)
+    pane = window.tensor_view.pane
+    found = pane.tools.errors
+    qtbot.waitUntil(lambda: len(found.order) == 3000)
+    pane.show_channel(0)
+    bar = found.bar_of(1234)
+    qtbot.mouseClick(found, Qt.MouseButton.LeftButton, pos=found.bar_rect(bar).center())
+    assert pane.model.channel == 1234
+
+
+def test_the_references_histogram_is_outlined(qtbot, pictures):
+    """The reference alone has 78, as ours has 63, in gaps of the other."""
+    track = pictures.tensor_view.pane.range_bar.track
+    ink = track.theme.color("text").name()
+
+    def inked(value):
+        image, x = track.grab().toImage(), track.x_of(value)
+        near = range(int(x) - 2, int(x) + 4)
+        return any(image.pixelColor(at, y).name() == ink for at in near for y in range(8, 34))
+
+    assert inked(78)
+    qtbot.mouseClick(
+        pictures.tensor_view.strip.sides.button(Side.OURS), Qt.MouseButton.LeftButton
+    )
+    assert not inked(78)
 
 
 def test_the_range_of_a_channel_is_that_of_both(pictures):
@@ -173,7 +318,7 @@ def test_flicker_shows_one_at_a_time(qtbot, pictures):
 
 
 def test_numbers_and_grid(qtbot, pictures):
-    """The table shows ours; the grid comes back where only one side is shown."""
+    """Numbers replace the pictures; the grid comes back where only one side is shown."""
     pane = pictures.tensor_view.pane
     actions = pane.actions_table
     assert not actions["tensor.grid"].isEnabled()
@@ -186,6 +331,86 @@ def test_numbers_and_grid(qtbot, pictures):
         pictures.tensor_view.strip.sides.button(Side.OURS), Qt.MouseButton.LeftButton
     )
     assert pane.mosaic.isVisible()
+
+
+@pytest.fixture
+def tables(qtbot, compared):
+    """The tables of a channel that is larger than they are."""
+    fed = np.arange(4800, dtype=np.float32).reshape(1, 2, 60, 40)
+    theirs = 3 * fed
+    theirs[0, 1, 2, 1] -= 3000
+    lines = [line.replace("1,2,4,5", "1,2,60,40") for line in PICTURES]
+    window = compared(lines, fed, theirs)
+    window.tensor_view.pane.actions_table["tensor.table"].trigger()
+    tables = window.tensor_view.pane.body.tables
+    qtbot.waitUntil(tables.difference.isVisible)
+    return tables
+
+
+def cell_texts(tables, row, column):
+    return [each.model().index(row, column).data() for each in tables.canvases]
+
+
+def test_numbers_side_by_side(tables):
+    assert all(table.isVisible() for table in tables.canvases)
+    # Row 2, column 1 of channel 1 is element 2481, three times of which is 7443.
+    assert cell_texts(tables, 2, 1) == ["7443", "4443", "3000"]
+    assert cell_texts(tables, 2, 2) == ["7446", "7446", "0"]
+    cells = [tables.difference.model().index(2, column) for column in (1, 2)]
+    colors = [cell.data(Qt.ItemDataRole.ForegroundRole) for cell in cells]
+    assert colors == [tables.window().tensor_view.pane.theme.color("div"), None]
+
+
+@pytest.mark.parametrize("width", [1300, 1301, 1302, 1400])
+def test_numbers_are_aligned_and_scroll_together(qtbot, tables, width):
+    tables.window().resize(width, 800)
+    tables.difference.scrollTo(tables.difference.model().index(17, 5))
+    for row, column in ((17, 5), (59, 39), (0, 0)):
+        tables.theirs.scrollTo(tables.theirs.model().index(row, column))
+        rects = [t.visualRect(t.model().index(row, column)) for t in tables.canvases]
+        views = [table.viewport().rect() for table in tables.canvases]
+        assert all(view.contains(rect) for view, rect in zip(views, rects, strict=True))
+        for rect in rects:
+            assert abs(rect.left() - rects[0].left()) <= 2
+            assert rect.top() == rects[0].top()
+    tops = {table.viewport().mapTo(tables, QPoint(0, 0)).y() for table in tables.canvases}
+    assert len(tops) == 1
+
+
+def test_a_number_is_picked_and_pointed_at_in_all(qtbot, tables):
+    window = tables.window()
+    place = tables.theirs.visualRect(tables.theirs.model().index(2, 1)).center()
+    qtbot.mouseClick(tables.theirs.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert str(window.tensor_view.picked) == (
+        "[0, 1, 2, 1] ours 7443.0, reference 4443.0, difference +3000"
+    )
+    for table in tables.canvases:
+        assert (table.currentIndex().row(), table.currentIndex().column()) == (2, 1)
+    qtbot.mouseMove(tables.theirs.viewport(), place + QPoint(0, 20))
+    text = window.status_bar.findChild(object, "statusHovered").text()
+    assert text == "[0, 1, 3, 1] ours 7563.0, reference 7563.0, difference +0"
+    hovered = Qt.ItemDataRole.BackgroundRole
+    assert tables.ours.model().index(3, 1).data(hovered) is not None
+    assert tables.ours.model().index(2, 1).data(hovered) is None
+
+
+def test_numbers_of_one_side(qtbot, tables):
+    window = tables.window()
+    window.actions_by_id["analyse.flicker"].trigger()
+    assert not tables.difference.isVisible()
+    assert tables.ours.model().index(2, 1).data() == "4443"
+    assert not tables.ours.verticalHeader().isHidden()
+
+
+def test_entries_of_vectors_side_by_side(qtbot, compared):
+    fed = np.array([1, 2, 3, 4, 5, 6], np.float32)
+    window = compared(VECTOR, fed, 3 * fed - np.array([0, 0, 0, 0, 0, 9], np.float32))
+    window.tensor_view.pane.actions_table["tensor.table"].trigger()
+    tables = window.tensor_view.pane.body.tables
+    assert cell_texts(tables, 5, 0) == ["18", "9", "9"]
+    place = tables.difference.visualRect(tables.difference.model().index(5, 0)).center()
+    qtbot.mouseClick(tables.difference.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert window.tensor_view.picked.index == (5,)
 
 
 def test_a_vector(compared):

@@ -52,14 +52,14 @@ def test_a_difference_is_named(run, digits, fault):
     assert "differ by more than 0.001, in " in summary
 
 
-def test_everything(run, digits):
+def test_all_lists_every_operator(run, digits):
     lines = check(run, digits, "--all").lines
     kernels = {line.split()[3] for line in lines[1:-3]}
     assert {"onnxruntime/all-1", "ncnn/winograd", "ncnn/gemm"} <= kernels
     assert lines[-1].startswith("computed by NumPy only: ")
 
 
-def test_for_programs(run, digits, fault):
+def test_json_for_programs(run, digits, fault):
     ended = check(run, digits, "--json", "--tolerance", "1/100")
     assert (ended.status, ended.err) == (1, "")
     facts = json.loads(ended.out)
@@ -89,7 +89,7 @@ UNSUPPORTED = (
 )
 
 
-def test_what_could_not_be_checked(run, make_pair):
+def test_unchecked_operators_are_listed(run, make_pair):
     param = make_pair(*UNSUPPORTED)
     ended = run("check", param, "--input", "random")
     assert ended.out.startswith("1 operator, ")
@@ -122,7 +122,7 @@ def test_errors(run, digits, options, sentence):
 
 
 @pytest.mark.parametrize("number", ["-1", "x", "nan", "1/0"])
-def test_tolerances_that_are_none(run, digits, number):
+def test_invalid_tolerances_are_refused(run, digits, number):
     ended = check(run, digits, f"--tolerance={number}")
     assert ended.status == 2
     assert "argument --tolerance: " in ended.err

@@ -32,7 +32,7 @@ def faulty(digits, tmp_path):
     return folder, name
 
 
-def test_the_same(run, digits, dump):
+def test_equal_runs_exit_with_0(run, digits, dump):
     (line,) = run(
         "compare", digits, "--input", digits / "digit_3.png", "--reference", dump
     ).lines
@@ -59,7 +59,7 @@ def test_float16_weights_are_counted(run, tmp_path):
     assert ended.lines[-1].endswith("; 1 operand differs by the rounding of weights to float16")
 
 
-def test_the_inputs_of_the_reference(run, digits, dump):
+def test_the_inputs_of_the_reference_are_used(run, digits, dump):
     assert run("compare", digits, "--reference", dump).lines[-1].startswith("same: ")
 
 
@@ -77,7 +77,7 @@ def test_the_origin_is_named(run, faulty, digits, dump):
     assert {row[-1] for row in rows if row[2] != name} == {"inherited"}
 
 
-def test_for_programs(run, faulty, dump):
+def test_json_for_programs(run, faulty, dump):
     folder, name = faulty
     ended = run("compare", folder, "--reference", dump, "--json")
     facts = json.loads(ended.out)
@@ -111,7 +111,49 @@ def test_a_run_that_fails_is_compared(run, digits, dump):
     assert "differs: 1 origin; " in ended.out
 
 
-def test_what_is_no_reference(run, digits, tmp_path):
+def test_why_a_run_did_not_reach_its_end(run, digits, dump):
+    param = digits / "digits.pnnx.param"
+    text = param.read_text(encoding="utf-8")
+    param.write_text(text.replace("padding=(1,1)", "padding=(0,0)", 2), encoding="utf-8")
+    ended = run("compare", digits, "--reference", dump)
+    assert (ended.status, ended.err) == (1, "")
+    first, *_, last = ended.out.splitlines()
+    assert first.startswith("the model did not run to its end: pnnx.Expression 'pnnx_expr_4'")
+    assert last.startswith("differs: ")
+    assert "outputs of the model not compared: 23" in last
+
+
+def test_a_reference_without_matches_is_not_the_same(run, digits, tmp_path):
+    np.savez(tmp_path / "other.npz", strange=np.ones((3, 4)), other=np.arange(7))
+    options = ("--input", digits / "digit_3.png", "--reference", tmp_path / "other.npz")
+    ended = run("compare", digits, *options, "--report", tmp_path / "r.html")
+    assert (ended.status, ended.err) == (1, "")
+    why = (
+        "No tensor of other.npz matches an operand by name, values or place. "
+        "Another reference may, or match one by hand."
+    )
+    assert ended.out.splitlines()[0] == f"nothing compared. {why}"
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<span>?</span> Nothing compared</h1>" in page
+    assert why in page
+    facts = json.loads(run("compare", digits, *options, "--json").out)
+    assert (facts["verdict"], facts["rows"]) == ("differs", [])
+
+
+def test_a_reference_that_ends_early_is_not_plainly_the_same(run, digits, tmp_path):
+    folder = tmp_path / "early"
+    shutil.copytree(digits, folder)
+    param = folder / "digits.pnnx.param"
+    text = param.read_text(encoding="utf-8")
+    param.write_text(text.replace("F.softmax ", "F.unknown ", 1), encoding="utf-8")
+    options = ("--input", digits / "digit_3.png", "--reference", folder)
+    ended = run("compare", digits, *options)
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.lines[-1].startswith("same, outputs not compared: ")
+    assert ended.lines[-1].endswith("; outputs of the model not compared: 23")
+
+
+def test_invalid_references_are_refused(run, digits, tmp_path):
     np.savez(tmp_path / "none.npz")
     options = ("--input", digits / "digit_3.png", "--reference")
     assert "has no arrays" in run("compare", digits, *options, tmp_path / "none.npz").sentence

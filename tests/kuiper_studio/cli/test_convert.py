@@ -34,6 +34,18 @@ def test_convert_writes_both_pairs_and_what_was_printed(run, tmp_path):
     assert "--overwrite" in sentence
 
 
+def test_json_for_programs(run, tmp_path):
+    (line,) = run("convert", DATA / "traced.pt", "--output", tmp_path / "out", "--json").lines
+    facts = json.loads(line)
+    assert sorted(facts["written"]) == sorted(map(str, (tmp_path / "out").iterdir()))
+    assert facts["written"][0].endswith("traced.pnnx.param")
+    assert facts["notes"] == []
+    assert "############# pass_level5" in facts["log"]
+    ended = run("convert", DATA / "traced.pt", "--output", tmp_path / "out", "--json")
+    assert ended.sentence
+    assert ended.out == ""
+
+
 @pytest.mark.parametrize("name", ["traced.pt", "small.onnx", "no_sizes.pt", "open.onnx"])
 def test_run_takes_the_sizes_of_its_input(run, tmp_path, name):
     expected = np.load(DATA / "expected.npz")
@@ -63,7 +75,7 @@ def test_second_sizes_are_for_conversions_only(run, samples):
     assert "--shape2 applies only to" in run("info", model, "--shape2", "1,1,8,8").sentence
 
 
-def test_what_failed_is_printed_before_the_sentence(run, tmp_path):
+def test_the_log_is_printed_before_the_error(run, tmp_path):
     ended = run(
         "convert", DATA / "traced.pt", "--shape", "1,3,9,9", "--output", tmp_path / "out"
     )  # fmt: skip
@@ -83,3 +95,45 @@ def test_a_dump_names_the_source(run, tmp_path):
 def test_render_draws_a_converted_model(run, tmp_path):
     run("render", DATA / "small.onnx", "--output", tmp_path / "graph.json")
     assert (tmp_path / "graph.json").is_file()
+
+
+@pytest.fixture
+def text_encoder(tmp_path):
+    """A traced text encoder of int64 ids, its inputs, and PyTorch's result."""
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential(
+        torch.nn.Embedding(40, 16), torch.nn.LayerNorm(16), torch.nn.Linear(16, 4)
+    ).eval()
+    ids = torch.arange(12)[None] * 3 % 40
+    torch.jit.trace(module, (ids,)).save(str(tmp_path / "m.pt"))
+    np.save(tmp_path / "ids.npy", ids.numpy())
+    return tmp_path / "m.pt", tmp_path / "ids.npy", module(ids).detach().numpy()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_sizes_may_end_with_the_type_of_the_input(run, tmp_path, text_encoder):
+    model, ids, expected = text_encoder
+    with_type = ("--shape", "1,12i64")
+    run("convert", model, *with_type, "--output", tmp_path / "out")
+    pair = tmp_path / "out" / "m.pnnx.param"
+    assert "#0=(1,12)i64" in pair.read_text(encoding="utf-8")
+    for path in (model, pair):
+        output = tmp_path / f"{path.stem}.npz"
+        run("run", path, *with_type, "--input", ids, "--output", output)
+        np.testing.assert_allclose(np.load(output)["out0"], expected, rtol=1e-4, atol=1e-5)
+        compared = run("compare", path, *with_type, "--input", ids, "--reference", output)
+        assert compared.status == 0
+    assert any("1×12 int64" in line for line in run("info", model, *with_type).lines)
+    run("render", model, *with_type, "--output", tmp_path / "graph.json")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_wrong_types_are_refused(run, tmp_path, text_encoder):
+    model, ids, _ = text_encoder
+    output = ("--output", tmp_path / "out")
+    sentence = run("convert", model, "--shape", "1,12i65", *output).sentence
+    assert "'i65' is no type; write one of f32, i64" in sentence
+    ended = run("convert", model, "--shape", "1,12", *output)
+    assert "input 0 takes i64, not f32; give its size as 1,12i64" in ended.sentence
+    run_model = ("run", model, "--input", ids, "--output", tmp_path / "o.npz")
+    assert "takes i64, not f32" in run(*run_model, "--shape", "1,12f32").sentence

@@ -41,7 +41,7 @@ def test_formats(run, digits, tmp_path, arguments, name, opener):
             assert "23" in found.files
 
 
-def test_only_as_far_as_needed_is_run(run, failing, tmp_path):
+def test_the_run_ends_with_the_last_chosen_operator(run, failing, tmp_path):
     ended = run(
         "dump", failing, "--input", "ones", "--output", tmp_path / "d", "--operators", "nn.*"
     )
@@ -81,7 +81,7 @@ def test_a_failed_run_is_dumped_as_far_as_it_came(run, failing, tmp_path):
     assert "ops/001_nn.Conv2d__1.npy" in files(tmp_path / "d")
 
 
-def test_what_is_lacking_is_told(run, residual, tmp_path):
+def test_missing_values_are_reported(run, residual, tmp_path):
     ended = run("dump", residual, "--input", "ones", "--output", tmp_path / "d")
     assert ended.sentence == (
         "the dump lacks 3 of 8 operators: 'strange': no layer for operator type my.Strange"
@@ -90,7 +90,7 @@ def test_what_is_lacking_is_told(run, residual, tmp_path):
     assert "ops/004_nn.MaxPool2d__4.npy" in files(tmp_path / "d")
 
 
-def test_an_earlier_dump_stays_unless_told_otherwise(run, digits, tmp_path):
+def test_an_earlier_dump_stays_without_overwrite(run, digits, tmp_path):
     command = ("dump", digits, "--input", "ones", "--output", tmp_path / "d")
     run(*command, "--operators", "pool")
     assert run(*command).sentence == (
@@ -100,7 +100,7 @@ def test_an_earlier_dump_stays_unless_told_otherwise(run, digits, tmp_path):
     assert len(files(tmp_path / "d")) == 26
 
 
-def test_wrong_names_and_places_are_told_before_the_run(run, digits, tmp_path, monkeypatch):
+def test_wrong_names_and_places_are_refused_before_the_run(run, digits, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "engine.session.Session.run", lambda *_, **__: pytest.fail("the model was run")
     )

@@ -129,6 +129,28 @@ SENTENCES = [
         "g.svg ends in .svg, but the format is json; change the name or",
     ),
     ("render digits --output none/g.svg", "none is not a folder; create it, or choose another"),
+    # options that would do nothing, or contradict others
+    (
+        "run digits --input ones --mean 0.5",
+        "--mean applies only to images, and no input is",
+    ),
+    ("run digits --input rank.npy --size 8x8", "--size applies only to images, and no input"),
+    ("check digits --input random:1 --order BGR", "--order applies only to images, and no"),
+    (
+        "run digits --input ones --ncnn-options deployed",
+        "--ncnn-options applies only to a model in ncnn's format",
+    ),
+    ("info digits --memory-limit 1MB", "--memory-limit of info applies only with --shape"),
+    ("info digits --memory-bound 1MB", "--memory-bound of info applies only with --shape"),
+    ("digits --sample", "--sample opens the sample model, not digits; leave one out"),
+    (
+        "reproduce digits --operators pool --output r --expected e.npz --reference d",
+        "argument --reference: not allowed with argument --expected",
+    ),
+    (
+        "run digits --input ones --backend numpy --backend-from d",
+        "argument --backend-from: not allowed with argument --backend",
+    ),
 ]
 
 

@@ -53,7 +53,7 @@ def test_info(run, place):
     assert lines[-1] == "use --layers FILE to load your own layers"
 
 
-def test_info_for_programs(run, place):
+def test_info_json_for_programs(run, place):
     ended = run("info", "contrast.pnnx.param", "--json", "--layers", "my_layers.py")
     facts = json.loads(ended.out)
     files = {row["type"]: row["layer_file"] for row in facts["operators"]}
@@ -63,7 +63,7 @@ def test_info_for_programs(run, place):
 
 
 @pytest.mark.parametrize("command", ["info", "dump", "render"])
-def test_all_commands_take_it(run, command):
+def test_all_commands_take_layers(run, command):
     options = {
         "info": [],
         "dump": ["--input", "scene_1.png", "--output", "dump"],
@@ -74,7 +74,7 @@ def test_all_commands_take_it(run, command):
 
 
 @pytest.mark.parametrize("command", ["info .", "run .", "render . --output g.svg"])
-def test_what_is_wrong_is_told_with_its_line(run, place, command):
+def test_errors_name_the_line(run, place, command):
     (place / "wrong.py").write_text("from engine.layers import register\n\n1 / 0\n")
     ended = run(*command.split(), "--layers", "my_layers.py", "wrong.py")
     assert ended.sentence == "wrong.py:3: ZeroDivisionError: division by zero"

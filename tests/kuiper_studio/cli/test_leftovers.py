@@ -21,7 +21,7 @@ def left(tmp_path, monkeypatch):
     return holder
 
 
-def test_told_until_it_is_put_back(run, digits, left, tmp_path):
+def test_a_leftover_is_reported_until_it_is_restored(run, digits, left, tmp_path):
     earlier = f"'{left}/old'"
     for command in (("info", digits), ("ops", "nn.ReLU")):
         ended = run(*command)
@@ -37,7 +37,7 @@ def test_told_until_it_is_put_back(run, digits, left, tmp_path):
     assert (tmp_path / "d" / "manifest.json").read_text() == "old"
 
 
-def test_told_otherwise_where_something_else_is(run, digits, left, tmp_path):
+def test_a_leftover_whose_place_is_taken_is_reported_differently(run, digits, left, tmp_path):
     (tmp_path / "d").mkdir()
     ended = run("info", digits)
     assert ended.status == 0

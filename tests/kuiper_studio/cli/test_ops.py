@@ -42,7 +42,7 @@ def test_one_type_in_full(run):
     assert all(len(line) <= 88 for line in lines)
 
 
-def test_what_it_gives(run):
+def test_results_are_documented(run):
     text = " ".join(run("ops", "F.group_norm").lines)
     assert (
         "returns: ndarray of shape (N, C, ...): (x - mean) / sqrt(var + eps) * weight + bias."
@@ -50,7 +50,7 @@ def test_what_it_gives(run):
     )
 
 
-def test_for_programs(run):
+def test_json_for_programs(run):
     (facts,) = json.loads(run("ops", "F.relu", "--json").out)
     assert facts["type"] == "F.relu"
     assert facts["summary"] == "max(x, 0)."
@@ -61,7 +61,7 @@ def test_for_programs(run):
     assert (argument["name"], argument["kind"]) == ("input", "operand")
 
 
-def test_layers_of_ones_own(run, samples):
+def test_user_layers_are_listed(run, samples):
     file = samples / "layers" / "my_layers.py"
     lines = run("ops", "contrast_net.Squash", "--layers", file).lines
     assert lines[0] == "contrast_net.Squash"

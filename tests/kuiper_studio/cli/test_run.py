@@ -21,7 +21,7 @@ THREE_INPUTS = (
 )
 
 
-def test_outputs_are_pytorchs(run, digits, samples, tmp_path):
+def test_outputs_equal_pytorch(run, digits, samples, tmp_path):
     golden = np.load(samples / "digits" / "golden.npz")
     ended = run(
         "run", digits, "--input", digits / "digit_3.png", "--output", tmp_path / "o.npz"
@@ -53,6 +53,31 @@ def test_the_best_of_every_sample(run, digits, tmp_path):
     ended = run("run", digits, "--input", tmp_path / "x.npy", "--labels", digits / "labels.txt")
     assert len(ended.lines) == 2 + 8 * 5 + 1
     assert ended.lines[-1] == "  and 2 samples more"
+
+
+def test_json_for_programs(run, digits, tmp_path):
+    ended = run(
+        "run", digits, "--input", digits / "digit_3.png", "--labels", digits / "labels.txt",
+        "--output", tmp_path / "o.npz", "--json",
+    )  # fmt: skip
+    facts = json.loads(ended.out)
+    assert (ended.status, ended.err) == (0, "")
+    assert (facts["operators"], facts["random"], facts["seed"]) == (25, 0, 0)
+    assert facts["seconds"] > 0
+    assert facts["written"] == str(tmp_path / "o.npz")
+    (out,) = facts["outputs"]
+    assert (out["name"], out["shape"], out["dtype"]) == ("out0", [1, 10], "float32")
+    ((first, *rest),) = out["best"]
+    assert (first["label"], round(first["score"], 4), len(rest)) == ("3", 0.9998, 4)
+    with np.load(tmp_path / "o.npz") as found:
+        assert first["score"] == float(found["out0"].max())
+
+
+def test_labels_that_fit_no_output_leave_the_json_alone(run, digits, tmp_path):
+    (tmp_path / "l.txt").write_text("a\nb\nc\n")
+    ended = run("run", digits, "--input", "ones", "--labels", tmp_path / "l.txt", "--json")
+    assert "best" not in json.loads(ended.out)["outputs"][0]
+    assert "no output has as many values" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -186,7 +211,7 @@ class TestShapes:
         "pnnx.Output out 2 0 x in1",
     )
 
-    def test_open_dimensions_are_asked_for(self, run, make_pair):
+    def test_open_dimensions_are_requested(self, run, make_pair):
         assert run("run", make_pair(*self.OPEN), "--input", "ones").sentence == (
             "input in0 of 1×%h×? leaves dimension 2 and %h open; input in1 of %h leaves %h "
             "open; set its size, e.g. --shape h=16 --shape in0=1,?,16"
@@ -253,7 +278,7 @@ class TestSupply:
     def test_wrong(self, run, residual, files, supply, sentence):
         assert run("run", residual, "--input", "ones", "--supply", supply).sentence == sentence
 
-    def test_the_manifest_says_so(self, run, residual, files):
+    def test_the_manifest_lists_overrides(self, run, residual, files):
         run("dump", residual, "--input", "ones", "--supply", "5=five.npy", "--output", "d")
         manifest = json.loads(Path("d/manifest.json").read_text(encoding="utf-8"))
         row = manifest["operators"][5]
@@ -286,7 +311,7 @@ def test_the_operator_to_blame_is_named_and_not_another(run, make_pair):
     )
 
 
-def test_what_is_not_needed_may_be_unsupported(run, make_pair):
+def test_unsupported_operators_may_be_unneeded(run, make_pair):
     param = make_pair(
         "pnnx.Input in 0 1 a #a=(2)f32",
         "my.Unused aside 1 1 a b",
@@ -318,7 +343,7 @@ def test_random_operators_follow_the_seed(run, make_pair, tmp_path):
 
 
 @pytest.mark.parametrize("seed", ["-1", "x", "1.5", "", "1" * 21])
-def test_what_is_no_seed(run, make_pair, seed):
+def test_invalid_seeds_are_refused(run, make_pair, seed):
     ended = run("run", make_pair(*NOISY), "--input", "ones", f"--seed={seed}")
     assert ended.status == 2
     assert ended.err.endswith(
@@ -339,7 +364,7 @@ def test_a_memory_limit_changes_nothing(run, digits, tmp_path):
 
 @pytest.mark.parametrize("limit", ["-1", "x", "5M", "", "1e6"])
 @pytest.mark.parametrize("command", ["run", "check", "dump", "info"])
-def test_what_is_no_memory_limit(run, digits, command, limit):
+def test_invalid_memory_limits_are_refused(run, digits, command, limit):
     ended = run(command, digits, f"--memory-limit={limit}")
     assert ended.status == 2
     assert ended.err.endswith(
@@ -364,7 +389,7 @@ def test_a_memory_bound(run, digits, backend):
     assert "would take" in sentence
 
 
-def test_what_is_fed_is_held_to_the_memory_bound(run, make_pair):
+def test_inputs_are_held_to_the_memory_bound(run, make_pair):
     model = make_pair("pnnx.Input in0 0 1 0 #0=(1,?)f32", "pnnx.Output out 1 0 0")
     fed = ("--input", "random", "--shape", "1,2147483647", "--memory-bound", "1MB")
     ended = run("run", model, *fed)
@@ -376,7 +401,7 @@ def test_what_is_fed_is_held_to_the_memory_bound(run, make_pair):
 
 
 @pytest.mark.parametrize("command", ["run", "check", "dump", "info"])
-def test_what_is_no_memory_bound(run, digits, command):
+def test_invalid_memory_bounds_are_refused(run, digits, command):
     ended = run(command, digits, "--memory-bound=much")
     assert ended.status == 2
     assert "argument --memory-bound: 'much' is not an amount of memory" in ended.err

@@ -327,9 +327,7 @@ def test_a_file_of_layers(bench):
 
 
 def test_after_the_run_no_operator_is_to_blame(bench):
-    bench.write_layer(
-        "from kuiper_studio.cli import program; program.say = lambda *_: os.abort()"
-    )
+    bench.write_layer("from kuiper_studio.cli import run; run.say = lambda *_: os.abort()")
     assert bench.fail("run", "--output", "out.npz") == OUTSIDE
 
 

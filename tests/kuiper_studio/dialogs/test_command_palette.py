@@ -347,7 +347,13 @@ class TestActionText:
 
     @pytest.mark.parametrize(
         ("name", "group"),
-        [("debug.step", "Debug"), ("", "Other"), ("step", "Other"), ("odd.step", "Other")],
+        [
+            ("debug.step", "Debug"),
+            ("analyse.compare", "Analyse"),
+            ("", "Other"),
+            ("step", "Other"),
+            ("odd.step", "Other"),
+        ],
     )
     def test_group(self, qapp, name, group):
         action = QAction("x")

@@ -57,7 +57,7 @@ def test_every_field_counts(dialog, tmp_path):
         ("folder", "/no/such", "is not a folder"),
     ],
 )
-def test_what_cannot_be_used_is_said(dialog, field, text, said):
+def test_unusable_values_are_reported(dialog, field, text, said):
     getattr(dialog, field).setText(text)
     assert said in error(dialog)
     assert not dialog.ok.isEnabled()
@@ -73,7 +73,7 @@ def test_kernels_of_a_dump_may_stay(qtbot):
     assert dialog.preferences.backend == "recorded"
 
 
-def test_they_hold_now_and_in_the_next_window(
+def test_preferences_apply_now_and_in_the_next_window(
     qtbot, open_window, residual, tmp_path, monkeypatch
 ):
     wanted = Preferences(

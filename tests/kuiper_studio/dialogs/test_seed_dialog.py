@@ -43,7 +43,7 @@ def test_it_shows_the_present_seed_and_what_it_is_for(dialog) -> None:
     )
 
 
-def test_of_a_model_that_draws_nothing(qtbot, studio, theme) -> None:
+def test_a_model_without_random_operators(qtbot, studio, theme) -> None:
     made = SeedDialog(studio, theme)
     qtbot.addWidget(made)
     purpose = made.findChild(QLabel, "seedPurpose").text()
@@ -64,7 +64,7 @@ def test_cancel(qtbot, dialog) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "seven", "1" * 21])
-def test_what_is_no_seed(qtbot, dialog, text) -> None:
+def test_invalid_seeds_are_refused(qtbot, dialog, text) -> None:
     write(qtbot, dialog, text)
     assert error(dialog) == "A seed is a whole number of at most 20 digits, such as 0."
     assert not button(dialog, "Use seed").isEnabled()
@@ -75,7 +75,7 @@ def test_what_is_no_seed(qtbot, dialog, text) -> None:
     assert button(dialog, "Use seed").isEnabled()
 
 
-def test_the_die_gives_any(qtbot, dialog) -> None:
+def test_the_die_draws_a_seed(qtbot, dialog) -> None:
     die = dialog.findChild(QToolButton)
     seen = set()
     for _ in range(5):

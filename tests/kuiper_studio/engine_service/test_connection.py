@@ -80,7 +80,7 @@ def test_several_threads_may_send(ends):
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="needs Linux's /proc")
-def test_nothing_is_left(ends):
+def test_no_descriptor_is_left(ends):
     one, other = ends
     before = descriptors()
     for _ in range(20):
@@ -98,7 +98,7 @@ def test_the_other_end_is_gone(ends):
         one.send(Answer(1, np.zeros(1000)))
 
 
-def test_closing_wakes_who_waits(ends):
+def test_closing_wakes_waiting_threads(ends):
     one, other = ends
     ended = threading.Event()
 
@@ -113,7 +113,7 @@ def test_closing_wakes_who_waits(ends):
 
 
 @pytest.mark.parametrize("garbage", [b"\xff" * 64, b"\0" * 13 + b"rest"])
-def test_what_is_no_message(garbage):
+def test_other_bytes_are_no_message(garbage):
     ours, theirs = socket.socketpair()
     with theirs:
         theirs.sendall(garbage)

@@ -81,7 +81,7 @@ def line(make_pair, tmp_path, monkeypatch):
     line.transport.close(waits=True)
 
 
-def test_it_tells_how_far_it_is(line):
+def test_tuning_reports_its_progress(line):
     pytest.importorskip("onnxruntime")
     started = line()
     told = [started.next(Tuned)]
@@ -93,7 +93,7 @@ def test_it_tells_how_far_it_is(line):
     assert {(each.generation, each.total, each.wrong) for each in told} == {(1, 4, ())}
 
 
-def test_what_is_asked_for_comes_first(line, monkeypatch):
+def test_requests_come_before_tuning(line, monkeypatch):
     """It waits for the trial that is under way, and tuning goes on afterwards."""
     trials = []
 
@@ -114,7 +114,7 @@ def test_what_is_asked_for_comes_first(line, monkeypatch):
     assert set(trials) == {4}
 
 
-def test_a_failure_is_nobodys_and_not_repeated(line, monkeypatch, caplog):
+def test_a_failed_trial_is_not_reported_and_not_repeated(line, monkeypatch, caplog):
     calls = []
 
     def fail(self, **_):
@@ -138,7 +138,7 @@ def test_numpy_is_not_tuned(line, monkeypatch):
     assert done.status.position == 4
 
 
-def test_the_values_stay(line):
+def test_tuning_keeps_the_values(line):
     pytest.importorskip("onnxruntime")
     started = line()
     while (told := started.next(Tuned)).done < told.total:

@@ -117,7 +117,7 @@ def test_legend_names_what_the_graph_shows(session, open_model, run):
     open_model()
     state = SceneState(make_scene(session.graph), session)
     texts = [entry.text for entry in legend_entries(state)]
-    assert texts == ["executed", "next to run", "pending"]
+    assert texts == ["next to run", "pending"]
     run()
     assert session.state is RunState.FINISHED
     state.refresh()

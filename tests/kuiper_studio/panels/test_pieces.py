@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QMenu, QToolButton
 
-from kuiper_studio.elided_label import ElidedLabel
+from kuiper_studio.elided_label import ElidedLabel, ElidedLines
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.section import Section
@@ -87,6 +87,31 @@ def test_section_folds(qtbot, theme) -> None:
     section.head.setChecked(False)
     section.unfold()
     assert body.isVisible()
+
+
+def test_lines_that_do_not_fit_are_elided_in_the_middle_of_the_last(qtbot) -> None:
+    label = ElidedLines("secondary", 2)
+    qtbot.addWidget(label)
+    label.resize(200, 40)
+    label.show()
+    words = [f"word{place}" for place in range(40)]
+    label.setText(" ".join(words))
+    first, last = label.lines()
+    count = len(first.split())
+    assert first.split() == words[:count]
+    assert last.startswith(words[count])
+    assert "…" in last
+    assert last.endswith("39")
+    assert label.toolTip() == " ".join(words)
+    line = label.fontMetrics().lineSpacing()
+    heights = [label.height()]
+    for text in ("one", "", "n" * 40):
+        label.setText(text)
+        heights.append(label.height())
+    assert heights == [2 * line, line, line, 2 * line]
+    assert "".join(label.lines()) == "n" * 40  # a long name is broken anywhere
+    label.resize(1000, 40)
+    assert label.lines() == ["n" * 40]
 
 
 def test_elided_label_keeps_the_whole_text_in_its_tip(qtbot) -> None:

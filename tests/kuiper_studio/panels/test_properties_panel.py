@@ -11,7 +11,7 @@ from kuiper_studio.item_models import OperandColumn
 from kuiper_studio.panels import properties_panel as module
 from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.weight_canvas import Histogram
-from kuiper_studio.panels.weight_view import summarize
+from kuiper_studio.panels.weight_view import _Head, summarize
 from kuiper_studio.theme import LIGHT, Scheme
 
 
@@ -48,6 +48,30 @@ def test_header(panel, studio, step) -> None:
     assert "s · 6.912 KMAC" in header(panel)
 
 
+@pytest.mark.parametrize(
+    ("kind", "chip", "word"),
+    [
+        ("nn.ReLU", True, True),
+        ("nn.ConvTranspose2d", False, True),
+        ("torch.scaled_dot_product_attention", False, False),
+    ],
+)
+def test_a_long_type_takes_the_room_of_its_marks(
+    panel, make_pair, studio, settle, kind, chip, word
+) -> None:
+    lines = ("pnnx.Input in 0 1 0 #0=(2)f32", f"{kind} op 1 1 0 1", "pnnx.Output out 1 0 1")
+    studio.open(make_pair(*lines))
+    settle(studio)
+    studio.select("op")
+    head = panel._header
+    assert (head._chip.isVisible(), head._status.isVisible()) == (chip, word)
+    assert head._glyph.toolTip() == head._status.text()
+    panel.resize(700, 700)
+    assert head._chip.isVisible()
+    assert head._status.isVisible()
+    assert head._type.width() >= head._type.sizeHint().width()
+
+
 def test_names_of_parameters_are_not_cut(panel, make_pair, studio, settle) -> None:
     lines = ("pnnx.Input in 0 1 0 #0=(2)f32", "custom.Op op 1 1 0 1 elementwise_affine=True")
     studio.open(make_pair(*lines, "pnnx.Output out 1 0 1"))
@@ -57,6 +81,19 @@ def test_names_of_parameters_are_not_cut(panel, make_pair, studio, settle) -> No
     metrics = QFontMetricsF(panel.theme.mono_font(11))
     assert table.columnWidth(0) - 18 >= metrics.horizontalAdvance("elementwise_affine")
     assert table.columnWidth(1) >= 100
+
+
+def test_a_weight_without_room_shows_its_whole_shape(qtbot, theme) -> None:
+    """Its head looks as one without a dtype; with room it does not."""
+    alike = {}
+    for width in (180, 400):
+        heads = [_Head("bias", "768", dtype, theme) for dtype in ("f32", "")]
+        for head in heads:
+            qtbot.addWidget(head)
+            head.set_range("-0.0431 … 0.0439")
+            head.resize(width, 26)
+        alike[width] = heads[0].grab().toImage() == heads[1].grab().toImage()
+    assert alike == {180: True, 400: False}
 
 
 def test_patient_panel_shows_the_selection_that_lasts(qtbot, studio, theme) -> None:

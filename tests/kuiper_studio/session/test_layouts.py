@@ -42,7 +42,7 @@ def text(session, name):
     return layout.text() if layout is not None else None
 
 
-def test_layouts_are_inferred_on_another_thread_when_first_asked(session, qtbot):
+def test_layouts_are_inferred_on_another_thread_on_first_use(session, qtbot):
     with qtbot.waitSignal(session.layouts.changed):
         assert session.layouts.find("4") is None
     assert text(session, "4") == "2×3 tokens × features"
@@ -62,7 +62,7 @@ def test_a_run_at_other_sizes_has_its_own_layouts(session, qtbot, step):
     assert text(session, "3") == "4×3 tokens × features"
 
 
-def test_what_the_user_chooses_spreads_until_it_is_taken_back(session, qtbot):
+def test_user_layouts_spread_until_they_are_removed(session, qtbot):
     with qtbot.waitSignal(session.layouts.changed):
         session.layouts.find("4")
     with qtbot.waitSignal(session.layouts.changed):

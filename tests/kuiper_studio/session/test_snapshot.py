@@ -60,7 +60,7 @@ class TestRecords:
             with pytest.raises(IndexError):
                 records[outside]
 
-    def test_what_went_before_stays_as_it_was(self):
+    def test_earlier_snapshots_do_not_change(self):
         first = Records([record(0)])
         second = first.then([record(1)])
         back = second.until(1)
@@ -135,7 +135,7 @@ class TestOfASession:
         with pytest.raises(TypeError):
             studio.snapshot.records[0] = None
 
-    def test_one_that_is_kept_stays(self, studio, step):
+    def test_a_kept_snapshot_does_not_change(self, studio, step):
         step(studio, 2)
         before = studio.snapshot
         step(studio, 3)
@@ -145,7 +145,7 @@ class TestOfASession:
         assert studio.graph.operators[before.records[1].index].name == "layer1.conv"
         assert (studio.snapshot.position, len(studio.snapshot.records)) == (0, 0)
 
-    def test_why_it_stopped(self, studio, settle, step):
+    def test_the_stop_reason(self, studio, settle, step):
         assert studio.snapshot.stop is None
         step(studio)
         assert studio.snapshot.stop == StopReason("step", "layer1.conv")
@@ -163,14 +163,14 @@ class TestOfASession:
         settle(studio)
         assert studio.snapshot.stop is None
 
-    def test_why_it_stopped_when_it_failed(self, open_model, failing, settle):
+    def test_the_stop_reason_of_a_failure(self, open_model, failing, settle):
         session = open_model(failing)
         session.resume()
         settle(session)
         assert session.snapshot.stop == StopReason("failed", "sum")
         assert [r.status for r in session.snapshot.records][-1] is OperatorStatus.FAILED
 
-    def test_why_it_stopped_when_it_was_stopped(self, open_model, make_pair, gate, settle):
+    def test_the_stop_reason_of_stop(self, open_model, make_pair, gate, settle):
         gate.close()
         session = open_model(
             make_pair(
@@ -230,7 +230,7 @@ class TestInOrder:
         settle(session)
         assert (session.state, session.position) == (RunState.FAILED, 2)
 
-    def test_stopping_takes_back_what_waits(self, open_model, make_pair, gate, settle):
+    def test_stopping_cancels_queued_steps(self, open_model, make_pair, gate, settle):
         lines = [f"test.Gate g{i} 1 1 {i} {i + 1}" for i in range(5)]
         session = open_model(
             make_pair("pnnx.Input in 0 1 0 #0=(3)f32", *lines, "pnnx.Output out 1 0 5")

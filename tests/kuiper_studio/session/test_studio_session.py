@@ -111,7 +111,7 @@ def test_a_step_settles_once_when_all_is_told(qtbot, opened):
     assert told[-1] == "settled at plus"
 
 
-def test_what_the_user_chooses_settles_at_once(opened):
+def test_choices_of_the_user_settle_at_once(opened):
     settled = []
     opened.settled.connect(lambda: settled.append(opened.selected))
     opened.select("plus")

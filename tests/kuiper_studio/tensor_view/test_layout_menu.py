@@ -56,6 +56,14 @@ def test_each_long_dimension_has_its_menu(menu):
     assert checked == ["tokens"]
 
 
+def test_filling_again_leaves_no_menu_behind(menu):
+    for _ in range(3):
+        fill_layout_menu(menu, (1, 50, 768), TOKENS, print, is_chosen=False)
+    assert len(menu.findChildren(QMenu)) == 2
+    fill_layout_menu(menu, (5,), None, print, is_chosen=False)
+    assert list(submenus(menu)) == ["Dimension 0, 5: ?"]
+
+
 def test_choosing_changes_one_axis(menu):
     chosen = []
     fill_layout_menu(menu, (1, 50, 768), TOKENS, chosen.append, is_chosen=True)

@@ -293,6 +293,19 @@ def test_parts_share_the_room_alike_whatever_was_shown_before(pane, qtbot):
     assert parts() == first
 
 
+def test_the_room_of_the_best_classes_goes_to_the_mosaic(pane, qtbot):
+    channels = np.random.default_rng(4).normal(size=(1, 128, 28, 28))
+    pane.set_value("first", channels)
+    qtbot.wait(1)
+    alone = pane.mosaic.width(), pane.mosaic.grid.tile_width
+    pane.set_value("scores", np.arange(1000.0), is_output=True)
+    assert pane.top.isVisible()
+    qtbot.wait(1)  # the list takes its room
+    pane.set_value("after", channels + 1)
+    qtbot.wait(1)
+    assert (pane.mosaic.width(), pane.mosaic.grid.tile_width) == alone
+
+
 def test_pick_is_exact_and_stays_with_the_operand(pane, signed, qtbot):
     pane.set_value("x", signed)
     pane.show_channel(0)
@@ -552,7 +565,7 @@ def test_menu_is_grouped(pane):
     )
     assert groups[:3] == [
         "grid table channelsLast folded",
-        "previousChannel nextChannel firstChannel lastChannel previousPage nextPage",
+        "previousChannel nextChannel firstChannel lastChannel previousPage nextPage sortErrors",
         "Colour &map &Same range autofit zoomRange reset percentiles symmetric histogram",
     ]
     maps = next(a.menu() for a in menu.actions() if a.text() == "Colour &map")

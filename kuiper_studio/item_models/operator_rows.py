@@ -1,0 +1,252 @@
+"""Item models of results by operator: a table of columns says what each cell shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from PySide6.QtCore import QAbstractItemModel, QObject, QSortFilterProxyModel, Qt
+from typing_extensions import override
+
+from engine.text import format_brief
+from kuiper_studio.item_models.rows_model import Index, RowsModel, place_of_operator
+from kuiper_studio.item_models.text import tip_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from engine.runtime import OperatorLabel
+
+__all__ = [
+    "LOOK_ROLE",
+    "ROW_ROLE",
+    "CellLook",
+    "Column",
+    "Face",
+    "OperatorRowsModel",
+    "SortModel",
+    "index_column",
+    "name_column",
+    "number_column",
+    "table_text",
+    "text_column",
+]
+
+ROW_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+LOOK_ROLE: Final = Qt.ItemDataRole.UserRole + 2
+_SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 3
+
+
+class OperatorRow(Protocol):
+    """A row about an operator."""
+
+    @property
+    def operator(self) -> OperatorLabel: ...
+
+
+RowT = TypeVar("RowT", bound=OperatorRow)
+
+
+class Face(Enum):
+    """The font of a cell."""
+
+    TEXT = "text"
+    BOLD = "bold text"
+    MONO = "numbers"
+
+
+@dataclass(frozen=True, slots=True)
+class CellLook:
+    """How a cell is painted.
+
+    Attributes
+    ----------
+    token : str
+        Its colour while the row is not selected.
+    face : Face
+    """
+
+    token: str = "text2"  # noqa: S105 - a colour
+    face: Face = Face.MONO
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[RowT]):
+    """A column of a table.
+
+    Attributes
+    ----------
+    title, tip : str
+    text : callable
+        Returns the text of a row's cell.
+    key : callable
+        Returns what a row is sorted by: a number or a text.
+    align : Qt.AlignmentFlag
+        Horizontally, of the cells and the title.
+    """
+
+    title: str
+    tip: str
+    text: Callable[[RowT], str]
+    key: Callable[[RowT], float | str]
+    align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignRight
+
+
+def number_column(
+    title: str,
+    tip: str,
+    value: Callable[[RowT], float | None],
+    format_value: Callable[[float], str] = format_brief,
+) -> Column[RowT]:
+    """Return a column of numbers; None is a dash, and less than all others."""
+
+    def text(row: RowT) -> str:
+        number = value(row)
+        return "–" if number is None else format_value(number)
+
+    def key(row: RowT) -> float:
+        number = value(row)
+        return -math.inf if number is None else number
+
+    return Column(title, tip, text, key)
+
+
+def text_column(title: str, tip: str, text: Callable[[RowT], str]) -> Column[RowT]:
+    """Return a column of texts."""
+    return Column(title, tip, text, text, Qt.AlignmentFlag.AlignLeft)
+
+
+def index_column() -> Column[Any]:
+    """Return the column of the operator's index."""
+
+    def index(row: OperatorRow) -> int:
+        return row.operator.index
+
+    return number_column("#", "Index of the operator in execution order", index, str)
+
+
+def name_column(tip: str) -> Column[Any]:
+    """Return the column of the operator's name."""
+    return text_column("Operator", tip, lambda row: str(row.operator.name))
+
+
+class OperatorRowsModel(RowsModel, Generic[RowT]):
+    """Rows about operators, in execution order.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    """
+
+    def __init__(self, columns: Sequence[Column[RowT]], parent: QObject | None = None) -> None:
+        super().__init__([(column.title, column.tip) for column in columns], (), parent)
+        self._cells = tuple(columns)
+        self._rows: tuple[RowT, ...] = ()
+
+    @property
+    def rows(self) -> tuple[RowT, ...]:
+        """The rows."""
+        return self._rows
+
+    def show_rows(self, rows: Iterable[RowT]) -> None:
+        """Show other rows."""
+        self.beginResetModel()
+        self._rows = tuple(rows)
+        self.endResetModel()
+
+    def place_of(self, operator: str) -> int:
+        """Return the first row of an operator; -1 for none."""
+        return place_of_operator(self._rows, operator)
+
+    # For subclasses
+
+    def describe(self, row: RowT) -> str:
+        """Return the tool tip of a row."""
+        label = row.operator
+        return f"#{label.index} {label.type} {label.name}"
+
+    def spoken(self, row: RowT, column: int) -> str:
+        """Return what is read aloud of a cell."""
+        return self._cells[column].text(row)
+
+    def look(self, row: RowT, column: int) -> CellLook:  # noqa: ARG002 - for subclasses
+        """Return how a cell is painted."""
+        return CellLook()
+
+    # Overrides of `RowsModel` and Qt
+
+    @override
+    def count_rows(self) -> int:
+        return len(self._rows)
+
+    @override
+    def alignment(self, column: int) -> Qt.AlignmentFlag:
+        return Qt.AlignmentFlag.AlignVCenter | self._cells[column].align
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
+        row, column = self._rows[index.row()], index.column()
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._cells[column].text(row)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return self.spoken(row, column)
+            case Qt.ItemDataRole.ToolTipRole:
+                return tip_text(self.describe(row))
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return self.alignment(column)
+            case _ if role == LOOK_ROLE:
+                return self.look(row, column)
+            case _ if role == ROW_ROLE:
+                return row
+        return self._cells[column].key(row) if role == _SORT_ROLE else None
+
+
+class SortModel(QSortFilterProxyModel, Generic[RowT]):
+    """Sorts the rows of an `OperatorRowsModel`, and shows some of them or all.
+
+    Parameters
+    ----------
+    source : OperatorRowsModel
+    """
+
+    def __init__(self, source: OperatorRowsModel[RowT], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._accepts: Callable[[RowT], bool] | None = None
+        self.setSortRole(_SORT_ROLE)
+        self.setSourceModel(source)
+
+    def show_only(self, accepts: Callable[[RowT], bool] | None) -> None:
+        """Show the rows that a function accepts, or all."""
+        self._accepts = accepts
+        self.invalidate()
+
+    # Overrides of Qt methods
+
+    @override
+    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
+        if self._accepts is None:
+            return True
+        return self._accepts(self.sourceModel().index(source_row, 0).data(ROW_ROLE))
+
+
+def table_text(model: QAbstractItemModel, untitled: str = "") -> str:
+    """Return a table as tab-separated lines, titles first.
+
+    Parameters
+    ----------
+    model : QAbstractItemModel
+    untitled : str, optional
+        Title of columns without one.
+    """
+    columns, flow = range(model.columnCount()), Qt.Orientation.Horizontal
+    lines = [[str(model.headerData(column, flow)) or untitled for column in columns]]
+    lines += [
+        [str(model.index(row, column).data()) for column in columns]
+        for row in range(model.rowCount())
+    ]
+    return "\n".join("\t".join(line) for line in lines)

@@ -1,0 +1,293 @@
+"""The banner over the centre that says why the selected operator differs from a reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from kuiper_studio.badges import BADGE_SIZE, paint_badge
+from kuiper_studio.elided_label import ElidedLabel, ElidedLines
+from kuiper_studio.item_models.comparison_rows import BORN
+from kuiper_studio.item_models.comparison_texts import (
+    MOST_SHOWN,
+    UNEXPLAINED,
+    explain_origin,
+    format_share,
+    format_verdict,
+    shown_reasons,
+    split_reason,
+)
+from kuiper_studio.panels.message_banner import make_close_button, paint_strip
+from kuiper_studio.panels.panel import Panel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QAction, QKeyEvent, QPaintEvent
+
+    from engine.comparison import Origin
+    from engine.comparison.reasons import Reason
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["OriginBanner"]
+
+_HEIGHT: Final = 84
+_BAR: Final = QSize(112, 6)
+
+
+class _Badge(QWidget):
+    """The badge of an origin."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setFixedSize(20, 20)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        centre = QRectF(self.rect()).center()
+        paint_badge(painter, self._theme, BORN, centre, BADGE_SIZE)
+        painter.end()
+
+
+class _ShareBar(QWidget):
+    """A bar as long as the share of the difference that a reason explains."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme, self._share = theme, 0.0
+        self.setFixedSize(_BAR)
+
+    def show_share(self, share: float) -> None:
+        self._share = share
+        self.update()
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("line"))
+        filled = QRectF(0, 0, self._share * self.width(), self.height())
+        painter.fillRect(filled, self._theme.color("div"))
+        painter.end()
+
+
+class _Reasons(QWidget):
+    """The likeliest reason, its share and the change to make, and a line for each other one."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._first = ElidedLines("subtitle", 2)
+        self._bar = _ShareBar(theme)
+        self._share, self._change = ElidedLabel("secondary"), ElidedLabel("secondary")
+        self._others = [(QLabel(), ElidedLabel("secondary")) for _ in range(MOST_SHOWN - 1)]
+        share = QHBoxLayout()
+        share.setSpacing(8)
+        share.addWidget(self._bar)
+        share.addWidget(self._share)
+        share.addStretch(1)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(2)
+        grid.setColumnStretch(1, 1)
+        grid.addWidget(self._first, 0, 0, 1, 2)
+        grid.addLayout(share, 1, 0, 1, 2)
+        grid.addWidget(self._change, 2, 0, 1, 2)
+        for row, (other, text) in enumerate(self._others, start=3):
+            other.setProperty("role", "mono2")
+            grid.addWidget(other, row, 0)
+            grid.addWidget(text, row, 1, Qt.AlignmentFlag.AlignLeft)
+        grid.setRowStretch(3 + len(self._others), 1)
+
+    def show_reasons(self, reasons: Sequence[Reason]) -> None:
+        """Show reasons, the likeliest first; without any, that nothing explains."""
+        self._bar.setVisible(bool(reasons))
+        self._share.setVisible(bool(reasons))
+        first, change = UNEXPLAINED, ""
+        if reasons:
+            self._bar.show_share(reasons[0].explains)
+            self._share.setText(f"explains {format_share(reasons[0])}")
+            # Beside others there is no room for a line of its own.
+            first, change = (
+                split_reason(reasons[0]) if len(reasons) == 1 else (reasons[0].text, "")
+            )
+        self._first.set_most(1 if len(reasons) > 2 else 2)
+        self._first.setText(first)
+        self._change.setText(change)
+        self._change.setVisible(bool(change))
+        for place, (share, text) in enumerate(self._others, start=1):
+            for label in (share, text):
+                label.setVisible(place < len(reasons))
+            if place < len(reasons):
+                share.setText(format_share(reasons[place]))
+                text.setText(reasons[place].text)
+
+
+class OriginBanner(Panel):
+    """Shows why the selected operator is an origin, and offers what to do about it.
+
+    It shows nothing without a comparison, and while the selected operator is no origin. Once
+    closed it stays closed for its operator until the next comparison.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    actions : sequence of QAction
+        What the banner offers, the likeliest first.
+
+    Signals
+    -------
+    origin_changed
+        The banner shows another origin, or none.
+    """
+
+    origin_changed = Signal()
+
+    def __init__(
+        self,
+        session: StudioSession,
+        theme: Theme,
+        actions: Sequence[QAction],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("origin", "Why it differs", session, theme, parent)
+        self._origin: Origin | None = None
+        self._dismissed: set[str] = set()
+        self.verdict = ElidedLabel("title")
+        self.text = ElidedLines("secondary", 3)
+        self._reasons = _Reasons(theme)
+        self.buttons = [_make_button(action) for action in actions]
+        self.close_button = make_close_button(theme)
+        self._build()
+        self.close_button.clicked.connect(self._dismiss)
+        session.comparing.changed.connect(self._on_compared)
+        session.selection_changed.connect(self._refresh)
+        theme.changed.connect(self.update)
+
+    # Building
+
+    def _build(self) -> None:
+        self.setFixedHeight(_HEIGHT)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(16, 9, 8, 8)
+        self._row.setSpacing(14)
+        self._row.addLayout(self._make_head())
+        self._row.addWidget(_make_divider())
+        self._row.addWidget(self._reasons)
+        self._row.addLayout(self._make_buttons())
+        self._row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+
+    def _make_head(self) -> QVBoxLayout:
+        title = QHBoxLayout()
+        title.setSpacing(8)
+        title.addWidget(_Badge(self.theme))
+        title.addWidget(self.verdict)
+        title.addStretch(1)
+        column = QVBoxLayout()
+        column.setSpacing(1)
+        column.addLayout(title)
+        column.addWidget(self.text)
+        column.addStretch(1)
+        return column
+
+    def _make_buttons(self) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setSpacing(6)
+        for place, button in enumerate(self.buttons):
+            grid.addWidget(button, place // 2, place % 2)
+        self.buttons[0].setProperty("role", "primary")
+        grid.setRowStretch(2, 1)
+        return grid
+
+    # What is shown
+
+    @property
+    def origin(self) -> Origin | None:
+        """The origin that is shown; None for none."""
+        return self._origin
+
+    @Slot()
+    def _on_compared(self) -> None:
+        self._dismissed.clear()
+        self._refresh()
+
+    @Slot()
+    def _refresh(self) -> None:
+        session = self.session
+        origin = session.comparing.origins.get(session.selected)
+        if origin is not None and origin.operator.name in self._dismissed:
+            origin = None
+        if origin is self._origin:
+            return
+        self._origin = origin
+        if origin is not None:
+            self._show_origin(origin)
+        self.origin_changed.emit()
+
+    def _show_origin(self, origin: Origin) -> None:
+        comparison = self.session.comparing.comparison
+        verdict = format_verdict(comparison) if comparison is not None else ""
+        reasons = shown_reasons(origin)
+        self.verdict.setText(verdict.removeprefix("≠ "))  # which is the badge
+        self.text.setText(origin.text)
+        self._reasons.show_reasons(reasons)
+        # A text that nothing explains names all operators that may be to blame.
+        for place, stretch in ((0, 4 if reasons else 8), (2, 5)):
+            self._row.setStretch(place, stretch)
+        self.setAccessibleDescription(f"{verdict}\n{explain_origin(origin)}")
+
+    @Slot()
+    def _dismiss(self) -> None:
+        if self._origin is not None:
+            self._dismissed.add(self._origin.operator.name)
+            self._refresh()
+
+    # Overrides
+
+    @override
+    def keyboard_target(self) -> QWidget:
+        return self.buttons[0]
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self._dismiss()
+        else:
+            super().keyPressEvent(event)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        paint_strip(self, self.theme, "panel", "div", "line")
+
+
+def _make_button(action: QAction) -> QPushButton:
+    button = QPushButton(action.text().replace("&", ""))
+    button.setObjectName(action.objectName())
+    button.setToolTip(action.toolTip())
+    button.setIcon(action.icon())
+    button.setEnabled(action.isEnabled())
+    action.enabledChanged.connect(button.setEnabled)
+    button.clicked.connect(action.trigger)
+    return button
+
+
+def _make_divider() -> QFrame:
+    line = QFrame()
+    line.setProperty("role", "divider")
+    return line

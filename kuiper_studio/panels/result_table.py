@@ -1,0 +1,110 @@
+"""The table of results by operator: it sorts, and its rows lead to operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
+from PySide6.QtWidgets import QHeaderView, QWidget
+from typing_extensions import override
+
+from kuiper_studio.item_models.operator_rows import LOOK_ROLE, ROW_ROLE, Face, SortModel
+from kuiper_studio.panels.table import Index, RowDelegate, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from PySide6.QtGui import QPainter
+
+    from kuiper_studio.item_models.operator_rows import CellLook, OperatorRowsModel
+    from kuiper_studio.theme import Theme
+
+__all__ = ["ResultDelegate", "ResultTable"]
+
+_FIRST: Final = 0  # the column of marks, whose width is fixed
+
+
+class ResultDelegate(RowDelegate):
+    """Paints cells as the model says."""
+
+    @override
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        look: CellLook = index.data(LOOK_ROLE)
+        fonts = {Face.TEXT: self.ui, Face.BOLD: self.bold, Face.MONO: self.small_mono}
+        color = self.theme.color("selTxt" if selected else look.token)
+        area = rect.adjusted(3, 0, -3, 0)
+        align = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))
+        self.draw_text(painter, area, str(index.data()), fonts[look.face], color, align)
+
+
+class ResultTable(Table):
+    """Rows of an `OperatorRowsModel`; a click on a title sorts them.
+
+    Parameters
+    ----------
+    name : str
+        Its objectName.
+    title : str
+        Its accessible name.
+    rows : OperatorRowsModel
+    widths : mapping of int to int
+        Of the columns, in pixels.
+    theme : Theme
+
+    Attributes
+    ----------
+    shown : SortModel
+        The sorted and filtered rows.
+
+    Signals
+    -------
+    row_chosen
+        The row that became the current one.
+    """
+
+    row_chosen = Signal(object)
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        rows: OperatorRowsModel[Any],
+        widths: Mapping[int, int],
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(theme, parent)
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self._rows_model = rows
+        self.shown: SortModel[Any] = SortModel(rows, self)
+        self.setModel(self.shown)
+        self.setItemDelegate(ResultDelegate(theme, self))
+        self.setSortingEnabled(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        header = self.horizontalHeader()
+        header.setSortIndicatorShown(True)
+        for column, width in widths.items():
+            self.setColumnWidth(column, width)
+        header.setMinimumSectionSize(widths[_FIRST])
+        header.setSectionResizeMode(_FIRST, QHeaderView.ResizeMode.Fixed)
+        self.selectionModel().currentRowChanged.connect(self._on_row_changed)
+
+    def go_to(self, operator: str) -> None:
+        """Make the first row of an operator the current one, if it is shown."""
+        current = self.currentIndex().data(ROW_ROLE)
+        place = self._rows_model.place_of(operator)
+        if place < 0 or (current is not None and current.operator.name == operator):
+            return
+        index = self.shown.mapFromSource(self._rows_model.index(place, 0))
+        if index.isValid():
+            self.setCurrentIndex(index)
+            self.scrollTo(index)
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:
+        row = index.data(ROW_ROLE)
+        if row is not None:
+            self.row_chosen.emit(row)
