@@ -110,6 +110,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.app: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing the libraries into $(VENV): a few minutes, and only this once."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@$(BIN)/python -m compileall -q engine kuiper_studio  # as pip does for a wheel
 	@touch $@

@@ -60,6 +60,8 @@ NETWORKS: Final = {
     "efficientnet_b0": Network(),
     "vit_b_32": Network(convolutional=False),
     "swin_t": Network(convolutional=False),
+    "densenet121": Network(),
+    "shufflenet_v2_x1_0": Network(),
 }
 
 

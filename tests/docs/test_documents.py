@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
-from pathlib import Path
+from importlib import import_module
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 import pytest
 
+import engine
 from kuiper_studio.cli.arguments import PARSERS, window_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = sorted((ROOT / "docs").glob("*.md"))
+FOLDERS = ("engine", "kuiper_studio", "tests", "docs", "resources", "samples", ".ci")
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *MANUAL, ROOT / "samples" / "README.md"]
 
 
@@ -113,6 +116,80 @@ def test_examples_of_commands_can_be_read():
             parser.parse_args(words[1:] if words[0] in PARSERS else words)
             examples += 1
     assert examples >= 4
+
+
+def names_in(text: str) -> list[str]:
+    """The words between backquotes, outside of blocks of code."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+
+
+def is_path(name: str) -> bool:
+    """Whether a name looks like a path in the project, not like a file of the user."""
+    if any(name.startswith(folder + "/") for folder in FOLDERS):
+        return bool(re.fullmatch(r"[\w./-]+", name))
+    return bool(re.fullmatch(r"[\w./-]*\w\.(py|qss|toml)", name))
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, str]:
+    """The text of every file that is made by hand, by its path in the project."""
+    found = {}
+    for path in (p for folder in FOLDERS for p in (ROOT / folder).rglob("*")):
+        if path.suffix in {".py", ".qss", ".md"} and path.is_file():
+            text = path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
+            found[path.relative_to(ROOT).as_posix()] = text
+    return found | {path.name: "" for path in ROOT.iterdir() if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def words(sources) -> set[str]:
+    """Every word of the code."""
+    return {word for text in sources.values() for word in re.findall(r"\w+", text)}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_are_named_exist(path, sources):
+    folders = {part.as_posix() for file in sources for part in PurePosixPath(file).parents}
+    missing = [
+        name
+        for name in names_in(path.read_text(encoding="utf-8"))
+        if is_path(name)
+        and not any(
+            f"/{known}".endswith(f"/{name.rstrip('/')}") for known in [*sources, *folders]
+        )
+        and not (ROOT / name).exists()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_make_targets_that_are_named_exist(path):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+    named = re.findall(r"`make ([a-z][\w-]*)", path.read_text(encoding="utf-8"))
+    assert set(named) <= targets
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "ARCHITECTURE.md", *MANUAL], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_classes_and_attributes_that_are_named_exist(path, words):
+    """`ClassName`, and each word of a dotted name that begins with a class or with engine."""
+    missing = [
+        name
+        for name in names_in(path.read_text(encoding="utf-8"))
+        if re.match(r"(?:[A-Z][a-z]+[A-Z]\w*|engine\.\w+|[A-Z][a-z]+\.\w+)[\w.]*(?:\(|$)", name)
+        and not set(re.findall(r"\w+", name.partition("(")[0])) <= words
+    ]
+    assert missing == []
+
+
+def test_the_api_reference_lists_every_public_name():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
+    homes = [name.rpartition(".") for name in listed if name != "engine.errors"]
+    assert all(hasattr(import_module(home), name) for home, _, name in homes)
+    assert set(engine.__all__) <= {name.rpartition(".")[2] for name in listed}
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/python.md"])

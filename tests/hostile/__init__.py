@@ -1,8 +1,8 @@
-"""Models made to do harm: random operators, their numbers at the ends of what a file can say.
+"""Models made to do harm: random operators with extreme numbers.
 
-``PYTHONPATH=tests python -m hostile --seeds 1000`` runs them on every backend, each in a
-process whose memory and time are limited, and tells what crashed, hung, took memory beyond
-the bound, or raised what nobody foresaw. `models` makes the model of a seed, `worker` runs
-some in one process, ``__main__`` starts workers and watches them. With ``--files`` valid files
-that `files` damages take the place of models; `file_worker` uses them.
+``PYTHONPATH=tests python -m hostile --seeds 1000`` runs them on every backend, in processes
+whose memory and time are limited. It reports models that crashed, hung, exceeded the memory
+bound, or raised an unforeseen error. `models` makes the model of a seed, `worker` runs some in
+one process, ``__main__`` starts workers and watches them. With ``--files`` valid files that
+`files` damages take the place of models; `file_worker` uses them.
 """

@@ -1,4 +1,4 @@
-"""Runs models that are made to do harm, and tells what they did."""
+"""Runs models that are made to do harm, and reports the harm."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import IO, NamedTuple
 
 from hostile.worker import BACKENDS
 
-SECONDS = 30.0  # that one model may take on one backend
-WORKER = ("-m", "hostile.worker")  # what Python is to run
+SECONDS = 30.0  # seconds that one model may take on one backend
+WORKER = ("-m", "hostile.worker")  # arguments of Python
 FILE_WORKER = ("-m", "hostile.file_worker")
-KINDS = ("ncnn", "recording", "dump", "arrays", "matches", "choices")  # of damaged files
+WINDOW_WORKER = ("-m", "hostile.window_worker")
+# For damaged files.
+KINDS = ("ncnn", "recording", "dump", "arrays", "matches", "choices", "source")
 
 
 class Finding(NamedTuple):
-    """What a model did that none may do.
+    """A model that did harm.
 
     Attributes
     ----------
@@ -48,21 +50,21 @@ def watch(
         Seeds.
     backends : tuple of str
     seconds : float
-        After which a model counts as endless.
+        Seconds after which a model counts as endless.
     worker : tuple of str
-        Arguments of Python, for a program that is told seeds and backends behind them.
+        Arguments of Python; the seeds and backends follow them.
 
     Returns
     -------
     findings : list of Finding
     outcomes : Counter
-        How many ran, and how many were refused.
+        Number of models by outcome: how many ran, and how many were refused.
     """
     findings: list[Finding] = []
     outcomes: Counter[str] = Counter()
     seed, todo = first, backends
     while seed <= last:
-        # After a crash: the other backends of its seed, then all of those behind.
+        # After a crash: the other backends of its seed, then all later seeds.
         until = last if todo == backends else seed
         command = [sys.executable, *worker, str(seed), str(until), ",".join(todo)]
         stopped = _run_worker(command, seconds, findings, outcomes)
@@ -79,7 +81,7 @@ def watch(
 def _run_worker(
     command: list[str], seconds: float, findings: list[Finding], outcomes: Counter[str]
 ) -> tuple[int, str] | None:
-    """Run one worker to its end; the seed and backend at which it ended too early."""
+    """Run one worker; return the seed and backend at which it ended too early."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -89,7 +91,7 @@ def _run_worker(
         present: tuple[int, str] | None = None
         while True:
             try:
-                # To begin, the process imports all that the first model needs.
+                # At first the process imports everything that the first model needs.
                 line = lines.get(timeout=seconds if present else 4 * seconds)
             except Empty:
                 process.kill()
@@ -127,12 +129,16 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--backends", default=",".join(BACKENDS))
-    parser.add_argument("--files", action="store_true", help="damaged files instead of models")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--files", action="store_true", help="damaged files instead of models")
+    instead.add_argument("--window", action="store_true", help="open the models in a window")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     given = parser.parse_args()
     ways, worker = tuple(given.backends.split(",")), WORKER
     if given.files:
         ways, worker = KINDS, FILE_WORKER
+    elif given.window:
+        worker = WINDOW_WORKER
     last = given.first + given.seeds - 1
     found, outcomes = watch(given.first, last, ways, given.seconds, worker)
     for finding in found:

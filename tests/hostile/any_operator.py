@@ -1,4 +1,4 @@
-"""An operator of any registered type, its arguments drawn by what their annotations allow."""
+"""Draws an operator of any registered type, with arguments that the annotations allow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OURS = frozenset({"self", "call", "operator", "rng", "attributes", "weights", "
 
 @cache
 def _arguments(operator_type: str) -> tuple[tuple[str, str, bool], ...]:
-    """Name, annotation and whether it may be left out, of each argument of a type's code."""
+    """Return name, annotation and whether it is optional, of each argument of a type's code."""
     entry = registration(operator_type)
     assert entry is not None
     target: Any = entry.target
@@ -37,7 +37,7 @@ def _arguments(operator_type: str) -> tuple[tuple[str, str, bool], ...]:
 
 
 def any_operator(maker: Maker) -> None:
-    """Add an operator of some registered type."""
+    """Add an operator of a random registered type."""
     kind = maker.choice(*_types())
     params: list[str] = []
     names: list[str] = []
@@ -51,7 +51,7 @@ def any_operator(maker: Maker) -> None:
             names.append(name)
         else:
             params.append(f"{name}={_drawn(maker, annotation)}")
-    if maker.chance(0.7):  # by their places
+    if maker.chance(0.7):  # operands by position
         count, names = count + len(names), []
     outputs = maker.one_of((1, 1, 1, 2))
     maker.add(kind, " ".join(params), count + len(names), outputs, names=" ".join(names))
@@ -72,7 +72,7 @@ def _is_operand(name: str, annotation: str) -> bool:
 
 
 def _drawn(maker: Maker, annotation: str) -> str:
-    """A parameter that the annotation allows, mostly."""
+    """Return a parameter that the annotation allows, mostly."""
     if maker.chance(0.05):
         return maker.one_of(("None", "True", "()", "word", "1", "(1,2)"))
     if "Ints" in annotation or "tuple[int" in annotation:

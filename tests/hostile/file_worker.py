@@ -9,5 +9,5 @@ from hostile.files import Files
 from hostile.worker import main
 
 if __name__ == "__main__":
-    with contextlib.redirect_stderr(io.StringIO()):  # libraries say much
+    with contextlib.redirect_stderr(io.StringIO()):  # libraries log much
         main(Files)

@@ -1,5 +1,7 @@
 """Files that are read beside a model, damaged at random: ncnn pairs, references, settings.
 
+Files that pnnx converts are damaged, too, and inspected; pnnx does not run.
+
 A valid file is made, and changed in a few places by the seed: bytes, words of a text, or
 values of JSON. Then it is used as the window and the command line use it.
 """
@@ -10,6 +12,7 @@ import json
 import random
 import shutil
 import struct
+import zipfile
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,10 +24,13 @@ from PySide6.QtCore import QSettings
 
 import engine
 from comparison_network import LINES, make_weights, truth
+from engine.axes import Axis, Kind, Layout
 from engine.comparison import compare, corrections_path, open_reference, write_corrections
 from engine.comparison.recorders.writer import Writer, hash_of
 from engine.comparison.references.sessions import run_to_end
 from engine.comparison.report import write_report
+from engine.conversion.inspection import inspect
+from engine.conversion.shapes import settle_inputs
 from engine.cost import cost, memory
 from engine.dump import DumpOptions, write_dump
 from engine.errors import EngineError
@@ -32,7 +38,7 @@ from engine.inputs import ImageOptions, InputSource, load_inputs
 from engine.ncnn.types import PREFIX, TYPES
 from engine.session import Session
 from hostile.models import ENDS, Model, write_model
-from hostile.worker import BOUND
+from hostile.worker import BOUND, look_at
 from kuiper_studio.remembered_models import ModelChoices, RememberedModels, settings_key
 
 if TYPE_CHECKING:
@@ -66,6 +72,14 @@ _WORDS: Final = (
     "", "../../etc/passwd", "/dev/zero", "\0", "\u202e\n", "<script>", "x" * 5000, "0", "nan",
     "pnnx.Input", "conv", "ops/../x.npy", "tensors/0.npy",
 )  # fmt: skip
+_SOURCES: Final = Path(__file__).parents[1] / "engine" / "conversion" / "data"
+_WINDOWS: Final = Axis(
+    Kind.WINDOW, 8, (Axis(Kind.ROW, 2, shift=3), Axis(Kind.COLUMN, 4, shift=3))
+)
+_CELLS: Final = Axis(Kind.TOKEN, 4, (Axis(Kind.ROW, 2), Axis(Kind.COLUMN, 2)))
+_TOKENS: Final = Axis(Kind.TOKEN, 8, segments=(Axis(Kind.REGISTER_TOKEN, 4), _CELLS))
+# What the user says of the image: it folds to 4 rows and 8 columns.
+_CHOSEN: Final = {"0": Layout((Axis(Kind.BATCH, 1), Axis(Kind.FEATURE, 3), _WINDOWS, _TOKENS))}
 _MOST_CHANGES: Final = 4
 
 
@@ -178,7 +192,7 @@ def _texts_in(table: object) -> list[str]:
 
 
 class Files:
-    """Valid files, made once, and what is done with a damaged copy of them.
+    """Valid files, made once, and the uses of a damaged copy.
 
     Parameters
     ----------
@@ -196,10 +210,11 @@ class Files:
             "arrays": self._use_arrays,
             "matches": self._use_matches,
             "choices": self._use_choices,
+            "source": self._use_source,
         }
 
     def run(self, seed: int, kind: str) -> str:
-        """Damage a file of a kind by a seed, and use it; what came of it."""
+        """Damage a file of a kind by a seed, and use it; return the outcome."""
         place = self._folder / "case"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
@@ -274,7 +289,7 @@ class Files:
         path = write_pair(self._folder / "model", _NCNN, weights)
         return path.read_text(), weights
 
-    # What is done with a damaged copy
+    # Uses of a damaged copy
 
     def _use_ncnn(self, draw: random.Random, place: Path) -> str:
         text, weights = self._ncnn
@@ -351,13 +366,13 @@ class Files:
             text = target.read_text()
             target.write_text(change_json(draw, text), "utf-8", "replace")
             outcome = self._compare(self._recording, place)
-            write_corrections(param, title, chosen)  # over the damaged one
+            write_corrections(param, title, chosen)  # replaces the damaged one
         finally:
             target.unlink(missing_ok=True)
         return outcome
 
     def _use_choices(self, draw: random.Random, place: Path) -> str:
-        """What the window remembers of a model: an image, and how it is preprocessed."""
+        """Use the window's remembered choices for a model: an image, and its preprocessing."""
         picture = place / f"x.{draw.choice(('png', 'jpg', 'bmp', 'gif', 'tif', 'webp', 'ppm'))}"
         pixels = np.random.default_rng(2).integers(0, 255, (9, 7, 3), np.uint8)
         Image.fromarray(pixels).save(picture)
@@ -368,7 +383,8 @@ class Files:
         remembered = RememberedModels(settings)
         options = ImageOptions((8, 8), "crop", "BGR", 0.5, (1.0, 2.0, 3.0), (1.0, 2.0, 4.0))
         source = InputSource("image", path=picture)
-        remembered.store(param, ModelChoices((source,), options, frozenset({"conv"})))
+        chosen = ModelChoices((source,), options, frozenset({"conv"}), _CHOSEN)
+        remembered.store(param, chosen)
         key = settings_key("choices", param)
         settings.setValue(key, change_json(draw, str(settings.value(key))))
         choices = remembered.find(param)
@@ -379,6 +395,26 @@ class Files:
             operands = session.graph.input_operands
             session.feed(load_inputs(choices.sources, operands, choices.options))
         session.run()
+        look_at(session, choices.layouts)
+        return "ran"
+
+    def _use_source(self, draw: random.Random, place: Path) -> str:
+        """What is looked up in a file before pnnx converts it."""
+        source = draw.choice(sorted([*_SOURCES.glob("*.onnx"), *_SOURCES.glob("*.pt")]))
+        path = place / source.name
+        if source.suffix == ".pt" and draw.random() < 0.7:
+            with zipfile.ZipFile(source) as archive:
+                members = {name: archive.read(name) for name in archive.namelist()}
+            damaged = draw.choice(sorted(members))
+            members[damaged] = change_bytes(draw, members[damaged])
+            compression = draw.choice((zipfile.ZIP_STORED, zipfile.ZIP_LZMA))
+            with zipfile.ZipFile(path, "w", compression) as archive:
+                for name, content in members.items():
+                    archive.writestr(name, content)
+        else:
+            path.write_bytes(change_bytes(draw, source.read_bytes()))
+        found = inspect(path)
+        settle_inputs(found.inputs, draw.choice(((), ("1,3,8,8",), ("x=1,3,8,8f32", "4"))))
         return "ran"
 
     def _damage(self, draw: random.Random, folder: Path, manifest: str) -> None:
@@ -395,7 +431,7 @@ class Files:
             chosen.write_bytes(change_bytes(draw, chosen.read_bytes()))
 
     def _compare(self, path: Path, place: Path) -> str:
-        """Compare with a reference, and write the report of that."""
+        """Compare with a reference, and write the report."""
         run = run_to_end(self._session)
         fed = [run.value(operand.name) for operand in run.graph.input_operands]
         with run.within_bound():

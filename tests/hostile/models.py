@@ -1,4 +1,4 @@
-"""The model of a seed."""
+"""Makes the model of a seed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _DTYPES: Final = (
 
 @dataclass
 class Model:
-    """A model, as a file has it.
+    """A model in the form of its file.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Model:
 
 
 def write_model(model: Model, folder: Path) -> Path:
-    """Write the pair of files; gives the ``.param``."""
+    """Write the pair of files; return the path of the ``.param``."""
     names = {
         name
         for line in model.lines
@@ -88,7 +88,7 @@ def write_model(model: Model, folder: Path) -> Path:
 
 
 def model_of(seed: int) -> Model:
-    """Make the model of a seed: the same one each time."""
+    """Make the model of a seed, always the same one."""
     return Maker(seed).make()
 
 
@@ -99,13 +99,13 @@ class Maker:
         self._draw = random.Random(seed)
         self._arrays = np.random.default_rng(seed)
         self._model = Model()
-        self._operands: list[str] = []  # of which the last is likely to be read next
+        self._operands: list[str] = []  # the next operator is likely to read the last one
         self._count = 0
 
     def make(self) -> Model:
         """Make the model."""
         shape = self._draw.choice(_SHAPES)
-        # Of images without a batch the first axis is the channels.
+        # The first axis of an image without a batch is the channels.
         single = len(shape) == 3 and self._draw.random() < 0.5
         self._rank = min(max(len(shape) - (1 if single else 2), 1), 3)
         self._channels = shape[0] if single or len(shape) < 3 else shape[1]
@@ -134,13 +134,13 @@ class Maker:
     # Numbers
 
     def number(self, *ordinary: int) -> int:
-        """A number of a parameter: an ordinary one, or at an end."""
+        """Return a number of a parameter: an ordinary one, or an extreme one."""
         if ordinary and self._draw.random() < 0.55:
             return self._draw.choice(ordinary)
         return self._draw.choice(_BELOW if self._draw.random() < 0.1 else ENDS)
 
     def numbers(self, count: int, *ordinary: int) -> str:
-        """So many of them, or another count, as the file writes a list."""
+        """Format a list of numbers with this length, or rarely another one."""
         if self._draw.random() < 0.05:
             count = self._draw.choice((0, 1, count + 1))
         same = self.number(*ordinary)
@@ -162,7 +162,7 @@ class Maker:
 
     @property
     def rank(self) -> int:
-        """Spatial axes of the first operand, mostly."""
+        """Return the number of spatial axes of the first operand, mostly."""
         return self._rank if self._draw.random() < 0.95 else self._draw.choice((1, 2, 3))
 
     @property
@@ -189,7 +189,7 @@ class Maker:
         weights : dict of str to tuple of int
             Shapes of attributes.
         names : str
-            Of arguments, for the operands in order.
+            Argument names of the operands in order.
         """
         self._count += 1
         name = f"op{self._count}"
@@ -230,7 +230,7 @@ def _windows(m: Maker, rank: int, *, kernel: bool = True) -> str:
 
 
 def _wide_windows(m: Maker, rank: int, *, kernel: bool) -> str:
-    """One large number, such that there still are few windows: of padding and stride."""
+    """Return a large padding or stride that still gives few windows."""
     large = max(m.number(), 1)
     axes = [m._draw.random() < 0.7 for _ in range(rank)]
     padding = m._draw.choice((large, large, large // 2, 0))
@@ -281,7 +281,7 @@ def _pool(m: Maker) -> None:
     kind = m.choice("MaxPool", "AvgPool", "LPPool")
     flags = f"ceil_mode={m.choice('True', 'False')}"
     windows = _windows(m, rank)
-    if m._draw.random() < 0.5:  # large windows are refused but with fitting padding
+    if m._draw.random() < 0.5:  # large windows are refused unless the padding fits
         kernel = max(m.number(3, 5), 1)
         windows = f"kernel_size={kernel} padding={kernel // 2} stride={m.number(1, 2)}"
     if kind == "MaxPool":

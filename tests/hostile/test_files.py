@@ -1,8 +1,8 @@
-"""Files that did harm: every command gives the reference's result or one sentence.
+"""Files that once did harm: every command returns the reference's result or one sentence.
 
-Each file has a process of its own, whose memory is limited, in which all commands run one
-after the other; so what ends the process ends one test. The essential ones are made anew in
-the tests of what was at fault.
+Each file has a process of its own with limited memory, which runs all commands one after the
+other. So a crash fails one test only. The tests of the faulty code contain the essential cases
+again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ for command in commands:
 print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
 """
 
-# What they end with, by folder: the shape of the output, or the beginning of a sentence.
+# The expected end by folder: the shape of the output, or the beginning of a sentence.
 RESULTS = {
     "list_operand_cat": "nn.BatchNorm2d 'op2' failed on inputs tuple of 2",
     "list_operand_cat/valid": "1×8×64×64",

@@ -67,7 +67,7 @@ for seed in range(first, last + 1):
     ],
 )
 def test_harm_is_noticed(deed, what):
-    """By a worker that pretends; what comes behind it is run by another one."""
+    """A worker pretends to do harm; another worker runs the cases after it."""
     findings, outcomes = watch(
         1, 3, ("numpy", "ncnn", "auto"), 5, ("-c", PRETENDING.format(deed=deed))
     )
@@ -78,7 +78,7 @@ def test_harm_is_noticed(deed, what):
 
 
 def test_the_files_are_read(tmp_path):
-    """Most are, for else nothing would run; some are refused when they are opened."""
+    """Most files open, or nothing would run; some are refused when they are opened."""
     opened = 0
     for seed in range(20):
         with contextlib.suppress(ModelFileError):

@@ -1,6 +1,6 @@
-"""Runs the cases of some seeds in this process, and says so line by line.
+"""Runs the cases of some seeds in this process, and logs each in a line.
 
-The process may end at any line: who started it knows from the last one which model did it.
+The process may end at any line. The last line tells its parent which model ended it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+import numpy as np
+
 import engine
+from engine.axes import infer_layouts, plan_view
 from engine.cost import cost, memory
 from engine.dump import DumpOptions, write_dump
 from engine.errors import EngineError
@@ -25,12 +28,15 @@ from engine.session import Session
 from hostile.models import model_of, write_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from engine.axes import Layout
 
 BOUND: Final = 256 << 20  # bytes that values may take
-ADDRESSES: Final = 6 << 30  # bytes of address space: what is taken beyond fails at once
-ALLOWED: Final = 5 * BOUND  # that a model may add to what the process has taken at most
+ADDRESSES: Final = 6 << 30  # bytes of address space: allocations beyond it fail at once
+ALLOWED: Final = 5 * BOUND  # bytes that a model may add to the peak of the process
 BACKENDS: Final = ("numpy", "onnxruntime", "ncnn", "auto")
+_LARGEST_FOLDED: Final = 1 << 20  # elements of values that are folded to pictures
 
 
 def say(*words: object) -> None:
@@ -39,7 +45,7 @@ def say(*words: object) -> None:
 
 
 def peak() -> int:
-    """Most bytes that the process has had in memory.
+    """Return the most bytes that the process has had in memory.
 
     Not by getrusage, which counts what the parent had when it made the process.
     """
@@ -47,11 +53,39 @@ def peak() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
+def look_at(session: Session, chosen: Mapping[str, Layout] | None = None) -> None:
+    """Lay out the values of a session as the window does, and fold them to pictures.
+
+    Parameters
+    ----------
+    session : Session
+    chosen : mapping of str to Layout, optional
+        By operand.
+    """
+    computed = [name for name in session.graph.operands if session.has_value(name)]
+    values = {name: session.value(name) for name in computed}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    shapes = {name: array.shape for name, array in arrays.items()}
+    layouts = infer_layouts(session.graph, shapes, chosen)
+    for name, layout in layouts.items():
+        layout.text()
+        array = arrays.get(name)
+        if array is None or array.size > _LARGEST_FOLDED:
+            continue
+        plan = plan_view(layout, array.shape)
+        if plan is None:
+            continue
+        folded = plan.fold(array)
+        last = tuple(size - 1 for size in folded.shape)
+        if folded.shape != plan.folded_shape or plan.place(plan.index(last)) != last:
+            raise AssertionError(f"{name} is folded to another place")
+
+
 class Cases(Protocol):
-    """What is run, by seed."""
+    """Cases to run, by seed."""
 
     def run(self, seed: int, way: str) -> str:
-        """Run the case of a seed in one of several ways; what came of it."""
+        """Run the case of a seed in one of several variants; return its outcome."""
         ...
 
 
@@ -68,7 +102,7 @@ class Models:
         self._folder = folder
 
     def run(self, seed: int, backend: str) -> str:
-        """Run the model of a seed as a user would; what came of it."""
+        """Run the model of a seed as a user would; return its outcome."""
         folder = self._folder
         graph = engine.load(write_model(model_of(seed), folder), folder / "m.pnnx.bin")
         for operator in graph.operators:
@@ -85,11 +119,13 @@ class Models:
         except EngineError as exc:
             outcome = f"refused: {exc}"
         if backend == "numpy":
+            infer_layouts(graph)
+            look_at(session)
             options = DumpOptions(format="folder", statistics_only=True, overwrite=True)
             write_dump(session, folder / "dump", options)
             if outcome == "ran":
                 self_check(session)
-        else:  # a second pass, in which operators are tried together
+        else:  # a second pass, which tries fused operators
             with contextlib.suppress(EngineError):
                 session.feed(
                     load_inputs([InputSource("random", seed=1)] * len(operands), operands)
@@ -99,7 +135,7 @@ class Models:
 
 
 def main(make_cases: Callable[[Path], Cases]) -> None:
-    """Run the seeds of the command line: first, last, and the backends, or other ways.
+    """Run the seeds of the command line: first, last, and the backends or other variants.
 
     Parameters
     ----------
@@ -129,5 +165,5 @@ def main(make_cases: Callable[[Path], Cases]) -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.redirect_stderr(io.StringIO()):  # libraries say much
+    with contextlib.redirect_stderr(io.StringIO()):  # libraries log much
         main(Models)

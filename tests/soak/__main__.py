@@ -25,7 +25,7 @@ from soak.checks import differences
 from soak.kills import kill_engines
 from soak.models import make_files, write_ncnn
 from soak.rewrites import rewrite_models
-from soak.settling import SETTLED
+from soak.settling import SETTLED, handle_events
 from soak.traces import Traces
 
 if TYPE_CHECKING:
@@ -82,13 +82,11 @@ class Soak:
             self.find(traceback.format_exc())
         else:
             self._latest.append(f"{number} {text} -> {self.window.session.state.name}")
-        until = time.monotonic() + float(rng.choice([0, 0.001, 0.005, 0.03]))
         QApplication.processEvents()
-        while time.monotonic() < until:
-            QApplication.processEvents()
+        handle_events(lambda: False, float(rng.choice([0, 0.001, 0.005, 0.03])))
 
     def check(self) -> None:
-        """Wait until nothing is under way, and compare."""
+        """Wait until the session is idle, and compare."""
         session = self.window.session
         if not session.wait_idle(SETTLED):
             self.find(f"busy for {SETTLED:.0f} s: {session.progress}")
@@ -146,7 +144,7 @@ def _campaign(
     folder: Path,
     rng: np.random.Generator,
 ) -> tuple[str, Iterator[str]] | None:
-    """Return what was asked for instead of random actions, and its findings."""
+    """Return the description of the requested campaign, and its findings."""
     if arguments.kills:
         digits = SAMPLES / "digits" / "digits.pnnx.param"
         paths = [digits, write_ncnn(folder, rng, "killed")]
@@ -166,7 +164,7 @@ def _campaign(
 
 
 def _act(arguments: argparse.Namespace, soak: Soak, rng: np.random.Generator) -> str:
-    """Act at random; how often."""
+    """Run random actions; return their number."""
     started, done = time.monotonic(), 0
     while done < arguments.actions:
         if arguments.seconds and time.monotonic() - started > arguments.seconds:

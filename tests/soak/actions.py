@@ -9,10 +9,12 @@ from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
+from engine.axes import Axis, Kind, Layout
 from engine.dump import DumpOptions
 from engine.errors import EngineError
 from engine.inputs import ImageOptions, InputSource, parse_source
 from engine.shapes import InputShapes
+from kuiper_studio.tensor_view.layout_menu import grids_of
 from soak.models import DUMPS, write_branches, write_ncnn
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from engine.precision import FormatName
     from kuiper_studio.main_window import MainWindow
     from soak.models import Files
 
@@ -65,6 +68,7 @@ class Actions:
             (2, self._resize), (2, self._context_menu), (6, self._compare),
             (1, self._clear_comparison), (8, self._analyse), (1, self._report),
             (1, self._rest), (1, self._ncnn_options), (1, self._kernels), (1, self._bound),
+            (3, self._match), (3, self._layout), (1, self._extract), (1, self._precision),
         ]  # fmt: skip
         total = sum(weight for weight, _ in self._weighted)
         self._chances = [weight / total for weight, _ in self._weighted]
@@ -83,7 +87,7 @@ class Actions:
         if self._rng.random() < 0.1:
             path = path.with_suffix(".bin")
         if self._rng.random() < 0.2:
-            self._window.opening.open_model(path)  # with what was chosen for it before
+            self._window.opening.open_model(path)  # with the earlier choices for it
         else:
             self._session.open(path)
         return f"open {path.name}"
@@ -269,7 +273,54 @@ class Actions:
         self._session.write_report(self._files.folder / "report.html")
         return "write the report"
 
+    def _match(self) -> str:
+        """Match by hand, but not in a folder of samples, where a file would be written."""
+        path, rows = self._session.model_path, list(self._session.comparing.rows)
+        if path is None or path.parent != self._files.folder or not rows:
+            return "nothing to match"
+        kind, operand = int(self._rng.integers(4)), self._one(rows)
+        if kind == 0:
+            self._session.undo_match()
+            return "undo a match by hand"
+        if kind == 1:
+            self._session.remove_match(operand)
+            return f"remove the match of {operand}"
+        keys = [None, *(entry.key for entry in self._session.comparing.entries)]
+        key = self._one(keys)
+        self._session.match_by_hand(operand, key)
+        return f"match {operand} with {key}"
+
+    def _extract(self) -> str:
+        operators = (self._operator() or "*", self._one(["conv*", "relu", "nothing"]))
+        expects = bool(self._rng.random() < 0.3)
+        self._session.extract(
+            operators, self._files.folder / "cut", expects_reference=expects, overwrites=True
+        )
+        return f"extract {' and '.join(operators)}"
+
+    def _precision(self) -> str:
+        formats: tuple[FormatName, ...] = ("float16", "bfloat16", "int8", "int8-per-channel")
+        wanted = self._one([None, 1e-3])
+        self._session.simulate_precision((self._one(formats),), wanted)
+        return "simulate precision"
+
     # Views
+
+    def _layout(self) -> str:
+        """Say what the dimensions of the shown operand mean; at times that it is inferred."""
+        operand, layouts = self._session.operand, self._session.layouts
+        found = layouts.find(operand) if operand else None
+        if found is None:
+            return "no layout to change"
+        if not found.axes or self._rng.random() < 0.3:
+            layouts.choose(operand, None)
+            return f"infer the layout of {operand}"
+        place = int(self._rng.integers(len(found.axes)))
+        size = found.axes[place].size
+        grids = list(grids_of(size)) if isinstance(size, int) else []
+        axis = self._one([*grids, Axis(self._one(list(Kind)), size)])
+        layouts.choose(operand, Layout((*found.axes[:place], axis, *found.axes[place + 1 :])))
+        return f"dimension {place} of {operand} is {axis.text()}"
 
     def _select(self) -> str:
         operator = self._operator()

@@ -1,4 +1,4 @@
-"""Cancels comparisons, and opens files whose exporter does harm: nothing of it stays."""
+"""Cancels comparisons, and opens files with a harmful exporter: nothing must be left."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-import engine
-from engine.dump import DumpOptions, write_dump
 from engine.inputs import InputSource
 from kuiper_studio.session import RunState
+from soak.computed import ComputedModel
 from soak.models import write_branches, write_pair
-from soak.settling import SETTLED, handle_events
+from soak.settling import SETTLED, handle_events, open_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,20 +65,11 @@ def cancel_comparisons(
         What should not be.
     """
     session = window.session
-    param = _write_long(folder, rng)
-    given = rng.random((1, _SIZE), dtype=np.float32)
-    expected = engine.Session(engine.load(param), backend="numpy")
-    expected.feed([given])
-    expected.run()
-    dump = folder / "to_compare_with"
-    write_dump(expected, dump, DumpOptions(format="folder"))
-    output = expected.graph.output_operands[0].name
-    session.prepare_source_list([InputSource("array", array=given)])
-    session.open(param)
-    session.wait_idle(SETTLED)
+    model = ComputedModel(_write_long(folder, rng), folder, rng)
+    open_with(session, model.path, model.source)
     session.resume()
     session.wait_idle(SETTLED)
-    references = (dump, _write_long(folder, rng, "another"), param)
+    references = (model.dump, _write_long(folder, rng, "another"), model.path)
     lasting = [_compare(window, path) for path in references]
     for number in range(count):
         path, seconds = references[number % 3], lasting[number % 3]
@@ -99,13 +89,13 @@ def cancel_comparisons(
         if session.state is not RunState.FINISHED or session.position != position:
             yield f"{where}: {session.state.name} at {session.position}: {session.failure}"
             return
-        if not np.allclose(np.asarray(session.fetch(output)), expected.value(output), 1e-4):
+        if not model.gives(session.fetch(model.output)):
             yield f"{where}: other values"
         yield from _strangers(window, traces, where)
 
 
 def install_exporter(folder: Path) -> None:
-    """Put a program in front of pnnx; before the engine is started, which has its own path."""
+    """Put a program before pnnx on the path, before the engine is started with that path."""
     programs = folder / _PROGRAMS
     programs.mkdir()
     exporter = programs / "pnnx"
@@ -136,9 +126,7 @@ def run_bad_exporters(
     """
     session = window.session
     exporter = folder / _PROGRAMS / "pnnx"
-    window.opening.open_model(write_branches(folder, rng, "shown"))
-    session.set_source_list([InputSource("random")])
-    session.wait_idle(SETTLED)
+    open_with(session, write_branches(folder, rng, "shown"), InputSource("random"))
     before = session.model_path
     source = Path(shutil.copy(_SOURCE, folder / "bad.pt"))
     for number in range(count):
@@ -168,14 +156,14 @@ def run_bad_exporters(
 
 
 def _strangers(window: MainWindow, traces: Traces, where: str) -> Iterator[str]:
-    """Tell what runs besides the engine, or is left."""
+    """Yield other processes than the engine, and left files."""
     pid = window.session.engine_pid
     for left in traces.left(frozenset({pid} if pid is not None else ())):
         yield f"{where}: {left}"
 
 
 def _compare(window: MainWindow, path: Path) -> float:
-    """Compare to the end; the seconds that it takes."""
+    """Compare to the end; return the seconds that it takes."""
     started = time.monotonic()
     window.session.compare(path)
     window.session.wait_idle(SETTLED)

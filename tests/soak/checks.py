@@ -33,7 +33,7 @@ _SHOWN = {
 
 
 def differences(window: MainWindow) -> Iterator[str]:
-    """Return what an idle window shows wrongly.
+    """Return what an idle window shows wrong.
 
     Parameters
     ----------
@@ -56,14 +56,16 @@ def differences(window: MainWindow) -> Iterator[str]:
 
 
 def _fresh(session: StudioSession) -> Session | None:
-    """Repeat the run in a session of NumPy; None if nothing is fed."""
+    """Repeat the run in a session of NumPy; None without inputs."""
     graph = session.graph
     assert graph is not None
     _have_layers(session)
     bin_path = graph.bin_path
     loaded = engine.load(graph.param_path, bin_path)
     snapshot = session.snapshot
-    fresh = engine.Session(loaded, backend="numpy", seed=snapshot.seed)
+    # A library may get along with less memory: only a failure is to be the same within a bound.
+    bound = session.memory_bound if snapshot.state is RunState.FAILED else None
+    fresh = engine.Session(loaded, "numpy", snapshot.seed, memory_bound=bound)
     operands = loaded.input_operands
     if operands:
         if not snapshot.fed:

@@ -1,4 +1,4 @@
-"""Ends the engine's process at random moments, and sees whether the window gets over it."""
+"""Ends the engine's process at random moments, and checks that the window recovers."""
 
 from __future__ import annotations
 
@@ -8,52 +8,26 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-import engine
-from engine.dump import DumpOptions, write_dump
+from engine.dump import DumpOptions
 from engine.errors import EngineError
-from engine.inputs import InputSource
 from kuiper_studio.session import RunState
-from soak.settling import SETTLED, handle_events
+from soak.computed import ComputedModel
+from soak.settling import SETTLED, handle_events, open_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    import numpy as np
+
+    from engine.inputs import InputSource
     from kuiper_studio.main_window import MainWindow
 
 __all__ = ["kill_engines"]
 
-_LONGEST_DELAY: Final = 0.06  # seconds from what is asked for to the kill
+_LONGEST_DELAY: Final = 0.06  # seconds from a request to the kill
 _LEFT_ALONE: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.FINISHED})
 _EACH: Final = 10  # kills before another model is opened
-
-
-class _Model:
-    """A model with one input, what it gives by NumPy, and a dump of that.
-
-    Parameters
-    ----------
-    path : Path
-    folder : Path
-        Where the dump is written.
-    rng : numpy.random.Generator
-    """
-
-    def __init__(self, path: Path, folder: Path, rng: np.random.Generator) -> None:
-        self.path = path
-        self.graph = engine.load(path)
-        (operand,) = self.graph.input_operands
-        given = rng.random(operand.shape, dtype=np.float32)
-        self.source = InputSource("array", array=given)
-        session = engine.Session(self.graph, backend="numpy")
-        session.feed([given])
-        session.run()
-        self.output = self.graph.output_operands[0].name
-        self.expected = np.asarray(session.value(self.output))
-        self.dump = folder / f"dump_of_{path.stem}"
-        write_dump(session, self.dump, DumpOptions(format="folder"))
 
 
 def kill_engines(
@@ -63,10 +37,10 @@ def kill_engines(
     rng: np.random.Generator,
     count: int,
 ) -> Iterator[str]:
-    """Kill the engine while it does something, or nothing.
+    """Kill the engine while it is busy, or idle.
 
-    Afterwards the user has to click once at most (Reload, or the input again), the model gives
-    what NumPy does, and a comparison with that says so.
+    Afterwards one click of the user must suffice (Reload, or the input again). The model must
+    give NumPy's result, and a comparison with it must find no difference.
 
     Parameters
     ----------
@@ -83,18 +57,16 @@ def kill_engines(
     str
         What should not be.
     """
-    models = [_Model(path, folder, rng) for path in paths]
+    models = [ComputedModel(path, folder, rng) for path in paths]
     for first in range(0, count, _EACH):
         model = models[first // _EACH % len(models)]
-        window.session.prepare_source_list([model.source])
-        window.session.open(model.path)
-        window.session.wait_idle(SETTLED)
+        open_with(window.session, model.path, model.source)
         for number in range(first, min(first + _EACH, count)):
             yield from _kill(window, model, folder, rng, f"kill {number + 1}")
 
 
 def _kill(
-    window: MainWindow, model: _Model, folder: Path, rng: np.random.Generator, title: str
+    window: MainWindow, model: ComputedModel, folder: Path, rng: np.random.Generator, title: str
 ) -> Iterator[str]:
     session = window.session
     moments = _moments(window, model, folder, rng)
@@ -126,7 +98,7 @@ def _kill(
     except EngineError as exc:
         yield f"{where}: {exc}"
         return
-    if not np.allclose(np.asarray(found), model.expected, rtol=1e-4, atol=1e-5):
+    if not model.gives(found):
         yield f"{where}: other values"
     if moment in {"comparing", "reporting"}:
         session.compare(model.dump)
@@ -137,7 +109,7 @@ def _kill(
 
 
 def _moments(
-    window: MainWindow, model: _Model, folder: Path, rng: np.random.Generator
+    window: MainWindow, model: ComputedModel, folder: Path, rng: np.random.Generator
 ) -> dict[str, Callable[[], None]]:
     session, operators = window.session, model.graph.operators
 
@@ -178,7 +150,7 @@ def _kill_later(pid: int, seconds: float) -> None:
 
 
 def _click(window: MainWindow, source: InputSource) -> None:
-    """Do the one thing that the window asks for."""
+    """Click what the window asks for."""
     session = window.session
     if session.state is RunState.NEED_INPUT:
         session.set_source_list([source])

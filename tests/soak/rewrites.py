@@ -1,4 +1,4 @@
-"""Exports the open model again at random moments: it stays what it was until it is reloaded."""
+"""Exports the open model again at random moments: it must not change until it is reloaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from engine.inputs import InputSource
 from kuiper_studio.session import RunState
 from rewriting import SIZE, WEIGHTED, export, scaled
-from soak.settling import SETTLED, handle_events
+from soak.settling import SETTLED, handle_events, open_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ _NOTICED = 20.0  # seconds
 def rewrite_models(
     window: MainWindow, folder: Path, rng: np.random.Generator, count: int
 ) -> Iterator[str]:
-    """Export a model that is looked at, stepped, or run; `count` times each.
+    """Export a model again while it is shown, stepped or run; `count` times each.
 
     Parameters
     ----------
@@ -49,9 +49,7 @@ def rewrite_models(
     export(param, scaled(2, 3), _LINES)
     known, factor = 6, 2
     session = window.session
-    session.prepare_source_list([InputSource("array", array=np.ones((1, SIZE), np.float32))])
-    session.open(param)
-    session.wait_idle(SETTLED)
+    open_with(session, param, InputSource("array", array=np.ones((1, SIZE), np.float32)))
     for number in range(3 * count):
         moment = ("looking", "stepping", "running")[number % 3]
         where = f"export {number + 1}, while {moment}"
@@ -87,7 +85,7 @@ def rewrite_models(
 
 
 def _check(window: MainWindow, known: int, where: str) -> Iterator[str]:
-    """Whether the model multiplies by what it was opened with."""
+    """Check that the model multiplies by the weights that it was opened with."""
     session = window.session
     session.resume()
     session.wait_idle(SETTLED)

@@ -1,4 +1,4 @@
-"""What a window leaves behind that it should not: processes, shared memory, temporary files."""
+"""Finds what a window must not leave: processes, shared memory, temporary files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ENDED: Final = 5.0  # seconds that ended processes may take to be gone
 
 
 class Traces:
-    """Gives what is started from now on folders of its own, and tells what is left there.
+    """Gives processes that start from now on their own folders, and finds what is left there.
 
     Parameters
     ----------
     folder : Path
-        Where the folders are made: for temporary files and for the cache.
+        Parent of the folders for temporary files and for the cache.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,11 +39,11 @@ class Traces:
         self._kept: frozenset[Path] = frozenset()
 
     def keep(self) -> None:
-        """Take what is in the temporary folder for what the window keeps to its end."""
+        """Accept the present contents of the temporary folder as what the window keeps."""
         self._kept = frozenset(self._temporary.iterdir())
 
     def processes(self) -> frozenset[int]:
-        """Return what runs of all that was started, also where its parent has ended."""
+        """Return the processes that still run, including those whose parent has ended."""
         found = set()
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and int(entry.name) != os.getpid():
@@ -53,7 +53,7 @@ class Traces:
         return frozenset(found)
 
     def left(self, allowed: frozenset[int] = frozenset()) -> Iterator[str]:
-        """Tell what is left, after a moment for what is ending.
+        """Yield what is left, after a moment for processes that are ending.
 
         Parameters
         ----------
