@@ -189,7 +189,7 @@ class Explainer:
         for operator, explanation in self._corrections:
             if operator not in span.operators or explanation.corrected is None:
                 continue
-            tail = span.tail(operator, self._known.value)
+            tail = self._tail(span, operator)
             found = tail(explanation.corrected()) if tail is not None else None
             if not isinstance(found, np.ndarray) or found.shape != expected.shape:
                 continue
@@ -283,7 +283,7 @@ class Explainer:
         self, operator: RuntimeOperator, span: Span | None, tried: str = "all"
     ) -> Explanation:
         """Try alternatives of an operator; without a span the reference shows its results."""
-        tail = None if span is None else span.tail(operator, self._known.value)
+        tail = None if span is None else self._tail(span, operator)
         inputs = [self._known.value(operand) for operand in operator.inputs]
         expected: Value = self._expected(operator.outputs)
         if span is not None and tail is not None:
@@ -291,6 +291,10 @@ class Explainer:
         if expected is None or any(value is None for value in inputs):
             return Explanation()
         return self._find(operator, inputs, expected, tail, tried=tried)
+
+    def _tail(self, span: Span, operator: RuntimeOperator) -> Tail | None:
+        shown = self._known.theirs(span.end)
+        return span.tail(operator, self._known.value, shown.shape if shown is not None else None)
 
     def _explain_input(self, source: RuntimeOperator, span: Span) -> Explanation:
         """Try other inputs of the model, from the first result that the reference shows."""
@@ -303,7 +307,7 @@ class Explainer:
         inputs = [self._known.value(each) for each in reader.inputs]
         if any(value is None for value in inputs):
             return Explanation()
-        tail = span.tail(reader, self._known.value)
+        tail = self._tail(span, reader)
         found = self._find(reader, inputs, expected, tail, tried="inputs")
         if found.inputs is None:
             return Explanation()
@@ -358,14 +362,22 @@ class Explainer:
         return self._is_shown(operand) and not self._is_moved(operand)
 
     def _is_moved(self, operand: RuntimeOperand) -> bool:
-        """Whether an operand has the elements of its producer's only input in another order."""
+        """Whether an operand has the elements of its producer's only input in another order.
+
+        Of a producer with several results they count together, as those of `unbind`.
+        """
         producer = operand.producer
         if producer is None or len(producer.inputs) != 1 or self._known.repeats(operand):
             return False
-        before, after = self._known.value(producer.inputs[0]), self._known.value(operand)
-        if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
+        before = self._known.value(producer.inputs[0])
+        parts = [self._known.value(each) for each in producer.outputs]
+        if not isinstance(before, np.ndarray) or not all(isinstance(p, np.ndarray) for p in parts):
             return False
-        return has_same_elements(before, after)
+        if len(parts) == 1:
+            return has_same_elements(before, parts[0])
+        if sum(part.size for part in parts) != before.size:
+            return False
+        return has_same_elements(before, np.concatenate([part.reshape(-1) for part in parts]))
 
     def _may_be_wrong(self, operator: RuntimeOperator) -> bool:
         """Whether the reference does not show an operator at all, and nothing clears it."""

@@ -60,7 +60,10 @@ class Span:
         return cls(end, tuple([found[i] for i in sorted(found)]), tuple(starts.values()))
 
     def tail(
-        self, operator: RuntimeOperator, values: Callable[[RuntimeOperand], Value]
+        self,
+        operator: RuntimeOperator,
+        values: Callable[[RuntimeOperand], Value],
+        shown_as: tuple[int, ...] | None = None,
     ) -> Tail | None:
         """Return what follows one of the operators; None if it gives `end`.
 
@@ -69,6 +72,8 @@ class Span:
         operator : RuntimeOperator
         values : callable
             Returns the value of an operand that does not depend on `operator`.
+        shown_as : tuple of int, optional
+            Shape of the reference's tensor.
         """
         if self.end in operator.outputs:
             return None
@@ -81,7 +86,7 @@ class Span:
             followers.append(each)
             given |= {o.name: values(o) for o in each.inputs if o.name not in changed}
             changed |= {operand.name for operand in each.outputs}
-        return Tail(operator.outputs, followers, self.end, given)
+        return Tail(operator.outputs, followers, self.end, given, shown_as)
 
     def compute(
         self,

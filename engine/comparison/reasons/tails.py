@@ -89,6 +89,9 @@ class Tail:
         The operand that is shown; an output of one of `operators`.
     values : mapping of str to Value
         The other operands that they read.
+    shown_as : tuple of int, optional
+        Shape of what is shown. A result of as many elements takes it: the shape at the end
+        may be the fault's, and the reference may show a tensor that is reshaped further on.
     """
 
     def __init__(
@@ -97,9 +100,10 @@ class Tail:
         operators: Sequence[RuntimeOperator],
         end: RuntimeOperand,
         values: Mapping[str, Value],
+        shown_as: tuple[int, ...] | None = None,
     ) -> None:
         self._starts, self._operators = tuple(starts), tuple(operators)
-        self._end, self._values = end, values
+        self._end, self._values, self._shown_as = end, values, shown_as
 
     @property
     def takes_several(self) -> bool:
@@ -135,7 +139,11 @@ class Tail:
             return None
         known: dict[str, Value] = dict(self._values)
         known |= {o.name: each for o, each in zip(self._starts, given, strict=True)}
-        return forward_all(self._operators, known, self._end)
+        found = forward_all(self._operators, known, self._end)
+        shape = self._shown_as
+        if shape is None or not isinstance(found, np.ndarray) or found.size != math.prod(shape):
+            return found
+        return found.reshape(shape)
 
     def invert(self, ours: Value, expected: Value) -> Inverse | None:
         """Find what our operator should give; None if the operators do not tell.

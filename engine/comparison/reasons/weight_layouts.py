@@ -110,9 +110,10 @@ def _reread(weight: Array, channels: str) -> Iterator[tuple[str, Array]]:
     """Return the same memory read with the axes in another order, in both directions."""
     names = channels + "DHW"[-(weight.ndim - 2) :] if channels and weight.ndim > 2 else ""
     orders: Iterable[tuple[int, ...]] = itertools.permutations(range(weight.ndim))
-    if weight.ndim > 4:  # only whole channels move
+    if weight.ndim > 4:  # only channels move, or only axes of the kernel
         rest = tuple(range(2, weight.ndim))
-        orders = ((1, 0, *rest), (0, *rest, 1), (1, *rest, 0), (*rest, 1, 0), (*rest, 0, 1))
+        moved = [(1, 0, *rest), (0, *rest, 1), (1, *rest, 0), (*rest, 1, 0), (*rest, 0, 1)]
+        orders = (*moved, *((0, 1, *order) for order in itertools.permutations(rest)))
     for order in orders:
         moves = [axis for axis in order if weight.shape[axis] > 1]
         if moves == sorted(moves):

@@ -267,3 +267,25 @@ def test_a_failure_before_the_next_module_is_a_difference(run):
     assert found.verdict == "differs"
     (origin,) = found.origins
     assert (origin.operator.name, origin.reasons[0].kind) == ("turn", "axis")
+
+
+def test_an_order_of_axes_before_several_results(run):
+    """The parts have the right elements; only what is computed of them differs."""
+    x = normal(1, 4, 2, 6)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,4,2,6)f32",
+        "Tensor.permute order 1 1 0 1 dims=(2,0,3,1) $input=0 #0=(1,4,2,6)f32 #1=(2,1,4,6)f32",
+        "torch.unbind parts 1 2 1 2 3 dim=0 $input=1 #2=(1,4,6)f32 #3=(1,4,6)f32",
+        "F.softmax soft 1 1 2 4 dim=-1 $input=2 #2=(1,4,6)f32 #4=(1,4,6)f32",
+        "pnnx.Expression product 2 1 4 3 5 expr=mul(@0,@1) #4=(1,4,6)f32 #5=(1,4,6)f32",
+        "Tensor.reshape last 1 1 5 6 shape=(1,24) $input=5 #5=(1,4,6)f32 #6=(1,24)f32",
+        "pnnx.Output out0 1 0 6 #6=(1,24)f32",
+    )
+    one, other = x.transpose(2, 0, 1, 3)
+    powers = np.exp(one.astype(np.float64))
+    product = (powers / powers.sum(-1, keepdims=True) * other).astype(np.float32)
+    theirs = {"in0x": x, "one": one, "other": other, "made": product.reshape(1, 24)}
+    found = engine.compare(session, shown(theirs))
+    assert blamed(found) == [("order", [], ["axis"])]
+    assert "dims=(2, 0, 1, 3)" in found.origins[0].reasons[0].text

@@ -122,6 +122,25 @@ def test_known_weights_explain_how_ours_were_made(names):
     assert word in reason.text or "rotated by 180 degrees" in reason.text
 
 
+def test_axes_of_a_kernel_of_three_dimensions_may_be_exchanged():
+    x, theirs = normal(1, 2, 5, 5, 5), normal(3, 2, 3, 3, 3)
+    expected = np.zeros((1, 3, 3, 3, 3))
+    for place in np.ndindex(3, 3, 3):
+        window = x[0, :, place[0] :, place[1] :, place[2] :][:, :3, :3, :3].astype(np.float64)
+        for channel in range(3):
+            expected[(0, channel, *place)] = (window * theirs[channel]).sum()
+    params = {
+        "in_channels": 2, "out_channels": 3, "kernel_size": (3, 3, 3), "stride": (1, 1, 1),
+        "padding": (0, 0, 0), "dilation": (1, 1, 1), "groups": 1, "bias": False,
+        "padding_mode": "zeros",
+    }  # fmt: skip
+    ours = np.ascontiguousarray(theirs.swapaxes(-1, -2))
+    operator = make_operator("nn.Conv3d", params, {"weight": ours}, [x])
+    (reason, *_) = explain(operator, [x], expected.astype(np.float32))
+    assert reason.kind == "weight_layout"
+    np.testing.assert_array_equal(reason.changes[0].value, theirs)
+
+
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_known_weights_that_are_scaled(with_bias):
     theirs, x, bias = normal(4, 3, 3, 3), normal(1, 3, 8, 8), normal(4)
