@@ -294,7 +294,8 @@ class Explainer:
 
     def _tail(self, span: Span, operator: RuntimeOperator) -> Tail | None:
         shown = self._known.theirs(span.end)
-        return span.tail(operator, self._known.value, shown.shape if shown is not None else None)
+        shape = shown.shape if shown is not None else None
+        return span.tail(operator, self._known.value, shape)
 
     def _explain_input(self, source: RuntimeOperator, span: Span) -> Explanation:
         """Try other inputs of the model, from the first result that the reference shows."""
@@ -370,14 +371,13 @@ class Explainer:
         if producer is None or len(producer.inputs) != 1 or self._known.repeats(operand):
             return False
         before = self._known.value(producer.inputs[0])
-        parts = [self._known.value(each) for each in producer.outputs]
-        if not isinstance(before, np.ndarray) or not all(isinstance(p, np.ndarray) for p in parts):
+        values = [self._known.value(each) for each in producer.outputs]
+        parts = [value.reshape(-1) for value in values if isinstance(value, np.ndarray)]
+        if not isinstance(before, np.ndarray) or len(parts) < len(values):
             return False
-        if len(parts) == 1:
-            return has_same_elements(before, parts[0])
         if sum(part.size for part in parts) != before.size:
             return False
-        return has_same_elements(before, np.concatenate([part.reshape(-1) for part in parts]))
+        return has_same_elements(before, parts[0] if len(parts) == 1 else np.concatenate(parts))
 
     def _may_be_wrong(self, operator: RuntimeOperator) -> bool:
         """Whether the reference does not show an operator at all, and nothing clears it."""

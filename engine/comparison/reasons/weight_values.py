@@ -104,7 +104,9 @@ def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:
         if ours.ndim > 1:
             for words, other in layouts_of(case, name, ours):
                 if _close(other, theirs):
-                    text = f"The {name} of the reference is the file's {words}. Store it that way."
+                    text = (
+                        f"The {name} of the reference is the file's {words}. Store it that way."
+                    )
                     return Alternative("weight_layout", text, change, weights=weights)
     groups = _groups(case, name, theirs)
     if groups:
