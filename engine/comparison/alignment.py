@@ -14,8 +14,9 @@ reference again.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -76,6 +77,8 @@ _MOST_TRIALS: Final = 4  # operators that one trial runs
 _TELLING: Final = 1.5  # evidence that names a match, even if a trial confirms it
 _ENOUGH: Final = 2.0  # evidence for a match that no trial confirms
 _CONFIRMED: Final = 5.0  # what a trial counts
+_COMPOSITE: Final = re.compile(r"attention|lstm|gru|rnn|einsum")
+_LAYER: Final = re.compile(rf"conv|mm$|linear|matmul|innerproduct|{_COMPOSITE.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,24 @@ def align(
         return _Walk(session, reference, index, matcher, tolerance).run(progress)
 
 
+class _Above(NamedTuple):
+    """The surroundings of an operator in the reference.
+
+    Attributes
+    ----------
+    tensors : set of str
+        Keys of the nearest tensors upstream that are matched.
+    operators : tuple of RuntimeOperator
+        Ours from there to the operator, including it.
+    steps : int
+        How many follow each other.
+    """
+
+    tensors: set[str]
+    operators: tuple[RuntimeOperator, ...]
+    steps: int
+
+
 class _Walk:
     def __init__(
         self,
@@ -184,7 +205,7 @@ class _Walk:
         self._given_up: set[str] = set()
         self._blocked: set[int] = set()
         self._failures: dict[str, str] = {}  # by operand without a stand-in
-        self._produced = {key for call in reference.operators for key in call.outputs}
+        self._calls = {key: call for call in reference.operators for key in call.outputs}
         # Layers that compute in int8: on the reference's values they are only near it.
         self._quantised = {op.index for op in self._operators if is_quantized(op.params)}
         self._requantised = find_requantised(session.graph)
@@ -702,18 +723,37 @@ class _Walk:
         named = {*self._matcher.modules(operator), *self._anchored(operator)}
         if key in named or key == self._matcher.outputs.get(operand.name):
             return True
-        sources, steps = self._sources_of(operator)
+        sources, _, steps = self._above(operator)
         if not sources:
             return True
-        if key not in self._produced:
+        if key not in self._calls:
             behind = self._behind(operator)
             return self._reference.ordered and self._reference.index[key] > behind
         return key in self._near(sources, _AHEAD * steps)
 
-    def _sources_of(self, operator: RuntimeOperator) -> tuple[set[str], int]:
-        """Return the matched tensors upstream that are nearest, and the operators between."""
+    def _has_more_layers(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether more layers than ours lead from the nearest matched tensors to another one.
+
+        Attention and recurrent layers are several in some references.
+        """
+        sources, between, _ = self._above(operator)
+        ours = [each.type for each in between if _is_layer(each.type)]
+        if not sources or any(_is_composite(type_) for type_ in ours):
+            return False
+        count, waiting, seen = 0, [key], set(sources)
+        while waiting and count <= len(ours):
+            call = self._calls.get(waiting.pop())
+            if call is None or seen.issuperset(call.outputs):
+                continue
+            seen.update(call.outputs)
+            count += _is_layer(call.type)
+            waiting += [each for each in call.inputs if each not in seen]
+        return count > len(ours)
+
+    def _above(self, operator: RuntimeOperator) -> _Above:
+        """Return the nearest matched tensors upstream, and the operators between."""
         found: set[str] = set()
-        seen, level, steps = {operator.index}, [operator], 0
+        seen, level, steps = {operator.index: operator}, [operator], 0
         while level and steps < _MOST_UNCONFIRMED:
             steps += 1
             above: list[RuntimeOperator] = []
@@ -726,9 +766,9 @@ class _Walk:
                     and operand.producer is not None
                     and operand.producer.index not in seen
                 ]
-                seen |= {producer.index for producer in above}
+                seen |= {producer.index: producer for producer in above}
             level = above
-        return found, steps
+        return _Above(found, tuple(seen.values()), steps)
 
     def _is_equal_constant(
         self,
@@ -909,7 +949,8 @@ class _Walk:
             operator, operand, result
         ):
             score, confidence, why = evidence, min(0.9, 0.3 + 0.15 * evidence), matched_by
-            if self._confirms(operand, key, layout, shape):
+            telling = self._has_more_layers(operator, key)
+            if self._confirms(operand, key, layout, shape, telling=telling):
                 score, confidence = score + _CONFIRMED, min(0.95, 0.8 + 0.05 * evidence)
                 why = matched_by if evidence >= _TELLING else ALIGNMENT
             if best is None or score > best[0]:
@@ -942,7 +983,7 @@ class _Walk:
         What agrees further on belongs rather to another operator of the same kind, and what is
         the input normalized to a normalization downstream.
         """
-        if match.key in self._produced and match.key not in self._near(
+        if match.key in self._calls and match.key not in self._near(
             self._inputs_of(operator), 1
         ):
             return False
@@ -1152,15 +1193,35 @@ class _Walk:
     # Trials
 
     def _confirms(
-        self, operand: RuntimeOperand, key: str, layout: Layout, shape: tuple[int, ...]
+        self,
+        operand: RuntimeOperand,
+        key: str,
+        layout: Layout,
+        shape: tuple[int, ...],
+        *,
+        telling: bool = False,
     ) -> bool:
-        """Whether operators downstream give the reference's tensors when they take this one."""
-        value = self._as_ours(operand.name, key, layout, shape)
-        return value is not None and self._leads_on({operand.name: value}, operand, key)
+        """Whether operators downstream give the reference's tensors when they take this one.
 
-    def _leads_on(self, values: dict[str, Value], start: RuntimeOperand, key: str) -> bool:
+        A plain function, such as a ReLU, gives them of every tensor that the reference applies
+        it to. With `telling` an operator with weights or another input must be among them.
+        """
+        value = self._as_ours(operand.name, key, layout, shape)
+        if value is None:
+            return False
+        return self._leads_on({operand.name: value}, operand, key, telling=telling)
+
+    def _leads_on(
+        self,
+        values: dict[str, Value],
+        start: RuntimeOperand,
+        key: str,
+        *,
+        telling: bool = False,
+    ) -> bool:
         waiting = {consumer.index: 1 for consumer in start.consumers}
         trials, limit = 0, _ROUNDED
+        told: set[str] = set()
         while waiting and trials < _MOST_TRIALS:
             index = min(waiting)
             depth = waiting.pop(index)
@@ -1175,10 +1236,13 @@ class _Walk:
             results, failure = self._try(operator, arguments)
             if failure:
                 continue
+            tells = operator.has_attributes or len(operator.inputs) > 1
+            tells = tells or any(operand.name in told for operand in operator.inputs)
             for operand, result in zip(operator.outputs, results, strict=True):
-                if self._is_new(operand.name, result, key, limit):
+                if (tells or not telling) and self._is_new(operand.name, result, key, limit):
                     return True
                 values[operand.name] = result
+                told |= {operand.name} if tells else set()
                 if depth < _AHEAD:
                     waiting |= {c.index: depth + 1 for c in operand.consumers}
         return False
@@ -1364,6 +1428,20 @@ class _Walk:
                 self._replace(operand.name, match, result, found[0])
                 return True
         return False
+
+
+def _is_layer(type_: str) -> bool:
+    """Whether a type multiplies by matrices, which others do not make up for."""
+    return _LAYER.search(_function(type_)) is not None
+
+
+def _is_composite(type_: str) -> bool:
+    """Whether some libraries compute a type by several layers."""
+    return _COMPOSITE.search(_function(type_)) is not None
+
+
+def _function(type_: str) -> str:
+    return type_.rpartition(".")[2].rpartition("::")[2].lower()
 
 
 def _is_normalized_of(value: Value, other: Value) -> bool:

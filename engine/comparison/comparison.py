@@ -30,7 +30,7 @@ from engine.comparison.rounded_weights import (
 from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTensor
 from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
-from engine.errors import EngineError, UnsupportedOperatorError
+from engine.errors import EngineError, ParameterError
 from engine.ncnn.types import is_quantized
 from engine.text import format_brief, format_names, format_shape
 
@@ -52,6 +52,7 @@ __all__ = ["Comparison", "compare"]
 
 _SHARE_BEFORE: Final = 0.9  # share of the elements within a thousandth at the inputs
 _SHARE_BEHIND: Final = 0.6  # the same at the output, for an operator that could not run
+_ROUNDED: Final = 1e-6  # relative distance that rounding in one operator reaches
 _ACCUMULATED: Final = 10.0  # multiple of the tolerance that rounding may reach downstream
 _SUSPECT: Final = 20.0  # multiple of the typical rounding of the operators
 
@@ -221,9 +222,13 @@ class _Report:
         self._excuse_corrected()
         rows = tuple(self._rows.values())
         origins = tuple(self._origin(row) for row in rows if row.status is Status.ORIGIN)
+        origins += self._refused()
         differs = bool(origins) or self._has_unexcused()
         if differs and not origins:
+            self._measure_born()
             origins = self._suspects()
+            differs = bool(origins) or not self._excuse_amplified()
+            rows = tuple(self._rows.values())
         return Comparison(
             "differs" if differs or not rows else "same",
             rows,
@@ -471,18 +476,23 @@ class _Report:
     # Verdict
 
     def _blame_refused(self) -> None:
-        """Mark operators as origins that their layer refuses, if other values explain them.
-
-        Without such an explanation the layer may only lack what the model needs.
-        """
+        """Mark operators as origins whose own parameters or weights their layer refuses."""
         for row in tuple(self._rows.values()):
             operator = self._session.graph.operators[row.operator.index]
-            if row.status is not Status.NOT_COMPARED or operator.error is None:
-                continue
-            if isinstance(operator.error, UnsupportedOperatorError):
-                continue
-            if self._explainer.explain(operator):
+            if row.status is Status.NOT_COMPARED and isinstance(operator.error, ParameterError):
                 self._rows[row.operand] = replace(row, status=Status.ORIGIN)
+
+    def _refused(self) -> tuple[Origin, ...]:
+        """Return the operators whose layer refuses them and that no tensor is matched with."""
+        return tuple(
+            Origin(
+                operator.label, operator.outputs[0].name, "", (), None, None,
+                _text_of_refusal(operator, operator.error), (), (),
+            )
+            for operator in self._session.graph.operators
+            if isinstance(operator.error, ParameterError) and operator.outputs
+            and not any(operand.name in self._rows for operand in operator.outputs)
+        )  # fmt: skip
 
     def _excuse_rounding(self) -> None:
         """Mark rows that differ only by accumulated rounding, if no operator is wrong."""
@@ -495,6 +505,46 @@ class _Report:
             relative = row.measures.relative if row.measures is not None else math.inf
             if row.status is Status.INHERITED and relative <= most:
                 self._rows[row.operand] = replace(row, status=Status.ROUNDING)
+
+    def _measure_born(self) -> None:
+        """Compute on the reference's inputs what our run only tells a bound of.
+
+        An ill-conditioned operator, such as a sigmoid of large numbers, adds more to the
+        distance of the whole run than it errs itself.
+        """
+        for row in tuple(self._rows.values()):
+            if row.born is None or row.born <= _ROUNDED or row.status is Status.NOT_COMPARED:
+                continue
+            operand = self._session.graph.operand(row.operand)
+            found = Span.above(operand, self._is_shown).compute(self._given)
+            theirs = self._reference_array(operand)
+            if theirs is None or not isinstance(found, np.ndarray):
+                continue
+            if found.shape != theirs.shape:
+                continue
+            born = min(row.born, relative_distance(found, theirs))
+            inherited = _inherited(row.measures, born)
+            self._rows[row.operand] = replace(row, born=born, inherited=inherited)
+
+    def _excuse_amplified(self) -> bool:
+        """Mark what differs by rounding that the network amplifies; return whether all does.
+
+        Every operator that differs, and all upstream, give the reference's results on the
+        reference's inputs.
+        """
+        small, rows = self._tolerances.float32 / _ACCUMULATED, tuple(self._rows.values())
+        if any((row.born or 0.0) > small for row in rows):
+            return False
+        if any(row.status is Status.NOT_COMPARED and self._is_apart(row) for row in rows):
+            return False
+        for row in rows:
+            if row.status is Status.INHERITED:
+                reason = "all operators upstream agree: the network amplifies rounding"
+                self._rows[row.operand] = replace(row, status=Status.ROUNDING, reason=reason)
+        return True
+
+    def _is_apart(self, row: Row) -> bool:
+        return row.measures is None or row.measures.relative > self._tolerances.float32
 
     def _excuse_corrected(self) -> None:
         """Mark origins as inherited that agree once another operator is corrected.
@@ -565,6 +615,8 @@ class _Report:
         seen = f"seen at {row.operator.type} {row.operator.name!r}"
         if operator.is_input:
             return f"{who} has other values than the reference, {seen}"
+        if isinstance(operator.error, ParameterError):
+            return _text_of_refusal(operator, operator.error)
         place = "" if operator.name == row.operator.name else f", {seen}"
         if row.reason:
             what = f"differs{place}: " if place else "on the reference's inputs: "
@@ -638,6 +690,10 @@ class _Report:
         if value is not None and not hasattr(value, "dtype"):
             return f"it is a {type(value).__name__}, not a tensor"
         return "no tensor of the reference fits"
+
+
+def _text_of_refusal(operator: RuntimeOperator, error: ParameterError) -> str:
+    return f"{operator.type} {operator.name!r} cannot run: {error.reason}"
 
 
 def _inherited(measures: Measures | None, born: float | None) -> float | None:

@@ -31,6 +31,7 @@ _MOST_SUSPECTS: Final = 24  # operators of an origin
 _WHOLE: Final = 0.999  # share of a reason that leaves nothing to others
 _LIKELY: Final = 3  # likelihood of a setting of the operator
 _BEST: Final = (_WHOLE, _LIKELY + 1)  # rank of a setting that leaves nothing
+_IDLE: Final = frozenset({"identity", "dropout", "alias"})
 _AGREES: Final = 1e-4  # relative distance of a corrected result
 
 
@@ -226,9 +227,22 @@ class Explainer:
         first, *rest = self._likeliest(found)
         self._corrections.append(first)
         others = [each.operator for each in rest]
-        if first.explanation.reasons[0].kind == "activation_extra":
-            others += [each for each in _same_above(first.operator) if each not in others]
-        return Explained(first.operator, tuple(others), first.explanation.reasons)
+        blamed, kind = first.operator, first.explanation.reasons[0].kind
+        if kind == "activation_extra":
+            others += [each for each in _same_above(blamed) if each not in others]
+        if kind == "activation_missing" and not others:
+            blamed = self._idle_below(blamed) or blamed
+        return Explained(blamed, tuple(others), first.explanation.reasons)
+
+    def _idle_below(self, operator: RuntimeOperator) -> RuntimeOperator | None:
+        """Return the only reader of an operator, if it does nothing: there something is lost.
+
+        A reference that fuses both shows one tensor for them.
+        """
+        readers = [each for operand in operator.outputs for each in operand.consumers]
+        if len(readers) != 1 or _function_of(readers[0]) not in _IDLE:
+            return None
+        return readers[0] if any(map(self._known.repeats, readers[0].outputs)) else None
 
     def _likeliest(self, found: Sequence[_Blamed]) -> list[_Blamed]:
         """Return those that explain most and are likeliest, in execution order."""

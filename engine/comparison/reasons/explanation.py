@@ -103,6 +103,7 @@ _TRIED: Final = MappingProxyType(
         "inputs": _OF_INPUTS,
     }
 )
+_EXACT: Final = 1 - 1e-6  # share of a setting that others cannot beat
 _WHOLE: Final = 0.9999  # share from which nothing is left to explain
 _PART: Final = 0.3  # share from which an alternative may be one of two faults
 _MOST_PARTS: Final = 4
@@ -283,7 +284,7 @@ def _try_all(
         share = case.share(alternative)
         if share >= alternative.least:
             claimed.append(_Found(share, alternative))
-            if share >= _WHOLE:
+            if share >= (_WHOLE if alternative.fitted else _EXACT):
                 break
         elif share >= least and alternative.runs and not alternative.fitted:
             parts.append(_Found(share, alternative))
@@ -317,8 +318,9 @@ def _likelihood(case: Case, alternative: Alternative) -> int:
     return 1 if alternative.inputs is not None else 2
 
 
-def _rank(found: _Found) -> float:
-    return -round(found.share, 4)
+def _rank(found: _Found) -> tuple[float, bool]:
+    exact = found.share >= _EXACT and not found.alternative.fitted
+    return -round(found.share, 4), not exact
 
 
 def _ranked(found: list[_Found]) -> tuple[Reason, ...]:

@@ -289,3 +289,96 @@ def test_an_order_of_axes_before_several_results(run):
     found = engine.compare(session, shown(theirs))
     assert blamed(found) == [("order", [], ["axis"])]
     assert "dims=(2, 0, 1, 3)" in found.origins[0].reasons[0].text
+
+
+def test_what_is_fused_with_an_operator_that_does_nothing(run):
+    """The reference shows one tensor for both; the lost activation belongs to the second."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"nn.Identity act 1 1 1 2 #2={SIZE}",
+        f"nn.Conv2d next 1 1 2 3 {POINTWISE} #3={SIZE}",
+        "pnnx.Output out0 1 0 3",
+        conv__weight=weight, conv__bias=bias, next__weight=weight, next__bias=bias,
+    )  # fmt: skip
+    first = np.maximum(pointwise(x, weight, bias), 0)
+    theirs = shown({"in0x": x, "fused": first, "last": pointwise(first, weight, bias)})
+    assert blamed(engine.compare(session, theirs)) == [("act", [], ["activation_missing"])]
+
+
+def test_a_layer_that_refuses_its_own_weights_is_an_origin(run):
+    """It is so even where nothing else of the model can be compared."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    refused = POINTWISE.replace("groups=1", "groups=2")
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {refused} #1={SIZE}",
+        f"F.relu act 1 1 1 2 $input=1 #2={SIZE}",
+        "pnnx.Output out0 1 0 2",
+        conv__weight=weight,
+        conv__bias=bias,
+    )
+    theirs = shown({"in0x": x, "fused": np.maximum(pointwise(x, weight, bias), 0)})
+    found = engine.compare(session, theirs)
+    assert (found.verdict, [o.operator.name for o in found.origins]) == ("differs", ["conv"])
+    assert found.origins[0].text == (
+        "nn.Conv2d 'conv' cannot run: in_channels=4, but the weight has 8"
+    )
+
+
+def test_a_network_that_amplifies_rounding_has_no_origin(run):
+    """A sigmoid of large numbers turns the last digits of its input into a visible difference.
+
+    On the reference's own input it agrees.
+    """
+    steps = RNG.integers(-8, 8, (1, 4, 6, 6))
+    x = (40 + steps * np.spacing(np.float32(40))).astype(np.float32)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"pnnx.Expression large 1 1 0 1 expr=mul(@0,3.000000e+05) #1={SIZE}",
+        f"pnnx.Expression small 1 1 1 2 expr=sub(@0,1.200000e+07) #2={SIZE}",
+        f"F.sigmoid act 1 1 2 3 $input=2 #3={SIZE}",
+        "pnnx.Output out0 1 0 3",
+    )
+    shifted = np.nextafter(x * np.float32(3e5), np.float32(np.inf))  # the last digit differs
+    small = shifted - np.float32(1.2e7)
+    theirs = {"in0x": x, "large": shifted, "small": small, "act": 1 / (1 + np.exp(-small))}
+    found = engine.compare(session, shown({k: v.astype("f4") for k, v in theirs.items()}))
+    assert (found.verdict, found.origins) == ("same", ())
+
+
+def test_a_layer_is_not_matched_with_the_end_of_its_residual_block(run):
+    """A ReLU follows there as well, so what reads the layer seems to agree."""
+    x, one, other, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4, 4, 1, 1), normal(4)
+    lines = [
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d first 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"F.relu inner 1 1 1 2 $input=1 #2={SIZE}",
+        f"nn.Conv2d second 1 1 2 3 {POINTWISE} #3={SIZE}",
+        f"pnnx.Expression sum 2 1 3 0 4 expr=add(@0,@1) #4={SIZE}",
+        f"F.relu outer 1 1 4 5 $input=4 #5={SIZE}",
+        "pnnx.Output out0 1 0 5",
+    ]
+    session = run(
+        x, *lines, first__weight=one + 0.3 * normal(4, 4, 1, 1), first__bias=bias,
+        second__weight=other, second__bias=bias,
+    )  # fmt: skip
+    inner = np.maximum(pointwise(x, one, bias), 0)
+    second = pointwise(inner, other, bias)
+    arrays = {
+        "in": x, "a": inner, "b": second, "s": second + x, "r": np.maximum(second + x, 0)
+    }  # fmt: skip
+    calls = [
+        ReferenceOperator("a", "Convolution", ("in",), ("a",)),
+        ReferenceOperator("b", "Convolution", ("a",), ("b",)),
+        ReferenceOperator("s", "BinaryOp", ("b", "in"), ("s",)),
+        ReferenceOperator("r", "ReLU", ("s",), ("r",)),
+    ]
+    found = engine.compare(session, shown(arrays, ("in",), calls))
+    (origin,) = found.origins
+    assert {origin.operator.name, *(each.name for each in origin.among)} <= {"first", "inner"}
+    assert {row.operand: row.reference for row in found.rows}["3"] == "b"
