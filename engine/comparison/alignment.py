@@ -1347,9 +1347,10 @@ class _Walk:
             if born > self._tolerance and operand.name in self._result.matches:
                 continue
             now = self._as_ours(source.name, match.key, match.layout, shape)
+            moves = self._only_moves(producer, now)
             for key in self._after(match.key):
                 found = self._matcher.layout(key, [shape])
-                if found is None:
+                if found is None or (moves and not self._has_elements_of(key, now)):
                     continue
                 other = Match(key, ALIGNMENT, 0.8, found[1])
                 value = found[1].to_ours(self._reference.array(key), shape)

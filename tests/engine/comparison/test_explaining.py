@@ -382,3 +382,27 @@ def test_a_layer_is_not_matched_with_the_end_of_its_residual_block(run):
     (origin,) = found.origins
     assert {origin.operator.name, *(each.name for each in origin.among)} <= {"first", "inner"}
     assert {row.operand: row.reference for row in found.rows}["3"] == "b"
+
+
+def test_a_permutation_is_not_blamed_for_a_changed_expression(run):
+    """Where a product is far smaller than what is added, a sum with it is the same."""
+    x, small = normal(1, 4, 6, 6), np.full((4, 1, 1), 1e-6, np.float32)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        "pnnx.Attribute factor 0 1 1 @data=(4,1,1)f32 #1=(4,1,1)f32",
+        f"Tensor.permute turn 1 1 0 2 dims=(0,1,3,2) $input=0 #2={SIZE}",
+        f"pnnx.Expression sum 3 1 1 2 0 3 expr=add(add(@0,@1),@2) #3={SIZE}",
+        "pnnx.Output out0 1 0 3",
+        factor__data=small,
+    )
+    turned = x.swapaxes(2, 3)
+    calls = [
+        ReferenceOperator("turn", "aten::permute", ("in0x",), ("turn",)),
+        ReferenceOperator("mul", "aten::mul", ("factor", "turn"), ("mul",)),
+        ReferenceOperator("add", "aten::add", ("mul", "in0x"), ("add",)),
+    ]
+    arrays = {"in0x": x, "factor": small, "turn": turned}
+    arrays |= {"mul": turned * small, "add": turned * small + x}
+    found = engine.compare(session, shown(arrays, operators=calls))
+    assert blamed(found) == [("sum", [], ["expression"])]
