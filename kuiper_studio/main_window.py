@@ -312,7 +312,7 @@ class MainWindow(QMainWindow):
         self.banner.layers_requested.connect(opening.choose_layers)
         self.banner.weights_requested.connect(opening.choose_weights)
         self.banner.supply_requested.connect(debugging.choose_output)
-        self.origin_banner.origin_changed.connect(self._on_origin_changed)
+        self.origin_banner.shown_changed.connect(self._on_origin_shown)
         self.comparison_panel.compare_requested.connect(self.analysing.compare)
         self.comparison_panel.report_requested.connect(self.analysing.write_report)
         self.comparison_panel.match_requested.connect(
@@ -426,7 +426,7 @@ class MainWindow(QMainWindow):
     def reset_layout(self) -> None:
         """Move the docks back to their places."""
         self.restoreState(self._default_state, _LAYOUT_VERSION)
-        self._on_origin_changed()
+        self._on_origin_shown()
         self._size_docks()
         self._splitter.setSizes([288, 408])
         self._show_docks(shown=self.session.graph is not None)
@@ -568,8 +568,8 @@ class MainWindow(QMainWindow):
             self._show_result("comparison")
 
     @Slot()
-    def _on_origin_changed(self) -> None:
-        is_shown = self.origin_banner.origin is not None
+    def _on_origin_shown(self) -> None:
+        is_shown = self.origin_banner.is_shown
         self._origin_dock.setVisible(is_shown)
         self.comparison_panel.give_way(is_shown)
 
@@ -704,7 +704,7 @@ class MainWindow(QMainWindow):
         state = self.settings.value("window/state")
         if isinstance(state, QByteArray):
             self._restored = self.restoreState(state, _LAYOUT_VERSION)
-            self._on_origin_changed()
+            self._on_origin_shown()
         sizes = self.settings.value("window/splitter")
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)

@@ -65,6 +65,9 @@ _CENTRED: Final = 1e-4  # largest mean of a row that is normalized, relative to 
 _NEAR: Final = 5e-2
 _ALIKE: Final = 0.6
 _CONFIRMING: Final = 3e-3  # relative to the largest element
+_FEW_RESULTS: Final = 5  # that do not show how much a reference rounds
+_RECENT: Final = 64
+_UNUSUAL: Final = 30.0  # multiple of the usual rounding
 _CLEARLY: Final = 3.0  # times nearer than the next one
 
 _ADDED: Final = 0.1  # share of the tolerance that rounding in one operator may add
@@ -204,6 +207,7 @@ class _Walk:
         self._confirmed: set[str] = set()
         self._given_up: set[str] = set()
         self._blocked: set[int] = set()
+        self._rounding: list[float] = []  # distances of results on the reference's own inputs
         self._failures: dict[str, str] = {}  # by operand without a stand-in
         self._calls = {key: call for call in reference.operators for key in call.outputs}
         # Layers that compute in int8: on the reference's values they are only near it.
@@ -848,12 +852,25 @@ class _Walk:
             group = tuple(sorted(waiting - {operand}, key=self._place_of))
             self._result.born[operand] = Born(born.relative, born.note, born.measured, group)
             quantised = producer is not None and producer.index in self._quantised
-            near = born.relative < (_NEAR if quantised else _CONFIRMING)
+            near = born.relative < (_NEAR if quantised else self._confirming())
             agrees = near and not born.note and _varies(result)
+            if not waiting and born.relative < _CONFIRMING:
+                self._rounding.append(born.relative)
             if agrees and not any(self._is_shown(name, match.key) for name in waiting):
                 self._confirmed |= waiting
         self._stand_ins.pop(operand, None)
         self._waiting.pop(operand, None)
+
+    def _confirming(self) -> float:
+        """Return the distance up to which a result confirms what it was computed from.
+
+        Where the results so far differ by the rounding of float32, so does a right one; a small
+        fault that later layers dilute differs by more.
+        """
+        if len(self._rounding) < _FEW_RESULTS:
+            return _CONFIRMING
+        usual = float(np.median(self._rounding[-_RECENT:]))
+        return min(_CONFIRMING, max(self._tolerance, _UNUSUAL * usual))
 
     def _place_of(self, operand: str) -> int:
         return self._session.graph.operand(operand).index

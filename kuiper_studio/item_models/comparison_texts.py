@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_SHOWN",
     "UNEXPLAINED",
+    "describe_beginning",
     "explain_origin",
     "format_share",
     "format_verdict",
@@ -33,6 +34,14 @@ def format_verdict(comparison: Comparison) -> str:
     if comparison.verdict == "same":
         return "= Same, outputs not compared" if comparison.missing_outputs else "= Same"
     return f"≠ Differs: {format_count(len(comparison.origins), 'origin')}"
+
+
+def describe_beginning(comparison: Comparison) -> str:
+    """Return the first origins in words: ``The difference begins in #3 conv1.``."""
+    origins = comparison.origins
+    names = ", ".join(f"#{o.operator.index} {o.operator.name}" for o in origins[:MOST_SHOWN])
+    more = f" and {len(origins) - MOST_SHOWN} more" if len(origins) > MOST_SHOWN else ""
+    return f"The difference begins in {names}{more}."
 
 
 def shown_reasons(origin: Origin) -> tuple[Reason, ...]:

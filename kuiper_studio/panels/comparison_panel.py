@@ -28,6 +28,7 @@ from kuiper_studio.item_models.comparison_rows import (
 )
 from kuiper_studio.item_models.comparison_texts import (
     MOST_SHOWN,
+    describe_beginning,
     explain_origin,
     format_verdict,
 )
@@ -245,13 +246,10 @@ class ComparisonPanel(Panel):
             self.detail.setText(f"{compared} {beside}{left_out}")
             self._show_reasons(None)
             return
-        count = len(comparison.origins)
-        names = ", ".join(
-            f"#{origin.operator.index} {origin.operator.name}"
-            for origin in comparison.origins[:MOST_SHOWN]
+        begins = describe_beginning(comparison) if comparison.origins else ""
+        self.detail.setText(
+            " ".join(filter(None, (begins, f"{beside[0].upper()}{beside[1:]}.")))
         )
-        more = f" and {count - MOST_SHOWN} more" if count > MOST_SHOWN else ""
-        self.detail.setText(f"First in {names}{more}; {beside}" if names else beside)
         self._show_reasons(comparison.origins[0] if comparison.origins else None)
 
     def _show_reasons(self, origin: Origin | None) -> None:

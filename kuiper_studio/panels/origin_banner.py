@@ -1,4 +1,4 @@
-"""The banner over the centre that says why the selected operator differs from a reference."""
+"""The banner over the centre: where a comparison differs, and why the selected operator does."""
 
 from __future__ import annotations
 
@@ -23,22 +23,26 @@ from kuiper_studio.item_models.comparison_rows import BORN
 from kuiper_studio.item_models.comparison_texts import (
     MOST_SHOWN,
     UNEXPLAINED,
+    describe_beginning,
     explain_origin,
     format_share,
     format_verdict,
     shown_reasons,
     split_reason,
 )
+from kuiper_studio.item_models.difference_marks import operator_marks
 from kuiper_studio.panels.message_banner import make_close_button, paint_strip
 from kuiper_studio.panels.panel import Panel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from PySide6.QtGui import QAction, QKeyEvent, QPaintEvent
 
-    from engine.comparison import Origin
+    from engine.comparison import Comparison, Origin
     from engine.comparison.reasons import Reason
+    from kuiper_studio.item_models.comparison_rows import DifferenceLook
+    from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -49,19 +53,23 @@ _BAR: Final = QSize(112, 6)
 
 
 class _Badge(QWidget):
-    """The badge of an origin."""
+    """The badge of an operator."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme = theme
+        self._theme, self._look = theme, BORN
         self.setFixedSize(20, 20)
+
+    def show_look(self, look: DifferenceLook) -> None:
+        self._look = look
+        self.update()
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         centre = QRectF(self.rect()).center()
-        paint_badge(painter, self._theme, BORN, centre, BADGE_SIZE)
+        paint_badge(painter, self._theme, self._look, centre, BADGE_SIZE)
         painter.end()
 
 
@@ -116,8 +124,6 @@ class _Reasons(QWidget):
 
     def show_reasons(self, reasons: Sequence[Reason]) -> None:
         """Show reasons, the likeliest first; without any, that nothing explains."""
-        self._bar.setVisible(bool(reasons))
-        self._share.setVisible(bool(reasons))
         first, change = UNEXPLAINED, ""
         if reasons:
             self._bar.show_share(reasons[0].explains)
@@ -127,9 +133,20 @@ class _Reasons(QWidget):
                 split_reason(reasons[0]) if len(reasons) == 1 else (reasons[0].text, "")
             )
         self._first.set_most(1 if len(reasons) > 2 else 2)
-        self._first.setText(first)
         self._change.setText(change)
-        self._change.setVisible(bool(change))
+        self._show(first, reasons)
+
+    def show_note(self, text: str) -> None:
+        """Show a text instead of reasons."""
+        self._first.set_most(3)
+        self._change.setText("")
+        self._show(text, ())
+
+    def _show(self, first: str, reasons: Sequence[Reason]) -> None:
+        self._first.setText(first)
+        self._bar.setVisible(bool(reasons))
+        self._share.setVisible(bool(reasons))
+        self._change.setVisible(bool(self._change.text()))
         for place, (share, text) in enumerate(self._others, start=1):
             for label in (share, text):
                 label.setVisible(place < len(reasons))
@@ -141,8 +158,9 @@ class _Reasons(QWidget):
 class OriginBanner(Panel):
     """Shows why the selected operator is an origin, and offers what to do about it.
 
-    It shows nothing without a comparison, and while the selected operator is no origin. Once
-    closed it stays closed for its operator until the next comparison.
+    It appears with an origin of a comparison. While other operators are selected it stays and
+    says how each compares, so that the graph below does not move. Once closed it returns with
+    another origin, or with the next comparison.
 
     Parameters
     ----------
@@ -153,11 +171,11 @@ class OriginBanner(Panel):
 
     Signals
     -------
-    origin_changed
-        The banner shows another origin, or none.
+    shown_changed
+        The banner has something to show, or nothing any more.
     """
 
-    origin_changed = Signal()
+    shown_changed = Signal()
 
     def __init__(
         self,
@@ -168,7 +186,10 @@ class OriginBanner(Panel):
     ) -> None:
         super().__init__("origin", "Why it differs", session, theme, parent)
         self._origin: Origin | None = None
+        self._is_shown = False
         self._dismissed: set[str] = set()
+        self._marks: Mapping[str, DifferenceMark] = {}
+        self._badge = _Badge(theme)
         self.verdict = ElidedLabel("title")
         self.text = ElidedLines("secondary", 3)
         self._reasons = _Reasons(theme)
@@ -196,7 +217,7 @@ class OriginBanner(Panel):
     def _make_head(self) -> QVBoxLayout:
         title = QHBoxLayout()
         title.setSpacing(8)
-        title.addWidget(_Badge(self.theme))
+        title.addWidget(self._badge)
         title.addWidget(self.verdict)
         title.addStretch(1)
         column = QVBoxLayout()
@@ -218,45 +239,63 @@ class OriginBanner(Panel):
     # What is shown
 
     @property
-    def origin(self) -> Origin | None:
-        """The origin that is shown; None for none."""
-        return self._origin
+    def is_shown(self) -> bool:
+        """Whether there is something to show."""
+        return self._is_shown
 
     @Slot()
     def _on_compared(self) -> None:
         self._dismissed.clear()
+        self._marks = operator_marks(self.session)
+        self._origin = None
         self._refresh()
 
     @Slot()
     def _refresh(self) -> None:
-        session = self.session
-        origin = session.comparing.origins.get(session.selected)
-        if origin is not None and origin.operator.name in self._dismissed:
-            origin = None
-        if origin is self._origin:
-            return
+        comparing, selected = self.session.comparing, self.session.selected
+        comparison, origin = comparing.comparison, comparing.origins.get(selected)
+        was_shown = self._is_shown
+        if comparison is None or not comparing.origins:
+            self._is_shown = False
+        elif origin is not None:
+            self._is_shown = selected not in self._dismissed
+            if origin is not self._origin:
+                self._show_origin(comparison, origin)
+        elif was_shown:
+            self._show_other(comparison, selected)
         self._origin = origin
-        if origin is not None:
-            self._show_origin(origin)
-        self.origin_changed.emit()
+        if self._is_shown != was_shown:
+            self.shown_changed.emit()
 
-    def _show_origin(self, origin: Origin) -> None:
-        comparison = self.session.comparing.comparison
-        verdict = format_verdict(comparison) if comparison is not None else ""
+    def _show_origin(self, comparison: Comparison, origin: Origin) -> None:
         reasons = shown_reasons(origin)
-        self.verdict.setText(verdict.removeprefix("≠ "))  # which is the badge
-        self.text.setText(origin.text)
+        self._show_head(comparison, BORN, origin.text)
         self._reasons.show_reasons(reasons)
         # A text that nothing explains names all operators that may be to blame.
         for place, stretch in ((0, 4 if reasons else 8), (2, 5)):
             self._row.setStretch(place, stretch)
+        verdict = format_verdict(comparison)
         self.setAccessibleDescription(f"{verdict}\n{explain_origin(origin)}")
+
+    def _show_other(self, comparison: Comparison, name: str) -> None:
+        mark = self._marks.get(name)
+        text = f"{name!r}: {mark.text}" if mark is not None else ""
+        note = describe_beginning(comparison)
+        self._show_head(comparison, mark.look if mark is not None else BORN, text)
+        self._reasons.show_note(note)
+        self.setAccessibleDescription("\n".join([format_verdict(comparison), text, note]))
+
+    def _show_head(self, comparison: Comparison, look: DifferenceLook, text: str) -> None:
+        self._badge.show_look(look)
+        self.verdict.setText(format_verdict(comparison).removeprefix("≠ "))  # as the badge
+        self.text.setText(text)
 
     @Slot()
     def _dismiss(self) -> None:
-        if self._origin is not None:
-            self._dismissed.add(self._origin.operator.name)
-            self._refresh()
+        if self._is_shown:
+            self._dismissed.add(self.session.selected)
+            self._is_shown = False
+            self.shown_changed.emit()
 
     # Overrides
 

@@ -316,14 +316,26 @@ class TestOriginBanner:
         assert "No known reason explains it." in read
         assert not any("%" in text for text in read)
 
-    def test_it_is_there_for_origins_only(self, compared):
+    def test_it_stays_for_other_operators(self, compared):
+        """What lies below does not move from operator to operator."""
         window = compared(*net(3, "square"))
         session, banner = window.session, window.origin_banner
+        top = window.graph_view.mapTo(window, QPoint(0, 0)).y()
+        begins = "The difference begins in #1 times, #3 sign."
         seen = []
         for name in ("plus", "sign", "", "times"):
             session.select(name)
-            seen.append(banner.isVisible() and self.read(banner)[1].split("'")[1])
-        assert seen == [False, "sign", False, "times"]
+            assert banner.isVisible()
+            assert window.graph_view.mapTo(window, QPoint(0, 0)).y() == top
+            seen.append(self.read(banner)[1:3])
+            assert seen[-1][0] in banner.accessibleDescription()
+        assert seen[0] == [
+            "'plus': inherited from upstream, difference 0.429 of the reference's maximum",
+            begins,
+        ]
+        assert seen[1][0].startswith("pnnx.Expression 'sign' differs")
+        assert seen[2] == ["", begins]
+        assert seen[3][0].startswith("pnnx.Expression 'times' differs")
         window.actions_by_id["analyse.clear"].trigger()
         assert not banner.isVisible()
         session.select("sign")
@@ -333,6 +345,8 @@ class TestOriginBanner:
         window = compared(*net(3, "square"))
         session, banner = window.session, window.origin_banner
         qtbot.mouseClick(banner.close_button, Qt.MouseButton.LeftButton)
+        assert not banner.isVisible()
+        session.select("plus")
         assert not banner.isVisible()
         session.select("sign")
         assert banner.isVisible()
@@ -432,7 +446,7 @@ class TestOriginBanner:
     def test_a_step_without_a_comparison_leaves_it_alone(self, qtbot, open_window, make_pair):
         window = open_window(make_pair(*net(2)), [INPUT])
         changes = []
-        window.origin_banner.origin_changed.connect(lambda: changes.append(1))
+        window.origin_banner.shown_changed.connect(lambda: changes.append(1))
         window.session.resume()
         assert window.session.wait_idle(10)
         assert not changes

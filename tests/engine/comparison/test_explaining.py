@@ -406,3 +406,34 @@ def test_a_permutation_is_not_blamed_for_a_changed_expression(run):
     arrays |= {"mul": turned * small, "add": turned * small + x}
     found = engine.compare(session, shown(arrays, operators=calls))
     assert blamed(found) == [("sum", [], ["expression"])]
+
+
+def test_a_small_fault_is_not_confirmed_by_what_dilutes_it(run):
+    """Results so far agree to seven digits, so one that agrees to three is no rounding."""
+    x, weight = normal(1, 4, 6, 6), normal(4, 4, 1, 1)
+    bias = np.float32([2, 1, 3, 2])  # so that the ReLU hides nothing of it
+    names = [f"s{place}" for place in range(6)]
+    chain = [
+        f"F.sigmoid {name} 1 1 {place} {place + 1} $input={place} #{place + 1}={SIZE}"
+        for place, name in enumerate(names)
+    ]
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        *chain,
+        f"nn.Conv2d conv 1 1 6 7 {POINTWISE} #7={SIZE}",
+        f"F.relu act 1 1 7 8 $input=7 #8={SIZE}",
+        f"pnnx.Expression sum 2 1 8 0 9 expr=add(mul(@0,0.02),@1) #9={SIZE}",
+        "pnnx.Output out0 1 0 9",
+        conv__weight=weight,
+        conv__bias=bias + np.float32([0.3, 0, 0, 0]),
+    )
+    arrays = {"in0x": x}
+    value = x
+    for name in names:
+        value = arrays[name] = (1 / (1 + np.exp(-value.astype(np.float64)))).astype(np.float32)
+    fused = arrays["fused"] = np.maximum(pointwise(value, weight, bias), 0)
+    arrays["sum"] = fused * np.float32(0.02) + x
+    found = engine.compare(session, shown(arrays))
+    assert blamed(found) == [("conv", [], ["bias"])]
+    assert {row.operand: row.reference for row in found.rows}["8"] == "fused"
