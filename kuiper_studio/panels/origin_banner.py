@@ -1,4 +1,4 @@
-"""The banner over the centre: where a comparison differs, and why the selected operator does."""
+"""The banner over the centre: where a comparison differs, and why an operator does."""
 
 from __future__ import annotations
 
