@@ -425,6 +425,12 @@ class MainWindow(QMainWindow):
 
     def reset_layout(self) -> None:
         """Move the docks back to their places."""
+        for dock in self._docks.values():
+            if self.tabifiedDockWidgets(dock):  # Qt would leave their tabs behind
+                dock.hide()
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()
         self.restoreState(self._default_state, _LAYOUT_VERSION)
         self._on_origin_shown()
         self._size_docks()

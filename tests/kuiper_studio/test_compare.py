@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton, QTabBar
 
 from engine.comparison.reasons import Reason
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
@@ -355,6 +355,19 @@ class TestOriginBanner:
         session.compare(reference)
         assert session.wait_idle(20)
         assert (session.selected, banner.isVisible()) == ("times", True)
+
+    def test_a_reset_of_the_layout_leaves_no_tabs_behind(self, compared):
+        window = compared(*net(3))
+
+        def tabs():
+            bars = [bar for bar in window.findChildren(QTabBar) if bar.parent() is window]
+            inside = [bar for bar in bars if window.rect().intersects(bar.geometry())]
+            return [bar.tabText(i) for bar in inside for i in range(bar.count())]
+
+        assert tabs() == ["Properties", "Comparison"]
+        window.actions_by_id["view.resetLayout"].trigger()
+        assert tabs() == []
+        assert window.origin_banner.isVisible()
 
     def test_keys_reach_it_and_close_it(self, qtbot, compared):
         window = compared(*net(3))
