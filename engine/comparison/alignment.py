@@ -1025,6 +1025,10 @@ class _Walk:
             if guessed and not self._has_elements_of(key, result):
                 continue  # the reference's operator also computes
             shape, layout = found
+            if matched_by in {CONTENT, ALIGNMENT} and self._is_of_reader(
+                operator, operand, key
+            ):
+                continue
             if not self._is_fused(operand, result, key, layout, shape):
                 yield key, evidence, matched_by, shape, layout
             elif matched_by in {WEIGHTS, NAME}:
@@ -1173,6 +1177,28 @@ class _Walk:
             } - found
             found |= level
         return found
+
+    def _is_of_reader(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, key: str
+    ) -> bool:
+        """Whether what reads a function gives a tensor already of the function's own input.
+
+        Then the function is one too many, or changes nothing.
+        """
+        if operator.has_attributes or len(operator.inputs) != 1 or len(operand.consumers) != 1:
+            return False
+        (reader,), arguments = operand.consumers, self._arguments(operator)
+        if reader.is_output or reader.random or arguments is None:
+            return False
+        given = self._arguments(reader, {operand.name: arguments[0]})
+        results, failure = self._try(reader, given) if given is not None else ((), "unknown")
+        if (
+            failure
+            or key in self._inputs_of(operator)
+            or not isinstance(results[0], np.ndarray)
+        ):
+            return False
+        return any(each.key == key for each in self._index.similar(results[0], _EXACT))
 
     def _is_fused(
         self,

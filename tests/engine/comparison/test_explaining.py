@@ -437,3 +437,28 @@ def test_a_small_fault_is_not_confirmed_by_what_dilutes_it(run):
     found = engine.compare(session, shown(arrays))
     assert blamed(found) == [("conv", [], ["bias"])]
     assert {row.operand: row.reference for row in found.rows}["8"] == "fused"
+
+
+def test_an_activation_too_many_before_another_one(run):
+    """A ReLU in its place would be right as well, but there is one behind it."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"F.tanh added 1 1 1 2 $input=1 #2={SIZE}",
+        f"F.relu act 1 1 2 3 $input=2 #3={SIZE}",
+        f"nn.Conv2d next 1 1 3 4 {POINTWISE} #4={SIZE}",
+        "pnnx.Output out0 1 0 4",
+        conv__weight=weight, conv__bias=bias, next__weight=weight, next__bias=bias,
+    )  # fmt: skip
+    first = pointwise(x, weight, bias)
+    inner = np.maximum(first, 0)
+    arrays = {"in": x, "a": first, "r": inner, "b": pointwise(inner, weight, bias)}
+    calls = [
+        ReferenceOperator("a", "aten::convolution", ("in",), ("a",)),
+        ReferenceOperator("r", "aten::relu", ("a",), ("r",)),
+        ReferenceOperator("b", "aten::convolution", ("r",), ("b",)),
+    ]
+    found = engine.compare(session, shown(arrays, ("in",), calls))
+    assert blamed(found) == [("added", [], ["activation_extra"])]
