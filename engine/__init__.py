@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
     from engine.precision import choose_float32, simulate_precision
+    from engine.provenance.explaining import explain_element
+    from engine.provenance.fields import receptive_field
     from engine.reproducer import write_reproducer
     from engine.runtime import GraphState, RuntimeGraph, load
     from engine.self_check import self_check
@@ -37,10 +39,12 @@ __all__ = [
     "Tensor",
     "choose_float32",
     "compare",
+    "explain_element",
     "kernels_of",
     "load",
     "load_layers",
     "open_reference",
+    "receptive_field",
     "self_check",
     "simulate_precision",
     "write_dump",
@@ -60,10 +64,12 @@ _HOME = {
     "Tensor": "engine.tensor",
     "choose_float32": "engine.precision",
     "compare": "engine.comparison",
+    "explain_element": "engine.provenance.explaining",
     "kernels_of": "engine.dump",
     "load": "engine.runtime",
     "load_layers": "engine.layers",
     "open_reference": "engine.comparison",
+    "receptive_field": "engine.provenance.fields",
     "self_check": "engine.self_check",
     "simulate_precision": "engine.precision",
     "write_dump": "engine.dump",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from engine.layers.binding import FunctionLayer
+from engine.layers.binding import FunctionLayer, code_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,7 +95,7 @@ class LoweringTable(Generic[Graph, Result]):
     def has(self, operator: RuntimeOperator) -> bool:
         """Return whether there is a lowering for some parameters and shapes."""
         layer = operator.checked_layer
-        return layer is not None and _target_of(layer) in self._lowerings
+        return layer is not None and code_of(layer) in self._lowerings
 
     def write(
         self, graph: Graph, operator: RuntimeOperator, operands: Sequence[Operand | Value]
@@ -120,7 +120,7 @@ class LoweringTable(Generic[Graph, Result]):
             If there is none.
         """
         checked = operator.checked_layer
-        lower = None if checked is None else self._lowerings.get(_target_of(checked))
+        lower = None if checked is None else self._lowerings.get(code_of(checked))
         if lower is None:
             raise LoweringError(f"{operator.type} has no lowering")
         try:
@@ -137,13 +137,6 @@ class LoweringTable(Generic[Graph, Result]):
             # Invalid operands, or weights that cannot be read; the reference reports the
             # error.
             raise LoweringError(f"{operator.type} on these operands: {exc}") from exc
-
-
-def _target_of(layer: object) -> Callable[..., Any]:
-    if not isinstance(layer, FunctionLayer):
-        return type(layer)
-    owner = layer.owner
-    return layer.target if owner is None else type(owner)
 
 
 def require_finite(array: Array) -> None:

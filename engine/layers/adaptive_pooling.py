@@ -34,6 +34,7 @@ __all__ = [
     "AdaptiveMaxPool",
     "adaptive_average",
     "adaptive_largest",
+    "window_bounds",
 ]
 
 
@@ -149,7 +150,7 @@ def adaptive_average(input: Array, counts: tuple[int, ...]) -> Array:
     )
     divisor = np.ones((), np.int64)
     for size, count in zip(input.shape[-len(counts) :], counts, strict=True):
-        starts, stops = _find_bounds(size, count)
+        starts, stops = window_bounds(size, count)
         divisor = divisor[..., np.newaxis] * (stops - starts)
     return divide_sums(total, divisor, input.dtype)
 
@@ -196,15 +197,25 @@ def _reduce_one_by_one(
     shape[axis] = count
     result = np.empty(shape, image.dtype)
     source, target = np.moveaxis(image, axis, -1), np.moveaxis(result, axis, -1)
-    bounds = zip(*_find_bounds(image.shape[axis], count), strict=True)
+    bounds = zip(*window_bounds(image.shape[axis], count), strict=True)
     for place, (start, stop) in enumerate(bounds):
         window, found = source[..., start:stop], target[..., place]
         combine.reduce(window, axis=-1, dtype=image.dtype, out=found)  # type: ignore[attr-defined]
     return result
 
 
-def _find_bounds(size: int, count: int) -> tuple[Array, Array]:
-    """Start and stop of each window; (count,)."""
+def window_bounds(size: int, count: int) -> tuple[Array, Array]:
+    """Return start and stop of each window.
+
+    Parameters
+    ----------
+    size, count : int
+        Of the input and of the output along an axis.
+
+    Returns
+    -------
+    starts, stops : ndarray of shape (count,)
+    """
     positions = np.arange(count)
     return positions * size // count, -(-(positions + 1) * size // count)
 
@@ -213,7 +224,7 @@ def _axis_taps(size: int, count: int) -> Iterator[AxisTap]:
     if size % count == 0:  # windows of one length, side by side
         yield from axis_taps(size, count, size // count, size // count, 1, 0)
         return
-    starts, stops = _find_bounds(size, count)
+    starts, stops = window_bounds(size, count)
     longest = int((stops - starts).max())
     require_steps(longest, "positions of a window")
     for tap in range(longest):

@@ -50,7 +50,15 @@ if TYPE_CHECKING:
 
     from engine.values import Value
 
-__all__ = ["NO_EFFECT", "FunctionLayer", "Orders", "bind", "describe_annotation", "takes_array"]
+__all__ = [
+    "NO_EFFECT",
+    "FunctionLayer",
+    "Orders",
+    "bind",
+    "code_of",
+    "describe_annotation",
+    "takes_array",
+]
 
 Orders: TypeAlias = tuple[tuple[str, ...], ...]
 
@@ -439,6 +447,14 @@ class FunctionLayer(Layer):
             return self._function(*inputs, **generator)
         loose, named = self.arguments(inputs)
         return self._function(*loose, **named, **generator)
+
+
+def code_of(layer: object) -> Callable[..., Any]:
+    """Return the registered code of a layer: a function, or a `Layer` class."""
+    if not isinstance(layer, FunctionLayer):
+        return type(layer)
+    owner = layer.owner
+    return layer.target if owner is None else type(owner)
 
 
 class _LateLayer(Layer):

@@ -169,15 +169,15 @@ class InstanceNorm(Layer):
                 "num_features",
                 f"num_features={num_features}, but the weight has {weight.size} numbers",
             )
-        self._rank = spatial_rank(call)
-        self._arguments = (running_mean, running_var, weight, bias)
-        self._own = running_mean is None or running_var is None
-        self._eps = eps
+        self.rank = spatial_rank(call)
+        self.arguments = (running_mean, running_var, weight, bias)
+        self.own = running_mean is None or running_var is None
+        self.eps = eps
 
     @override
     def forward(self, input: Array) -> Array:
-        batch = input[np.newaxis] if input.ndim == self._rank + 1 else input
-        result = instance_norm(batch, *self._arguments, self._own, eps=self._eps)
+        batch = input[np.newaxis] if input.ndim == self.rank + 1 else input
+        result = instance_norm(batch, *self.arguments, self.own, eps=self.eps)
         return result.reshape(input.shape)
 
 

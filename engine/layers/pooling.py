@@ -35,6 +35,7 @@ __all__ = [
     "MaxPool",
     "PowerPool",
     "average",
+    "count_taps_inside",
     "divide_sums",
     "largest",
     "largest_of_axis",
@@ -217,14 +218,14 @@ class PowerPool(Layer):
         if norm_type == 0:
             raise ParameterError("norm_type", "norm_type must not be 0")
         self._power = norm_type
+        self.windows = _make_windows(call, kernel_size, stride, 0, 1)
         self._average = AveragePool(call, kernel_size, stride, ceil_mode=ceil_mode)
-        self._taps = _make_windows(call, kernel_size, stride, 0, 1).tap_count
 
     @override
     def forward(self, input: Array) -> Array:
         work = working_dtype(input.dtype)
         mean = self._average.forward(np.power(input.astype(work, copy=False), self._power))
-        result: Array = np.power(mean * self._taps, 1 / self._power)
+        result: Array = np.power(mean * self.windows.tap_count, 1 / self._power)
         return result.astype(input.dtype, copy=False)
 
 
@@ -306,7 +307,7 @@ def average(
     divisor = np.ones((), np.float64 if windows.tap_count > _EXACT else np.int64)
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         total = reduce_axis(total, axis - windows.rank, count, taps[axis], np.add, 0)
-        inside = _count_taps_inside(windows, axis, size, count, padded=count_include_pad)
+        inside = count_taps_inside(windows, axis, size, count, padded=count_include_pad)
         divisor = divisor[..., np.newaxis] * inside
     if divisor_override is not None:
         divisor = np.asarray(divisor_override)
@@ -324,10 +325,25 @@ def _list_taps(
     return counts, taps
 
 
-def _count_taps_inside(
+def count_taps_inside(
     windows: Windows, axis: int, size: int, count: int, *, padded: bool
 ) -> Array:
-    """Count the taps of each window of an axis inside the image or its padding; (count,)."""
+    """Count the taps of each window of an axis inside the image or its padding.
+
+    Parameters
+    ----------
+    windows : Windows
+    axis : int
+    size, count : int
+        Of the input and of the output along the axis.
+    padded : bool
+        Whether the padding counts, too.
+
+    Returns
+    -------
+    ndarray of shape (count,)
+        At least 1 each.
+    """
     before, after = windows.padding[axis] if padded else (0, 0)
     kernel, dilation = windows.kernel[axis], windows.dilation[axis]
     numbers = np.arange(count)

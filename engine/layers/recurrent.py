@@ -120,9 +120,9 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         bidirectional: bool,
         proj_size: int = 0,
     ) -> None:
-        self._batch_first, self._directions = batch_first, 2 if bidirectional else 1
+        self.batch_first, self.directions = batch_first, 2 if bidirectional else 1
         # pnnx marks unoptimised graphs whose states are before the input like this.
-        self._states_first = bool(weights.pop("pnnx_rnn_output_swapped", False))
+        self.states_first = bool(weights.pop("pnnx_rnn_output_swapped", False))
         if num_layers < 1:
             raise ParameterError("num_layers", f"num_layers={num_layers} is less than 1")
         first = weights.get("weight_ih_l0")
@@ -136,7 +136,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         self._weights = [
             self._select_weights(weights, number, suffix, bias=bias, projected=bool(proj_size))
             for number in range(num_layers)
-            for suffix in ("", "_reverse")[: self._directions]
+            for suffix in ("", "_reverse")[: self.directions]
         ]
         if weights:
             name = next(iter(weights))
@@ -147,7 +147,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         self, weights: dict[str, Any], number: int, suffix: str, *, bias: bool, projected: bool
     ) -> CellWeights:
         """Select and check the weights of one direction of one layer."""
-        width = self._directions * self._output_size if number else self._input_size
+        width = self.directions * self._output_size if number else self._input_size
         gates = self._gates * self._hidden_size
         shapes: dict[str, tuple[int, ...]] = {
             "weight_ih": (gates, width),
@@ -210,7 +210,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         batched = input.ndim == 3
         if not batched:
             x = x[:, np.newaxis]
-        elif self._batch_first:
+        elif self.batch_first:
             x = x.swapaxes(0, 1)
         if not len(x):
             raise LayerError("the sequence is empty", InferStatus.kInferInputsEmpty)
@@ -219,12 +219,12 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
             self._make_state(state, (x.shape[1], size), work, batched=batched)
             for state, size in zip(states, sizes, strict=False)
         )
-        y, last = _run_layers(x, self._cell, begin, self.prepared(work), self._directions, thin)
+        y, last = _run_layers(x, self._cell, begin, self.prepared(work), self.directions, thin)
         if not batched:
             y, last = y[:, 0], tuple(state[:, 0] for state in last)
-        elif self._batch_first:
+        elif self.batch_first:
             y = y.swapaxes(0, 1)
-        results = (*last, y) if self._states_first else (y, *last)
+        results = (*last, y) if self.states_first else (y, *last)
         return tuple(result.astype(dtype, copy=False) for result in results)
 
     def _order_operands(self, first: Array, others: list[Array | None]) -> list[Any]:
@@ -239,7 +239,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         """Return whether the shapes of input and states match."""
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             return False
-        samples = 0 if self._batch_first else 1
+        samples = 0 if self.batch_first else 1
         batch = input.shape[samples : samples + 1] if input.ndim == 3 else ()
         sizes = (self._output_size, self._hidden_size)
         shapes = [(len(self._weights), *batch, size) for size in sizes]

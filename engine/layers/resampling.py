@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cubic_kernel",
     "interpolate",
+    "interpolation_taps",
     "upsample_bilinear",
     "upsample_nearest",
     "weighted_taps",
@@ -94,23 +95,56 @@ def interpolate(
     if antialias and mode not in {"bilinear", "bicubic"}:
         raise LayerError(f"antialias is for modes bilinear and bicubic, not {mode}")
     sizes = input.shape[2:]
-    size, scale_factor = _select_spatial(size, scale_factor, rank)
-    scales = _parse_scales(scale_factor, rank)
-    counts = _compute_counts(sizes, size, scales)
+    counts, scales = _find_sizes(sizes, size, scale_factor, recompute=recompute_scale_factor)
     require_memory((*input.shape[:2], *counts), input.dtype)
     if mode == "area":
         return adaptive_average(input, counts)
-    if recompute_scale_factor:
-        scales = (None,) * rank
     if mode.startswith("nearest"):
-        for axis, count in enumerate(counts):
-            size, scale = sizes[axis], scales[axis]
-            if rank == 2 and mode == "nearest" and count in {size, 2 * size}:
-                scale = None  # only PyTorch's loop over two axes ignores the scale here
-            positions = _find_nearest(size, count, scale, 0.5 if mode == "nearest-exact" else 0)
+        for axis, positions in enumerate(_nearest_positions(sizes, counts, scales, mode)):
             input = np.take(input, positions, axis + 2)
         return input
     return _resample(input, counts, scales, mode, bool(align_corners), antialias)
+
+
+def interpolation_taps(
+    shape: tuple[int, ...],
+    dtype: DType,
+    size: Any,
+    scale_factor: Any,
+    mode: str,
+    *,
+    align_corners: bool,
+    recompute_scale_factor: bool,
+    antialias: bool,
+) -> list[tuple[Array, Array]]:
+    """Return what each output of `interpolate` sums, axis by axis.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (N, C, H...)
+    dtype : dtype
+        Of the input; floating-point.
+    size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
+        As for `interpolate`; not ``area``.
+
+    Returns
+    -------
+    list of (positions, weights)
+        For each spatial axis, two arrays of shape (taps, H').
+    """
+    sizes = shape[2:]
+    counts, scales = _find_sizes(sizes, size, scale_factor, recompute=recompute_scale_factor)
+    if mode.startswith("nearest"):
+        return [
+            (positions[np.newaxis], np.ones((1, len(positions))))
+            for positions in _nearest_positions(sizes, counts, scales, mode)
+        ]
+    find = _tap_finder(mode, antialias)
+    return [
+        find(_Axis(*axis, align_corners, mode == "bicubic", working_dtype(dtype)))
+        for axis in zip(sizes, counts, scales, strict=True)
+    ]
 
 
 @register("F.upsample_nearest", "nn.UpsamplingNearest2d")
@@ -248,6 +282,39 @@ def _compute_counts(
     return counts
 
 
+def _find_sizes(
+    sizes: tuple[int, ...], size: Value, scale_factor: Value, *, recompute: bool | None
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """Return output sizes, and the scales that positions are computed with."""
+    rank = len(sizes)
+    size, scale_factor = _select_spatial(size, scale_factor, rank)
+    scales = _parse_scales(scale_factor, rank)
+    counts = _compute_counts(sizes, size, scales)
+    return counts, (None,) * rank if recompute else scales
+
+
+def _nearest_positions(
+    sizes: tuple[int, ...],
+    counts: tuple[int, ...],
+    scales: tuple[float | None, ...],
+    mode: str,
+) -> list[Array]:
+    """Return the input position of each output, axis by axis."""
+    found = []
+    for size, count, given in zip(sizes, counts, scales, strict=True):
+        # Only PyTorch's loop over two axes ignores the scale here.
+        ignored = len(sizes) == 2 and mode == "nearest" and count in {size, 2 * size}
+        scale = None if ignored else given
+        found.append(_find_nearest(size, count, scale, 0.5 if mode == "nearest-exact" else 0))
+    return found
+
+
+def _tap_finder(mode: str, antialias: bool) -> Callable[[_Axis], tuple[Array, Array]]:
+    if antialias:
+        return _antialiased_taps
+    return _cubic_taps if mode == "bicubic" else _linear_taps
+
+
 def _find_nearest(size: int, count: int, scale: float | None, offset: float) -> Array:
     """Input position of each output; (count,)."""
     positions: Array = np.arange(count, dtype=np.float32)
@@ -310,7 +377,7 @@ def _resample(
         raise LayerError(f"mode {mode} needs floats or uint8, the input is {input.dtype}")
     image = input.astype(np.float64 if of_bytes else working_dtype(input.dtype), copy=False)
     bicubic = mode == "bicubic"
-    taps = _antialiased_taps if antialias else _cubic_taps if bicubic else _linear_taps
+    taps = _tap_finder(mode, antialias)
     # The axis that shrinks most is first, because that leaves less work for the others.
     order = sorted(range(len(counts)), key=lambda axis: counts[axis] / input.shape[axis + 2])
     if (

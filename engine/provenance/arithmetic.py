@@ -1,0 +1,104 @@
+"""What several rules compute alike: grids of indices, sums and their errors, texts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.provenance.call import NoBreakdownError, rounding
+from engine.provenance.records import Breakdown, Kind, Terms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from engine.provenance.call import Call
+    from engine.provenance.records import Factor, Step
+
+__all__ = ["add_up", "format_index", "grid", "multiply", "require_terms", "sum_error"]
+
+_MOST_TERMS: Final = 1 << 20  # a breakdown is read by people
+_SAFETY: Final = 8.0
+
+
+def require_terms(count: int) -> None:
+    """Refuse a breakdown that nobody could read.
+
+    Raises
+    ------
+    NoBreakdownError
+        With the number of terms.
+    """
+    if count > _MOST_TERMS:
+        raise NoBreakdownError(f"{count} terms are more than the {_MOST_TERMS} that are shown")
+
+
+def grid(*axes: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return all combinations of positions, the last axis fastest; shape (T, D)."""
+    require_terms(math.prod([len(axis) for axis in axes]))
+    if not axes:
+        return np.zeros((1, 0), np.int64)
+    places = np.meshgrid(*[np.asarray(axis, np.int64) for axis in axes], indexing="ij")
+    return np.stack(places, axis=-1).reshape(-1, len(axes))
+
+
+def multiply(
+    factors: Sequence[Factor], shape: Sequence[int], axes: Sequence[str], scale: float = 1.0
+) -> Terms:
+    """Multiply factors term by term."""
+    with np.errstate(all="ignore"):
+        products = np.full(len(factors[0].values), scale, np.float64)
+        for factor in factors:
+            products = products * factor.values
+    return Terms(tuple(factors), products, tuple(shape), tuple(axes))
+
+
+def sum_error(magnitude: float, count: int, dtype: np.dtype[Any], total: float) -> float:
+    """Return how far a sum in the operator's precision may be from the exact one.
+
+    Rounding errors of n additions grow like the root of n times the sum of the magnitudes; the
+    bound has room for kernels that transform their operands first, such as Winograd's.
+
+    Parameters
+    ----------
+    magnitude : float
+        Sum of the absolute values that were added.
+    count : int
+        How many they were.
+    dtype : dtype
+        Of the result; halves are added in float32.
+    total : float
+    """
+    own = rounding(dtype)
+    work = min(own, rounding(np.dtype(np.float32)))
+    found = _SAFETY * (math.sqrt(count) + 4) * work * magnitude + 2 * own * abs(total)
+    return found if math.isfinite(found) else math.inf
+
+
+def add_up(
+    call: Call,
+    formula: str,
+    terms: Terms,
+    offset: float | None = None,
+    offset_name: str = "",
+    *,
+    steps: tuple[Step, ...] = (),
+) -> Breakdown:
+    """Make the breakdown of a sum."""
+    with np.errstate(all="ignore"):
+        total = float(terms.products.sum()) + (offset or 0.0)
+        magnitude = float(np.abs(terms.products).sum()) + abs(offset or 0.0)
+    if call.dtype.kind in "iu":
+        total = float(int(total)) if math.isfinite(total) else total
+    error = sum_error(magnitude, len(terms.products), call.dtype, total)
+    return Breakdown(
+        Kind.SUM, formula, terms, total, error, offset, offset_name, steps=steps
+    )
+
+
+def format_index(index: Sequence[object]) -> str:
+    """Format an index: ``[0, 41, 31, 33]``."""
+    return f"[{', '.join(map(str, index))}]"

@@ -1,0 +1,204 @@
+"""Receptive fields: which part of the model's inputs an element depends on.
+
+A region of an operand, a box, is followed upstream through every operator. It never misses a
+position: where an operator has no rule, all of its inputs count, and the result says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+
+from engine.errors import EngineError, TensorError
+from engine.layers import size as sizes
+from engine.layers.binding import code_of
+from engine.provenance.call import Call, NoBreakdownError
+from engine.provenance.explaining import check_index, location_of
+from engine.provenance.records import Interval, ReceptiveField, Source
+from engine.values import ArrayMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.provenance.records import Box
+    from engine.runtime import RuntimeOperator
+    from engine.runtime.operator import OperatorLabel
+    from engine.session import Session
+
+__all__ = ["receptive_field"]
+
+_SIZES = frozenset({sizes.size, sizes.dim_count, sizes.element_count})
+
+
+def receptive_field(session: Session, operand: str, index: Sequence[int]) -> ReceptiveField:
+    """Return which part of the model's inputs an element depends on.
+
+    The region of each input is a box. Changing what lies outside never changes the element,
+    as long as no shape changes. For operators whose windows are boxes, such as convolutions
+    and poolings, no smaller box has this property.
+
+    Parameters
+    ----------
+    session : Session
+        In which the operand has a value. It does not change.
+    operand : str
+    index : sequence of int
+        One number per dimension; negative numbers count from the end.
+
+    Returns
+    -------
+    ReceptiveField
+
+    Raises
+    ------
+    UnknownNameError, ValueNotComputedError
+        As `Session.value`.
+    TensorError
+        If the operand is no tensor, or has no such element.
+    """
+    metadata = session.metadata(operand)
+    if not isinstance(metadata, ArrayMetadata):
+        raise TensorError(f"operand {operand} is no tensor")
+    place = check_index(metadata.shape, index)
+    walk = _Walk(session)
+    boxes = walk.follow(operand, place)
+    shifted = _shifted(walk, operand, place, metadata.shape)
+    sources = []
+    for each in session.graph.input_operands:
+        box = boxes.get(each.name)
+        found = session.metadata(each.name) if box is not None else None
+        if box is None or not isinstance(found, ArrayMetadata):
+            continue
+        steps = [_step(each.name, axis, box, place, shifted) for axis in range(len(box))]
+        stride = tuple([step for step, _ in steps])
+        offset = tuple([start for _, start in steps])
+        sources.append(Source(each.name, found.shape, box, stride, offset))
+    guessed = tuple(walk.guessed.values())
+    return ReceptiveField(operand, place, tuple(sources), guessed, walk.operators)
+
+
+def _shifted(
+    walk: _Walk, operand: str, index: tuple[int, ...], shape: tuple[int, ...]
+) -> dict[int, Mapping[str, Box]]:
+    """Return the boxes of the next element along each spatial dimension, counted from the last.
+
+    The next one is used even where the index ends: only its reach counts.
+    """
+    found: dict[int, Mapping[str, Box]] = {}
+    for axis in range(-1, -min(len(shape) - 2, 3) - 1, -1):
+        step = 1 if index[axis] + 1 < shape[axis] else -1
+        if shape[axis] > 1:
+            other = list(index)
+            other[axis] += step
+            found[axis] = walk.follow(operand, tuple(other))
+    return found
+
+
+def _step(
+    name: str,
+    axis: int,
+    box: Box,
+    index: tuple[int, ...],
+    shifted: Mapping[int, Mapping[str, Box]],
+) -> tuple[int | None, int | None]:
+    """Return the stride and the offset of an axis; None where they are unknown."""
+    from_last = axis - len(box)
+    other = shifted.get(from_last, {}).get(name)
+    low = box[axis].low
+    if other is None or low is None or other[axis].low is None:
+        return None, None
+    distance = abs(other[axis].low - low)
+    return distance, low - distance * index[from_last]
+
+
+class _Walk:
+    """Follows boxes upstream.
+
+    Parameters
+    ----------
+    session : Session
+
+    Attributes
+    ----------
+    guessed : dict of str to OperatorLabel
+        Operators whose inputs all counted, by name.
+    operators : int
+        How many operators the last walk passed.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._calls: dict[tuple[str, int], Call] = {}
+        self.guessed: dict[str, OperatorLabel] = {}
+        self.operators = 0
+
+    def follow(self, operand: str, index: tuple[int, ...]) -> Mapping[str, Box]:
+        """Return the boxes of all operands that an element depends on."""
+        boxes: dict[str, Box] = {
+            operand: tuple([Interval(at, at + 1, at, at + 1) for at in index])
+        }
+        graph = self._session.graph
+        producer = graph.operand(operand).producer
+        waiting = {producer.index} if producer is not None else set()
+        self.operators = 0
+        while waiting:
+            position = max(waiting)  # all consumers of its outputs have been passed
+            waiting.remove(position)
+            operator = graph.operators[position]
+            if not operator.inputs:
+                continue
+            self.operators += 1
+            self._pass(operator, boxes)
+            waiting |= {
+                each.producer.index
+                for each in operator.inputs
+                if each.name in boxes and each.producer is not None
+            }
+        return boxes
+
+    def _pass(self, operator: RuntimeOperator, boxes: dict[str, Box]) -> None:
+        for place, output in enumerate(operator.outputs):
+            box = boxes.get(output.name)
+            if box is None or output.name in self._session.overrides:
+                continue
+            for name, region in self._locate(operator, place, box).items():
+                known = boxes.get(name)
+                boxes[name] = region if known is None else _join(known, region)
+
+    def _locate(self, operator: RuntimeOperator, place: int, box: Box) -> Mapping[str, Box]:
+        layer = operator.layer
+        if layer is not None and code_of(layer) in _SIZES:
+            return {}
+        found: dict[str, Box] = {}
+        try:
+            call = self._call(operator, place)
+            rule = location_of(call.layer)
+            if rule is not None:
+                found |= rule(call, box)
+                for each, given in zip(operator.inputs, call.inputs, strict=True):
+                    if isinstance(given, (tuple, int, float, str)):
+                        found[each.name] = ()  # such as a computed size
+                return found
+        except (NoBreakdownError, EngineError):
+            pass
+        self.guessed[operator.name] = operator.label
+        for each in operator.inputs:
+            metadata = self._session.metadata(each.name)
+            found[each.name] = (
+                tuple([Interval.whole(size) for size in metadata.shape])
+                if isinstance(metadata, ArrayMetadata)
+                else ()
+            )
+        return found
+
+    def _call(self, operator: RuntimeOperator, place: int) -> Call:
+        key = operator.name, place
+        if key not in self._calls:
+            self._calls[key] = Call.of(self._session, operator, place)
+        return self._calls[key]
+
+
+def _join(one: Box, other: Box) -> Box:
+    return tuple([a.join(b) for a, b in zip(one, other, strict=True)])
+
+

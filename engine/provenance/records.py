@@ -1,0 +1,302 @@
+"""What `explain_element` and `receptive_field` return; frozen, and made of NumPy arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from engine.runtime.operator import OperatorLabel
+
+__all__ = [
+    "Box",
+    "Breakdown",
+    "Factor",
+    "Interval",
+    "Kind",
+    "Provenance",
+    "ReceptiveField",
+    "Source",
+    "Step",
+    "Terms",
+]
+
+
+class Kind(Enum):
+    """How an element follows from its terms."""
+
+    SUM = "sum"
+    """The sum of all products, and of `offset`."""
+    CHOICE = "choice"
+    """One of the products, the largest or the smallest."""
+    SHARE = "share"
+    """One of the products, divided by the sum of all."""
+    MOVE = "move"
+    """An element of an input, unchanged."""
+    FUNCTION = "function"
+    """A function of a few elements."""
+    NORMALISED = "normalised"
+    """One product and an offset; their factors follow from many elements."""
+    INPUT = "input"
+    """An element of the model's input."""
+    WEIGHT = "weight"
+    """An element of a weight."""
+    SUPPLIED = "supplied"
+    """An element that the user supplied."""
+    UNKNOWN = "unknown"
+    """There is no breakdown; `Provenance.reason` says why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """One of the two or more numbers of each product.
+
+    Attributes
+    ----------
+    name : str
+        Of an operand, of a weight, or of numbers that the operator computes.
+    is_operand : bool
+    indices : ndarray of int64, shape (T, D)
+        Index of each value; -1 for a value that lies in the padding. D is 0 for numbers without
+        an index.
+    values : ndarray of float64, shape (T,)
+    """
+
+    name: str
+    is_operand: bool
+    indices: npt.NDArray[np.int64] = field(repr=False)
+    values: npt.NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """The products that make an element.
+
+    Attributes
+    ----------
+    factors : tuple of Factor
+        A product has one of each.
+    products : ndarray of float64, shape (T,)
+    shape : tuple of int
+        How the T terms are arranged, e.g. channels, rows and columns of a window.
+    axes : tuple of str
+        What the dimensions of `shape` are.
+    """
+
+    factors: tuple[Factor, ...]
+    products: npt.NDArray[np.float64] = field(repr=False)
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]
+
+    @property
+    def partial_sums(self) -> npt.NDArray[np.float64]:
+        """Sums over all but the first dimension; shape (C,)."""
+        first = self.shape[0] if self.shape else 1
+        return self.products.reshape(first, -1).sum(axis=1)
+
+
+class Step(NamedTuple):
+    """A number on the way to an element, such as a mean."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Breakdown:
+    """How an operator makes one element.
+
+    Attributes
+    ----------
+    kind : Kind
+    formula : str
+        In symbols, with the indices filled in.
+    terms : Terms
+    total : float
+        The element, computed in float64.
+    error : float
+        How far a result in the operator's own precision may be from `total`.
+    offset : float or None
+        Added to the products.
+    offset_name : str
+        What it is, e.g. ``bias[41]``.
+    chosen : int or None
+        The term that is the element, or whose share it is.
+    steps : tuple of Step
+    """
+
+    kind: Kind
+    formula: str
+    terms: Terms
+    total: float
+    error: float
+    offset: float | None = None
+    offset_name: str = ""
+    chosen: int | None = None
+    steps: tuple[Step, ...] = ()
+
+
+class Interval(NamedTuple):
+    """Positions of one axis.
+
+    Attributes
+    ----------
+    start, stop : int
+        First position, and the one after the last.
+    low, high : int or None
+        The same before it is cut at the ends of the axis; None if that is unknown.
+    """
+
+    start: int
+    stop: int
+    low: int | None = None
+    high: int | None = None
+
+    @classmethod
+    def cut(cls, low: int, high: int, size: int) -> Interval:
+        """Make an interval of an axis from one that may reach beyond its ends."""
+        start = min(max(low, 0), size)
+        return cls(start, max(min(high, size), start), low, high)
+
+    @classmethod
+    def whole(cls, size: int) -> Interval:
+        """Make the interval of all positions."""
+        return cls(0, size)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """First position and the one after the last, beyond the ends where that is known."""
+        if self.low is None or self.high is None:
+            return self.start, self.stop
+        return self.low, self.high
+
+    def join(self, other: Interval) -> Interval:
+        """Return the smallest interval that contains both."""
+        low = high = None
+        if None not in {self.low, self.high, other.low, other.high}:
+            (one, end), (two, last) = self.reach, other.reach
+            low, high = min(one, two), max(end, last)
+        return Interval(min(self.start, other.start), max(self.stop, other.stop), low, high)
+
+
+Box: TypeAlias = tuple[Interval, ...]
+"""An interval for each axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The region of an operand that an element depends on.
+
+    Attributes
+    ----------
+    operand : str
+    shape : tuple of int
+        Of the operand.
+    box : Box
+    stride : tuple of (int or None)
+        By axis: how far the region moves when the element's index along the axis in the same
+        place, counted from the last, moves by one; None if it is unknown.
+    offset : tuple of (int or None)
+        By axis: where the region of index 0 begins, also beyond the first position; None if
+        it is unknown.
+    """
+
+    operand: str
+    shape: tuple[int, ...]
+    box: Box
+    stride: tuple[int | None, ...] = ()
+    offset: tuple[int | None, ...] = ()
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The region as an index of the array."""
+        return tuple([slice(each.start, each.stop) for each in self.box])
+
+    @property
+    def size(self) -> int:
+        """Number of elements in the region."""
+        return math.prod([each.stop - each.start for each in self.box])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the region is all of the operand."""
+        return self.size == math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReceptiveField:
+    """What an element depends on.
+
+    Attributes
+    ----------
+    operand : str
+    index : tuple of int
+    inputs : tuple of Source
+        Of the model's inputs that it depends on.
+    guessed : tuple of OperatorLabel
+        Operators on the way whose regions are unknown, so that all of their inputs count.
+    operators : int
+        Number of operators on the way.
+    """
+
+    operand: str
+    index: tuple[int, ...]
+    inputs: tuple[Source, ...]
+    guessed: tuple[OperatorLabel, ...]
+    operators: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provenance:
+    """Where one element of an operand comes from.
+
+    Attributes
+    ----------
+    operand : str
+    index : tuple of int
+    shape : tuple of int
+        Of the operand.
+    dtype : str
+        Of the operand.
+    operator : OperatorLabel
+        Its producer.
+    kind : Kind
+    value : float
+        What the engine computed.
+    breakdown : Breakdown or None
+        None if there is nothing to break down, or `reason` says why there is none.
+    reason : str
+    sources : tuple of Source
+        The regions of the operator's inputs that it depends on.
+    """
+
+    operand: str
+    index: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    operator: OperatorLabel
+    kind: Kind
+    value: float
+    breakdown: Breakdown | None = None
+    reason: str = ""
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """Distance of the engine's value from the breakdown's total; 0 without a breakdown."""
+        if self.breakdown is None:
+            return 0.0
+        total = self.breakdown.total
+        if self.value == total or (math.isnan(self.value) and math.isnan(total)):
+            return 0.0
+        return abs(self.value - total)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the engine's value is within the stated error of the total."""
+        return self.breakdown is None or self.difference <= self.breakdown.error

@@ -1,0 +1,196 @@
+"""Convolutions, also grouped, dilated and transposed ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from engine.layers.convolution import Convolution, convolution
+from engine.layers.transposed_convolution import (
+    TransposedConvolution,
+    either_convolution,
+    transposed_convolution,
+)
+from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.call import Operand, take
+from engine.provenance.records import Interval
+from engine.provenance.rules.windows import Spreading, read_box, sliding
+from engine.provenance.table import explains, locates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.provenance.call import Call
+    from engine.provenance.records import Box, Breakdown
+    from engine.provenance.rules.windows import AxisReads
+    from engine.values import Array
+
+__all__ = ["explain_convolution", "locate_convolution"]
+
+_NAMES = ("c", "r", "s")
+
+
+class _Convolution(NamedTuple):
+    """The arguments of a convolution.
+
+    Attributes
+    ----------
+    input : Operand
+    weight, bias : Operand or ndarray
+        Shape (O, C / groups, K...), or (C, O / groups, K...) if transposed.
+    groups : int
+    reads : list of AxisReads
+        By spatial axis.
+    transposed : bool
+    """
+
+    input: Operand
+    weight: Operand | Array
+    bias: Operand | Array | None
+    groups: int
+    reads: list[AxisReads]
+    transposed: bool
+
+    @property
+    def rank(self) -> int:
+        """Number of spatial axes."""
+        return len(self.reads)
+
+    @property
+    def per_group(self) -> int:
+        """Output channels of a group."""
+        if self.transposed:
+            return self.weight.shape[1]
+        return self.weight.shape[0] // self.groups
+
+    @property
+    def taken(self) -> int:
+        """Input channels of a group."""
+        if self.transposed:
+            return self.weight.shape[0] // self.groups
+        return self.weight.shape[1]
+
+
+def _read(call: Call) -> _Convolution:
+    layer, given, input = call.layer, call.arguments, call.array("input")
+    weight, bias = given.get("weight"), given.get("bias")
+    if isinstance(layer, (Convolution, TransposedConvolution)):
+        weight, bias = layer.weight, layer.bias
+    else:
+        # Only the shape counts: the layer's class resolves the paddings.
+        blank = np.broadcast_to(np.zeros((), np.float32), weight.shape)
+        options = given["stride"], given["padding"]
+        if given.get("transposed") or "output_padding" in given and "transposed" not in given:
+            layer = TransposedConvolution(
+                blank, None, *options, given["output_padding"], given["groups"], given["dilation"]
+            )
+        else:
+            layer = Convolution(blank, None, *options, given["dilation"], given["groups"])
+    windows = layer.windows
+    sizes = input.shape[-windows.rank :]
+    if isinstance(layer, TransposedConvolution):
+        axes = zip(
+            sizes, windows.kernel, windows.stride, windows.dilation, windows.padding, strict=True
+        )
+        reads: list[AxisReads] = [Spreading(size, k, s, d, p[0]) for size, k, s, d, p in axes]
+        return _Convolution(input, weight, bias, layer.groups, reads, transposed=True)
+    reads = sliding(windows, sizes, layer.padding_mode)
+    return _Convolution(input, weight, bias, layer.groups, reads, transposed=False)
+
+
+@explains(
+    Convolution, convolution, TransposedConvolution, transposed_convolution, either_convolution
+)
+def explain_convolution(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the products of a window and a kernel, and the bias."""
+    conv = _read(call)
+    *lead, channel = index[: -conv.rank]
+    group, own = divmod(channel, conv.per_group)
+    channels = range(group * conv.taken, (group + 1) * conv.taken)
+    places = [
+        axis.positions(np.array([place]))[0]
+        for axis, place in zip(conv.reads, index[-conv.rank :], strict=True)
+    ]
+    taps = [range(len(axis)) for axis in places]
+    if conv.transposed:
+        weights = grid(channels, [own], *taps)
+    else:
+        weights = grid([channel], range(conv.taken), *taps)
+    inputs = grid(*[[each] for each in lead], channels, *places)
+    factors = take(conv.input, "input", inputs), take(conv.weight, "weight", weights)
+    shape = (conv.taken, *map(len, taps))
+    terms = multiply(factors, shape, ("channel", *_axis_names(conv.rank)))
+    offset, offset_name = None, ""
+    if conv.bias is not None:
+        bias = take(conv.bias, "bias", grid([channel]))
+        offset, offset_name = float(bias.values[0]), f"{bias.name}[{channel}]"
+    formula = _formula(conv, factors[0].name, factors[1].name, index, channels, offset_name)
+    return add_up(call, formula, terms, offset, offset_name)
+
+
+def _formula(
+    conv: _Convolution,
+    input: str,  # noqa: A002 - PyTorch's own word
+    weight: str,
+    index: Sequence[int],
+    channels: range,
+    bias: str,
+) -> str:
+    lead, channel = list(index[: -conv.rank - 1]), index[-conv.rank - 1]
+    taps = ["i", "j", "k"][-conv.rank :] if conv.rank < 3 else ["h", "i", "j"]
+    first = channels.start
+    c_in = f"{first} + c" if first else "c"
+    if conv.transposed:
+        places = [
+            f"({place + axis.before} − {_times(axis.dilation, tap)}) / {axis.stride}"
+            for axis, place, tap in zip(conv.reads, index[-conv.rank :], taps, strict=True)
+            if isinstance(axis, Spreading)
+        ]
+        own = channel % conv.per_group
+        product = f"{weight}{format_index([c_in, own, *taps])}"
+    else:
+        places = [_place(axis, place, tap) for axis, place, tap in zip(
+            conv.reads, index[-conv.rank :], taps, strict=True)]  # fmt: skip
+        product = f"{weight}{format_index([channel, 'c', *taps])}"
+    term = f"{product} · {input}{format_index([*lead, c_in, *places])}"
+    start = f"{bias} + " if bias else ""
+    return f"y{format_index(index)} = {start}Σ {term}"
+
+
+def _place(axis: AxisReads, place: int, tap: str) -> str:
+    start = place * axis.stride - axis.before  # type: ignore[attr-defined]
+    step = _times(axis.dilation, tap)  # type: ignore[attr-defined]
+    return f"{start} + {step}" if start >= 0 else f"−{-start} + {step}"
+
+
+def _times(number: int, name: str) -> str:
+    return name if number == 1 else f"{number}{name}"
+
+
+def _axis_names(rank: int) -> tuple[str, ...]:
+    return {1: ("position",), 2: ("row", "column"), 3: ("depth", "row", "column")}[rank]
+
+
+@locates(
+    Convolution, convolution, TransposedConvolution, transposed_convolution, either_convolution
+)
+def locate_convolution(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the windows of the input, and the kernels where they are computed."""
+    conv = _read(call)
+    channels = box[-conv.rank - 1]
+    first = channels.start // conv.per_group
+    last = (channels.stop - 1) // conv.per_group
+    found: dict[str, Box] = {}
+    window = read_box(conv.reads, box[-conv.rank :])
+    taken = Interval(first * conv.taken, (last + 1) * conv.taken)
+    if window is not None:
+        found[conv.input.name] = (*box[: -conv.rank - 1], taken, *window)
+    if isinstance(conv.weight, Operand):
+        whole = conv.weight.whole
+        if not conv.transposed:
+            whole = (Interval(channels.start, channels.stop), *whole[1:])
+        found[conv.weight.name] = whole
+    if isinstance(conv.bias, Operand):
+        found[conv.bias.name] = (Interval(channels.start, channels.stop),)
+    return found

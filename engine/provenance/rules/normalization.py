@@ -1,0 +1,214 @@
+"""Normalisations: an element is scaled and shifted by statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from engine.layers import normalization as layers
+from engine.layers.arguments import as_ints
+from engine.provenance.arithmetic import format_index, grid
+from engine.provenance.call import NoBreakdownError, Operand, rounding, take
+from engine.provenance.records import Breakdown, Factor, Interval, Kind, Step, Terms
+from engine.provenance.table import explains, locates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.provenance.call import Call
+    from engine.provenance.records import Box
+    from engine.values import Array
+
+__all__ = ["explain_normalization", "locate_normalization"]
+
+_Weight = Any  # an operand, an array or None
+
+
+class _Normalization(NamedTuple):
+    """The arguments of a normalisation.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        That share their statistics, or empty with stored ones.
+    groups : int
+        Number of groups of channels that have their own statistics; 0 if there are none.
+    mean, variance : Operand, ndarray or None
+        Stored statistics by channel.
+    weight, bias : Operand, ndarray or None
+    by_channel : bool
+        Whether weight and bias belong to the second dimension; else to the last ones.
+    eps : float
+    centred : bool
+        Whether the mean is subtracted.
+    channel : int
+        Dimension of the channels.
+    """
+
+    axes: tuple[int, ...]
+    weight: _Weight
+    bias: _Weight
+    eps: float
+    by_channel: bool = True
+    mean: _Weight = None
+    variance: _Weight = None
+    groups: int = 0
+    centred: bool = True
+    channel: int = 1
+
+
+def _stored(call: Call, arguments: tuple[Any, ...], eps: float, *, own: bool) -> _Normalization:
+    mean, variance, weight, bias = arguments
+    ndim = call.array("input").ndim
+    if own or mean is None or variance is None:
+        return _Normalization((0, *range(2, ndim)), weight, bias, eps)
+    return _Normalization((), weight, bias, eps, mean=mean, variance=variance)
+
+
+def _batch(call: Call) -> _Normalization:
+    given, layer = call.arguments, call.layer
+    if isinstance(layer, layers.BatchNorm):
+        return _stored(call, layer.arguments, layer.eps, own=False)
+    names = ("running_mean", "running_var", "weight", "bias")
+    arguments = tuple([given[name] for name in names])
+    return _stored(call, arguments, given["eps"], own=bool(given["training"]))
+
+
+def _instance(call: Call) -> _Normalization:
+    given, layer, ndim = call.arguments, call.layer, call.array("input").ndim
+    if isinstance(layer, layers.InstanceNorm):
+        mean, variance, weight, bias = layer.arguments
+        eps, own, channel = layer.eps, layer.own, ndim - layer.rank - 1
+    else:
+        mean, variance = given["running_mean"], given["running_var"]
+        weight, bias, eps = given["weight"], given["bias"], given["eps"]
+        own, channel = bool(given["use_input_stats"]), 1
+    if not own:
+        return _Normalization(
+            (), weight, bias, eps, mean=mean, variance=variance, channel=channel
+        )
+    return _Normalization(tuple(range(channel + 1, ndim)), weight, bias, eps, channel=channel)
+
+
+def _group(call: Call) -> _Normalization:
+    given, ndim = call.arguments, call.array("input").ndim
+    axes, groups = tuple(range(2, ndim)), given["num_groups"]
+    return _Normalization(axes, given["weight"], given["bias"], given["eps"], groups=groups)
+
+
+def _last(call: Call) -> _Normalization:
+    given, input = call.arguments, call.array("input")
+    shape = given["normalized_shape"]
+    if isinstance(shape, Operand):
+        shape = shape.value
+    axes = tuple(range(input.ndim - len(as_ints(shape, "normalized_shape")), input.ndim))
+    centred = "bias" in given
+    eps = given["eps"]
+    if eps is None:
+        eps = float(np.finfo(np.float32 if input.dtype == np.float16 else input.dtype).eps)
+    return _Normalization(
+        axes, given["weight"], given.get("bias"), eps, by_channel=False, centred=centred
+    )
+
+
+_READERS: dict[Any, Any] = {
+    layers.BatchNorm: _batch,
+    layers.batch_norm: _batch,
+    layers.InstanceNorm: _instance,
+    layers.instance_norm: _instance,
+    layers.group_norm: _group,
+    layers.layer_norm: _last,
+    layers.rms_norm: _last,
+}
+
+
+def _read(call: Call) -> _Normalization:
+    return _READERS[call.layer_code](call)  # type: ignore[no-any-return]
+
+
+def _region(found: _Normalization, input: Operand, box: Box) -> Box:
+    """Return the elements whose statistics a region uses."""
+    region = list(box)
+    for axis in found.axes:
+        region[axis] = Interval.whole(input.shape[axis])
+    if found.groups:
+        per_group = input.shape[1] // found.groups
+        first, last = box[1].start // per_group, (box[1].stop - 1) // per_group
+        region[1] = Interval(first * per_group, (last + 1) * per_group)
+    return tuple(region)
+
+
+@locates(*_READERS)
+def locate_normalization(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the elements with the same statistics, and the weights where they are computed."""
+    found, input = _read(call), call.array("input")
+    regions: dict[str, Box] = {input.name: _region(found, input, box)}
+    for other in (found.mean, found.variance, found.weight, found.bias):
+        if isinstance(other, Operand):
+            regions[other.name] = other.whole
+    return regions
+
+
+@explains(*_READERS)
+def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Scale and shift an element; both numbers follow from statistics."""
+    found, input = _read(call), call.array("input")
+    if call.dtype.kind != "f":
+        raise NoBreakdownError("integers are not normalised")
+    channel = [index[found.channel]]
+    at = grid(channel) if found.by_channel else grid(*[[index[axis]] for axis in found.axes])
+    weight = _number(found.weight, "weight", at, 1.0)
+    bias = _number(found.bias, "bias", at, 0.0)
+    if found.mean is not None:
+        mean = _number(found.mean, "running_mean", grid(channel), 0.0)
+        variance = _number(found.variance, "running_var", grid(channel), 1.0)
+        count, magnitude, size = 1, abs(mean), ""
+    else:
+        place = tuple([Interval(at, at + 1) for at in index])
+        region = _region(found, input, place)
+        values = input.value[tuple([slice(each.start, each.stop) for each in region])]
+        wide = values.astype(np.float64)
+        count, magnitude = wide.size, float(np.abs(wide).mean())
+        mean = float(wide.mean()) if found.centred else 0.0
+        variance = float(np.square(wide - mean).mean())
+        size = f" of {count} elements"
+    x = take(input, "input", grid(*[[place] for place in index]))
+    with np.errstate(all="ignore"):
+        root = math.sqrt(variance + found.eps) if variance + found.eps > 0 else math.nan
+        scale = weight / root if root else math.inf
+        shift = bias - mean * scale
+        product = float(x.values[0]) * scale
+        total = product + shift
+    factor = Factor("scale", False, np.zeros((1, 0), np.int64), np.array([scale]))
+    terms = Terms((x, factor), np.array([product]), (1,), ("term",))
+    name = "mean square" if not found.centred else "variance"
+    steps = [
+        *([Step(f"mean{size}", mean)] if found.centred else []),
+        Step(f"{name}{size}", variance),
+        Step("eps", found.eps),
+        *([Step("weight", weight)] if found.weight is not None else []),
+        *([Step("bias", bias)] if found.bias is not None else []),
+    ]
+    centre = f"({x.name}{format_index(index)} − mean)" if found.centred else f"{x.name}{format_index(index)}"
+    formula = (
+        f"y{format_index(index)} = {centre} / √({name} + eps)"
+        f"{' · weight' if found.weight is not None else ''}"
+        f"{' + bias' if found.bias is not None else ''}"
+    )
+    condition = 1 + mean * mean / (variance + found.eps) if variance + found.eps > 0 else math.inf
+    spread = abs(scale) * (abs(float(x.values[0])) + magnitude) + abs(bias)
+    spread += abs(total - bias) * condition
+    own = rounding(call.dtype)
+    work = min(own, rounding(np.dtype(np.float32)))
+    error = 8 * (math.sqrt(count) + 4) * work * spread + 2 * own * abs(total)
+    offset = shift if found.centred or found.bias is not None else None
+    return Breakdown(
+        Kind.NORMALISED, formula, terms, total, error if math.isfinite(error) else math.inf,
+        offset, "shift" if offset is not None else "", steps=tuple(steps),
+    )  # fmt: skip
+
+
+def _number(source: _Weight, name: str, at: Array, default: float) -> float:
+    return default if source is None else float(take(source, name, at).values[0])

@@ -1,0 +1,140 @@
+"""Poolings: the largest element of a window, or its mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.layers.adaptive_pooling import AdaptiveAveragePool, AdaptiveMaxPool, window_bounds
+from engine.layers.pooling import AveragePool, MaxPool, PowerPool, count_taps_inside
+from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.call import NoBreakdownError, take
+from engine.provenance.records import Breakdown, Factor, Kind
+from engine.provenance.rules.windows import Table, read_box, sliding
+from engine.provenance.table import explains, locates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.provenance.call import Call
+    from engine.provenance.records import Box, Terms
+    from engine.provenance.rules.windows import AxisReads
+
+__all__ = ["area_reads", "choose", "explain_average", "explain_largest", "locate_pool", "mean_of"]
+
+
+def area_reads(sizes: Sequence[int], counts: Sequence[int]) -> list[AxisReads]:
+    """Return the windows of an adaptive pooling, one for each spatial axis."""
+    found: list[AxisReads] = []
+    for size, count in zip(sizes, counts, strict=True):
+        starts, stops = window_bounds(size, count)
+        taps = starts + np.arange(int((stops - starts).max()))[:, np.newaxis]
+        found.append(Table(size, np.where(taps < stops, taps, -1)))
+    return found
+
+
+def _reads(call: Call) -> list[AxisReads]:
+    layer, shape = call.layer, call.array("input").shape
+    if isinstance(layer, (AdaptiveAveragePool, AdaptiveMaxPool)):
+        return area_reads(shape[-layer.rank :], call.shape[-layer.rank :])
+    if isinstance(layer, (AveragePool, MaxPool, PowerPool)):
+        windows = layer.windows
+        return sliding(windows, shape[-windows.rank :])
+    raise NoBreakdownError(f"{call.operator.type} has no windows")
+
+
+@locates(MaxPool, AveragePool, PowerPool, AdaptiveAveragePool, AdaptiveMaxPool)
+def locate_pool(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the windows."""
+    reads = _reads(call)
+    window = read_box(reads, box[-len(reads) :])
+    if window is None:
+        return {}
+    return {call.array("input").name: (*box[: -len(reads)], *window)}
+
+
+def _window(call: Call, reads: Sequence[AxisReads], index: tuple[int, ...]) -> Factor:
+    """Return the elements of a window that lie inside the input."""
+    places = [
+        axis.positions(np.array([place]))[0]
+        for axis, place in zip(reads, index[-len(reads) :], strict=True)
+    ]
+    inside = [axis[axis >= 0] for axis in places]
+    lead = [[each] for each in index[: -len(reads)]]
+    return take(call.array("input"), "input", grid(*lead, *inside))
+
+
+def _shape(factor: Factor, rank: int) -> tuple[int, ...]:
+    """Return the sizes of a window, from the indices of its elements."""
+    return tuple([len(np.unique(factor.indices[:, axis])) for axis in range(-rank, 0)])
+
+
+_AXES = {1: ("position",), 2: ("row", "column"), 3: ("depth", "row", "column")}
+
+
+@explains(MaxPool, AdaptiveMaxPool)
+def explain_largest(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Choose the largest element of a window."""
+    if call.place:
+        raise NoBreakdownError("the index of an element is no sum")
+    reads = _reads(call)
+    window = _window(call, reads, index)
+    terms = multiply([window], _shape(window, len(reads)), _AXES[len(reads)])
+    return choose(call, index, terms, window.name, np.argmax(window.values))
+
+
+def choose(
+    call: Call, index: tuple[int, ...], terms: Terms, name: str, chosen: np.integer | int
+) -> Breakdown:
+    """Make the breakdown of an element that is one of several."""
+    total = float(terms.products[chosen])
+    word = "max" if total == terms.products.max() or np.isnan(total) else "min"
+    formula = f"y{format_index(index)} = {word} of {len(terms.products)} elements of {name}"
+    return Breakdown(Kind.CHOICE, formula, terms, total, 0.0, chosen=int(chosen))
+
+
+@explains(AveragePool, AdaptiveAveragePool)
+def explain_average(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the elements of a window, each divided by their number."""
+    reads, layer = _reads(call), call.layer
+    window = _window(call, reads, index)
+    divisor = float(max(1, len(window.values)))
+    if isinstance(layer, AveragePool):
+        if layer.divisor_override is not None:
+            divisor = float(layer.divisor_override)
+        else:
+            divisor = float(np.prod([
+                count_taps_inside(
+                    layer.windows, axis, size, count, padded=layer.count_include_pad
+                )[place]
+                for axis, (size, count, place) in enumerate(zip(
+                    call.array("input").shape[-len(reads) :],
+                    call.shape[-len(reads) :],
+                    index[-len(reads) :],
+                    strict=True,
+                ))
+            ]))  # fmt: skip
+    return mean_of(call, index, window, divisor, _shape(window, len(reads)), _AXES[len(reads)])
+
+
+def mean_of(
+    call: Call,
+    index: tuple[int, ...],
+    elements: Factor,
+    divisor: float,
+    shape: Sequence[int],
+    axes: Sequence[str],
+) -> Breakdown:
+    """Make the breakdown of a mean."""
+    if call.dtype.kind != "f":
+        raise NoBreakdownError("a mean of integers is rounded")
+    share = _constant("1 / count", 1 / divisor, len(elements.values))
+    terms = multiply([elements, share], shape, axes)
+    formula = f"y{format_index(index)} = 1/{divisor:g} · Σ {elements.name} over {len(elements.values)} elements"
+    return add_up(call, formula, terms)
+
+
+def _constant(name: str, value: float, count: int) -> Factor:
+    return Factor(name, False, np.zeros((count, 0), np.int64), np.full(count, value))
+

@@ -1,0 +1,233 @@
+"""Products of matrices: linear layers, matmul and its relatives, einsum.
+
+All of them are contractions. Each operand has a label for every dimension; labels of the
+result have the element's position, the others are summed over.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from engine.layers import linear, matmul
+from engine.layers.einsum import einsum
+from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.call import NoBreakdownError, Operand, is_array, take
+from engine.provenance.records import Interval
+from engine.provenance.table import explains, locates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.provenance.call import Call
+    from engine.provenance.records import Box, Breakdown
+    from engine.values import Array
+
+__all__ = ["explain_product", "locate_product"]
+
+
+class _Member(NamedTuple):
+    """One factor of a contraction.
+
+    Attributes
+    ----------
+    array : Operand or ndarray
+    name : str
+    labels : str
+        One for each dimension.
+    """
+
+    array: Operand | Array
+    name: str
+    labels: str
+
+
+class _Contraction(NamedTuple):
+    """A sum of products.
+
+    Attributes
+    ----------
+    members : tuple of _Member
+    result : str
+        Labels of the result.
+    offset : _Member or None
+        What is added; broadcast to the result.
+    alpha, beta : float
+        Factors of the products and of the offset.
+    """
+
+    members: tuple[_Member, ...]
+    result: str
+    offset: _Member | None = None
+    alpha: float = 1.0
+    beta: float = 1.0
+
+
+def _matrix_labels(left: int, right: int) -> tuple[str, str, str]:
+    """Return the labels of a matrix product of operands with that many dimensions."""
+    if min(left, right) < 1:
+        raise NoBreakdownError("a number is no matrix")
+    batch = string.ascii_uppercase[: max(left, right, 2) - 2]
+    first = "k" if left == 1 else batch[len(batch) - left + 2 :] + "mk"
+    second = "k" if right == 1 else batch[len(batch) - right + 2 :] + "kn"
+    return first, second, batch + "m" * (left > 1) + "n" * (right > 1)
+
+
+def _linear(call: Call) -> _Contraction:
+    layer, given = call.layer, call.arguments
+    weight, bias = given.get("weight"), given.get("bias")
+    if isinstance(layer, linear.Linear):
+        weight, bias = layer.weight, layer.bias
+    if weight is None or weight.ndim != 2:
+        raise NoBreakdownError("the weight is no matrix")
+    input = call.array("input")
+    lead = string.ascii_uppercase[: input.ndim - 1]
+    members = (_Member(input, "input", lead + "k"), _Member(weight, "weight", "nk"))
+    offset = None if bias is None else _Member(bias, "bias", "n" * bias.ndim)
+    return _Contraction(members, lead + "n", offset)
+
+
+def _matmul(call: Call, one: str = "input", other: str = "other") -> _Contraction:
+    left, right = call.arguments[one], call.arguments[other]
+    first, second, result = _matrix_labels(left.ndim, right.ndim)
+    return _Contraction((_Member(left, one, first), _Member(right, other, second)), result)
+
+
+def _add_product(call: Call, one: str, other: str) -> _Contraction:
+    given = call.arguments
+    found = _matmul(call, one, other)
+    added, alpha, beta = given["input"], given.get("alpha", 1), given.get("beta", 1)
+    if not isinstance(alpha, (int, float)) or not isinstance(beta, (int, float)):
+        raise NoBreakdownError("alpha and beta are no numbers")
+    labels = found.result[len(found.result) - added.ndim :]
+    offset = _Member(added, "input", labels) if beta else None
+    return found._replace(offset=offset, alpha=float(alpha), beta=float(beta))
+
+
+def _einsum(call: Call) -> _Contraction:
+    equation, operands = call.arguments.get("equation"), call.arguments["operands"]
+    if not isinstance(equation, str) or not all(map(is_array, operands)):
+        raise NoBreakdownError("the equation or an operand is computed")
+    text, arrow, result = equation.replace(" ", "").partition("->")
+    parts = text.split(",")
+    if len(parts) != len(operands):
+        raise NoBreakdownError(f"equation {equation} does not fit {len(operands)} operands")
+    unused = (letter for letter in string.ascii_letters if letter not in equation)
+    spread = max(
+        [each.ndim - len(part) + 3 for part, each in zip(parts, operands, strict=True)
+         if "..." in part],
+        default=0,
+    )  # fmt: skip
+    names = "".join(itertools.islice(unused, spread))
+
+    def expand(part: str, ndim: int) -> str:
+        missing = ndim - len(part.replace("...", ""))
+        return part.replace("...", names[len(names) - missing :] if missing else "")
+
+    labels = [expand(part, each.ndim) for part, each in zip(parts, operands, strict=True)]
+    if not arrow:
+        letters = text.replace("...", "").replace(",", "")
+        result = names + "".join(sorted({c for c in letters if letters.count(c) == 1}))
+    else:
+        result = result.replace("...", names)
+    members = [
+        _Member(each, f"operand {place}", label)
+        for place, (each, label) in enumerate(zip(operands, labels, strict=True))
+    ]
+    return _Contraction(tuple(members), result)
+
+
+_READERS: dict[Any, Any] = {
+    linear.Linear: _linear,
+    linear.linear: _linear,
+    matmul.matmul: _matmul,
+    matmul.mm: lambda call: _matmul(call, other="mat2"),
+    matmul.bmm: lambda call: _matmul(call, other="mat2"),
+    matmul.mv: lambda call: _matmul(call, other="vec"),
+    matmul.dot: _matmul,
+    matmul.addmm: lambda call: _add_product(call, "mat1", "mat2"),
+    matmul.baddbmm: lambda call: _add_product(call, "batch1", "batch2"),
+    matmul.addmv: lambda call: _add_product(call, "mat", "vec"),
+    einsum: _einsum,
+}
+
+
+def _read(call: Call) -> _Contraction:
+    return _READERS[call.layer_code](call)  # type: ignore[no-any-return]
+
+
+def _sizes(members: Sequence[_Member]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for member in members:
+        for label, size in zip(member.labels, member.array.shape, strict=True):
+            sizes[label] = max(size, sizes.get(label, 1))
+    return sizes
+
+
+def _at(member: _Member, columns: Mapping[str, np.ndarray[Any, Any]]) -> Any:
+    """Return a member's indices, with broadcast dimensions at 0; shape (T, D)."""
+    rows = [
+        columns[label] if size > 1 else np.zeros_like(columns[label])
+        for label, size in zip(member.labels, member.array.shape, strict=True)
+    ]
+    count = len(next(iter(columns.values()))) if columns else 1
+    return np.stack(rows, axis=1) if rows else np.zeros((count, 0), np.int64)
+
+
+@explains(*_READERS)
+def explain_product(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the products over all labels that the result lacks."""
+    found = _read(call)
+    sizes = _sizes(found.members)
+    places = dict(zip(found.result, index, strict=True))
+    summed = [label for label in sizes if label not in places]
+    spread = grid(*[range(sizes[label]) for label in summed])
+    columns = dict(zip(summed, spread.T, strict=True))
+    for label, place in places.items():
+        columns[label] = np.full(len(spread), place)
+    factors = [take(each.array, each.name, _at(each, columns)) for each in found.members]
+    shape = [sizes[label] for label in summed]
+    axes = ["term"] if len(summed) == 1 else [f"index {label}" for label in summed]
+    terms = multiply(factors, shape, axes, found.alpha)
+    offset, name = None, ""
+    if found.offset is not None:
+        place = {label: np.array([at]) for label, at in places.items()}
+        added = take(found.offset.array, found.offset.name, _at(found.offset, place))
+        offset, name = found.beta * float(added.values[0]), _call_out(added.name, added.indices[0])
+    texts = [
+        f"{factor.name}{format_index([places.get(label, label) for label in member.labels])}"
+        for factor, member in zip(factors, found.members, strict=True)
+    ]
+    scale = "" if found.alpha == 1 else f"{found.alpha:g} · "
+    start = f"{'' if found.beta == 1 else f'{found.beta:g} · '}{name} + " if name else ""
+    sign = f"{scale}Σ" if summed else scale.strip(" ·")
+    formula = f"y{format_index(index)} = {start}{sign} {' · '.join(texts)}".replace("  ", " ")
+    return add_up(call, formula, terms, offset, name)
+
+
+def _call_out(name: str, index: Sequence[Any]) -> str:
+    return f"{name}{format_index([int(each) for each in index])}"
+
+
+@locates(*_READERS)
+def locate_product(call: Call, box: Box) -> Mapping[str, Box]:
+    """Keep the positions of the result's labels; the others count as a whole."""
+    found = _read(call)
+    places = dict(zip(found.result, box, strict=True))
+    regions: dict[str, Box] = {}
+    members = (*found.members, *((found.offset,) if found.offset is not None else ()))
+    for member in members:
+        if not isinstance(member.array, Operand):
+            continue
+        region = tuple([
+            places[label] if label in places and size > 1 else Interval.whole(size)
+            for label, size in zip(member.labels, member.array.shape, strict=True)
+        ])  # fmt: skip
+        known = regions.get(member.array.name)
+        regions[member.array.name] = region if known is None else tuple(
+            [one.join(other) for one, other in zip(known, region, strict=True)]
+        )
+    return regions

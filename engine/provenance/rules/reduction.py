@@ -1,0 +1,158 @@
+"""Reductions: sums, means and extremes along dimensions, and running sums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.layers import extremes, norm, reduction, scan
+from engine.layers.arguments import axes_of
+from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.call import NoBreakdownError, Operand, take
+from engine.provenance.records import Interval
+from engine.provenance.rules.elementwise import explain_function, locate_elementwise
+from engine.provenance.rules.pooling import choose, mean_of
+from engine.provenance.table import codes_of, explains, locates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.provenance.call import Call
+    from engine.provenance.records import Box, Breakdown, Factor
+
+__all__ = ["explain_extreme", "explain_mean", "explain_sum", "locate_reduction"]
+
+_SUM, _MEAN = codes_of("torch.sum"), codes_of("torch.mean")
+_EXTREMES = codes_of("torch.amax", "torch.amin")
+_OTHERS = codes_of(
+    "torch.prod", "torch.nansum", "torch.nanmean", "torch.all", "torch.any", "torch.logsumexp"
+)
+_BOTH = (extremes.maximum, extremes.minimum)
+_SPREADS = (reduction.var, reduction.std, reduction.var_mean, reduction.std_mean)
+_ALONG = (
+    extremes.argmax, extremes.argmin, extremes.median, extremes.mode, extremes.kthvalue,
+    norm.norm, norm.vector_norm, norm.frobenius_norm,
+)  # fmt: skip
+_SORTS = (extremes.topk, extremes.sort, extremes.argsort)
+
+
+def _axes(call: Call) -> tuple[int, ...]:
+    dim, ndim = call.arguments.get("dim"), call.array("input").ndim
+    if isinstance(dim, Operand):
+        dim = tuple(dim.value.reshape(-1).tolist())
+    if call.layer_code in {extremes.mode, extremes.kthvalue} and dim is None:
+        dim = -1
+    return axes_of(dim, ndim)
+
+
+def _aligned(call: Call, items: tuple[Any, ...], axes: tuple[int, ...], reduced: Any) -> list[Any]:
+    """Return an item for each dimension of the input; `reduced` for those that are summed."""
+    ndim = call.array("input").ndim
+    if len(items) == ndim:
+        return [reduced if axis in axes else items[axis] for axis in range(ndim)]
+    if len(items) != ndim - len(axes):
+        raise NoBreakdownError("the result's dimensions are unclear")
+    left = iter(items)
+    return [reduced if axis in axes else next(left) for axis in range(ndim)]
+
+
+@locates(*_SUM, *_MEAN, *_EXTREMES, *_OTHERS, *_SPREADS, *_ALONG)
+def locate_reduction(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the reduced dimensions as a whole."""
+    input = call.array("input")
+    found = _aligned(call, box, _axes(call), None)
+    whole = input.whole
+    return {input.name: tuple([each or whole[axis] for axis, each in enumerate(found)])}
+
+
+@locates(*_BOTH)
+def locate_extreme(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the reduced dimensions, or the elements of both tensors."""
+    if _compares(call):
+        return locate_elementwise(call, box)
+    return locate_reduction(call, box)
+
+
+def _compares(call: Call) -> bool:
+    """Whether two tensors are compared element by element."""
+    given = call.arguments
+    return given.get("other") is not None or isinstance(given.get("dim"), Operand)
+
+
+@locates(*_SORTS)
+def locate_sort(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return whole rows."""
+    input, dim = call.array("input"), call.arguments["dim"]
+    axis = dim % input.ndim if input.ndim else 0
+    return {input.name: _whole_along(input, box, axis)}
+
+
+def _whole_along(input: Operand, box: Box, axis: int) -> Box:  # noqa: A002
+    if not input.ndim:
+        return ()
+    return (*box[:axis], Interval.whole(input.shape[axis]), *box[axis + 1 :])
+
+
+def _elements(call: Call, index: tuple[int, ...]) -> tuple[Factor, list[int], list[str]]:
+    """Return the elements that are reduced, and the reduced sizes and their names."""
+    input, axes = call.array("input"), _axes(call)
+    rows = _aligned(call, index, axes, None)
+    places = [
+        range(input.shape[axis]) if row is None else [row] for axis, row in enumerate(rows)
+    ]
+    sizes = [input.shape[axis] for axis in sorted(axes)]
+    names = [f"dim {axis}" for axis in sorted(axes)]
+    return take(input, "input", grid(*places)), sizes, names
+
+
+@explains(*_SUM)
+def explain_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum elements."""
+    elements, sizes, names = _elements(call, index)
+    formula = f"y{format_index(index)} = Σ {elements.name} over {len(elements.values)} elements"
+    return add_up(call, formula, multiply([elements], sizes, names))
+
+
+@explains(*_MEAN)
+def explain_mean(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum elements, each divided by their number."""
+    elements, sizes, names = _elements(call, index)
+    return mean_of(call, index, elements, float(max(1, len(elements.values))), sizes, names)
+
+
+@explains(*_EXTREMES, *_BOTH)
+def explain_extreme(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Choose the largest or the smallest element."""
+    if call.layer_code in _BOTH and _compares(call):
+        return explain_function(call, index)
+    if call.place:
+        raise NoBreakdownError("the index of an element is no sum")
+    elements, sizes, names = _elements(call, index)
+    smallest = call.layer_code in {extremes.minimum, *codes_of("torch.amin")}
+    chosen = (np.argmin if smallest else np.argmax)(elements.values)
+    return choose(call, index, multiply([elements], sizes, names), elements.name, chosen)
+
+
+@explains(scan.cumsum)
+def explain_running_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the elements up to a position."""
+    input, axis = call.array("input"), call.arguments["dim"]
+    if not index:
+        raise NoBreakdownError("the sum of a number is the number")
+    axis %= input.ndim
+    rows = [[place] for place in index]
+    before = range(index[axis] + 1)
+    elements = take(input, "input", grid(*rows[:axis], before, *rows[axis + 1 :]))
+    formula = f"y{format_index(index)} = Σ {elements.name} over {len(before)} elements"
+    return add_up(call, formula, multiply([elements], (len(before),), (f"dim {axis}",)))
+
+
+@locates(scan.cumsum, scan.cumprod, scan.logcumsumexp, scan.cummax, scan.cummin)
+def locate_scan(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the elements up to a position."""
+    input, axis = call.array("input"), call.arguments["dim"]
+    if not input.ndim:
+        return {input.name: ()}
+    axis %= input.ndim
+    return {input.name: (*box[:axis], Interval(0, box[axis].stop), *box[axis + 1 :])}

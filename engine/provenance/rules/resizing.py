@@ -1,0 +1,103 @@
+"""Resized images: weighted sums of neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.layers.resampling import (
+    interpolate,
+    interpolation_taps,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.call import NoBreakdownError, take
+from engine.provenance.records import Factor
+from engine.provenance.rules.pooling import area_reads
+from engine.provenance.rules.windows import Table, read_box
+from engine.provenance.table import explains, locates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from engine.provenance.call import Call
+    from engine.provenance.records import Box, Breakdown
+    from engine.provenance.rules.windows import AxisReads
+
+__all__ = ["explain_resize", "locate_resize"]
+
+_CODES = (interpolate, upsample_nearest, upsample_bilinear)
+_AXES = {1: ("position",), 2: ("row", "column"), 3: ("depth", "row", "column")}
+
+
+def _taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
+    """Return the positions of each axis, and their weights; (taps, outputs)."""
+    given, input = call.arguments, call.array("input")
+    mode = given.get("mode", "bilinear" if call.layer_code is upsample_bilinear else "nearest")
+    corners = given.get("align_corners", call.layer_code is upsample_bilinear)
+    sizes, counts = input.shape[2:], call.shape[2:]
+    if mode == "area":
+        reads = area_reads(sizes, counts)
+        weights = []
+        for axis, count in zip(reads, counts, strict=True):
+            inside = axis.positions(np.arange(count)).T >= 0
+            weights.append(inside / inside.sum(axis=0))
+        return reads, weights
+    size, scale = given.get("size"), given.get("scale_factor")
+    if not all(isinstance(each, (int, float, tuple, type(None))) for each in (size, scale)):
+        size, scale = counts, None
+    found = interpolation_taps(
+        input.shape,
+        input.dtype,
+        size,
+        scale,
+        mode,
+        align_corners=bool(corners),
+        recompute_scale_factor=bool(given.get("recompute_scale_factor")),
+        antialias=bool(given.get("antialias")),
+    )
+    return (
+        [Table(length, places) for length, (places, _) in zip(sizes, found, strict=True)],
+        [np.asarray(weights, np.float64) for _, weights in found],
+    )
+
+
+@locates(*_CODES)
+def locate_resize(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the neighbours."""
+    reads, _ = _taps(call)
+    window = read_box(reads, box[2:])
+    return {} if window is None else {call.array("input").name: (*box[:2], *window)}
+
+
+@explains(*_CODES)
+def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the neighbours times their weights."""
+    if call.dtype.kind != "f":
+        raise NoBreakdownError("an image of bytes is rounded")
+    reads, weights = _taps(call)
+    places, shares = [], []
+    for axis, weight, place in zip(reads, weights, index[2:], strict=True):
+        taps = axis.positions(np.array([place]))[0]
+        places.append(taps[taps >= 0])
+        shares.append(weight[taps >= 0, place])
+    x = take(call.array("input"), "input", grid(*[[each] for each in index[:2]], *places))
+    total = shares[0]
+    for share in shares[1:]:
+        total = np.multiply.outer(total, share)
+    none = np.zeros((total.size, 0), np.int64)
+    weight = Factor("weight", False, none, total.reshape(-1))
+    rank = len(places)
+    names = ["i", "j", "k"][:rank]
+    formula = (
+        f"y{format_index(index)} = Σ weight{format_index(names)} · "
+        f"{x.name}{format_index([*index[:2], *names])}"
+    )
+    terms = multiply([x, weight], [len(each) for each in places], _AXES[rank])
+    return add_up(call, formula, terms)
+
+
