@@ -59,6 +59,7 @@ from kuiper_studio.panels.operators_panel import OperatorsPanel
 from kuiper_studio.panels.origin_banner import OriginBanner
 from kuiper_studio.panels.precision_panel import PrecisionPanel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
+from kuiper_studio.panels.provenance_panel import ProvenancePanel
 from kuiper_studio.panels.start_page import StartPage
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
@@ -73,11 +74,12 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 
     from kuiper_studio.panels.panel import Panel
+    from kuiper_studio.session.explaining import Place
 
 __all__ = ["MainWindow"]
 
 # Increase it when docks are added or removed, so that an older layout is not restored.
-_LAYOUT_VERSION: Final = 4
+_LAYOUT_VERSION: Final = 5
 _RESULT_WIDTH: Final = 448  # that all columns but the last need
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
@@ -156,6 +158,7 @@ class MainWindow(QMainWindow):
         self.properties_panel = PropertiesPanel(session, theme, patience=_PATIENCE_MS)
         self.comparison_panel = ComparisonPanel(session, theme)
         self.precision_panel = PrecisionPanel(session, theme)
+        self.provenance_panel = ProvenancePanel(session, theme)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -206,7 +209,9 @@ class MainWindow(QMainWindow):
         self.tabifyDockWidget(self._docks["properties"], self._docks["comparison"])
         self._add_dock(self.precision_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self.tabifyDockWidget(self._docks["comparison"], self._docks["precision"])
-        for name in ("comparison", "precision"):
+        self._add_dock(self.provenance_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["precision"], self._docks["provenance"])
+        for name in ("comparison", "precision", "provenance"):
             self._docks[name].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
@@ -286,6 +291,7 @@ class MainWindow(QMainWindow):
             dropped.connect(self._on_values_dropped)
         session.comparing.changed.connect(self._on_compared)
         session.precision.changed.connect(self._on_simulated)
+        session.explaining.moved.connect(self._on_explained)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
         session.inputs_changed.connect(self._on_inputs_changed)
@@ -330,6 +336,7 @@ class MainWindow(QMainWindow):
         self.graph_view.menu_requested.connect(self._show_graph_menu)
         self.operators_panel.menu_requested.connect(self._show_operators_menu)
         self.timeline_panel.canvas.menu_requested.connect(self._show_timeline_menu)
+        tensor.offer(self.actions_by_id["analyse.explain"])
         tensor.strip.sides.chosen.connect(self._on_side_chosen)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
         tensor.picked_changed.connect(self.status_bar.show_picked)
@@ -384,6 +391,7 @@ class MainWindow(QMainWindow):
             self.operators_panel, self.input_panel, self.origin_banner, self.graph_view,
             self.tensor_view,
             self.properties_panel, self.comparison_panel, self.precision_panel,
+            self.provenance_panel,
             self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
@@ -443,6 +451,14 @@ class MainWindow(QMainWindow):
             self.showNormal()
         else:
             self.showFullScreen()
+
+    def explain_element(self) -> None:
+        """Show where the picked element comes from."""
+        chosen = self.tensor_view.chosen_element
+        if chosen is None:
+            self.session.workspace.announce("Click an element of the tensor first")
+        else:
+            self.session.explain(*chosen)
 
     def explain_operator(self) -> None:
         """Explain the selected operator's type."""
@@ -584,6 +600,12 @@ class MainWindow(QMainWindow):
         """Show the formats of lower precision."""
         if self.session.precision.results:
             self._show_result("precision")
+
+    @Slot(object)
+    def _on_explained(self, place: Place) -> None:
+        """Show where an element comes from, and the element."""
+        self._show_result("provenance")
+        self.tensor_view.pick_element(place.operand, place.index)
 
     def _show_result(self, name: str) -> None:
         dock = self._docks[name]

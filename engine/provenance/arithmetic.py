@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.provenance.call import NoBreakdownError, rounding
-from engine.provenance.records import Breakdown, Kind, Terms
+from engine.provenance.records import Breakdown, Factor, Kind, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +16,20 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engine.provenance.call import Call
-    from engine.provenance.records import Factor, Step
+    from engine.provenance.records import Step
 
-__all__ = ["add_up", "format_index", "grid", "multiply", "require_terms", "sum_error"]
+__all__ = [
+    "add_up",
+    "format_index",
+    "grid",
+    "make_factor",
+    "multiply",
+    "require_terms",
+    "sum_error",
+]
 
 _MOST_TERMS: Final = 1 << 20  # a breakdown is read by people
-_SAFETY: Final = 8.0
+_SAFETY: Final = 4.0
 
 
 def require_terms(count: int) -> None:
@@ -43,6 +51,19 @@ def grid(*axes: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return np.zeros((1, 0), np.int64)
     places = np.meshgrid(*[np.asarray(axis, np.int64) for axis in axes], indexing="ij")
     return np.stack(places, axis=-1).reshape(-1, len(axes))
+
+
+def make_factor(name: str, values: npt.NDArray[np.float64]) -> Factor:
+    """Make a factor of numbers without an index.
+
+    Parameters
+    ----------
+    name : str
+        What they are.
+    values : ndarray of float64, shape (T,)
+    """
+    none = np.zeros((len(values), 0), np.int64)
+    return Factor(name, is_operand=False, indices=none, values=values)
 
 
 def multiply(
@@ -94,9 +115,7 @@ def add_up(
     if call.dtype.kind in "iu":
         total = float(int(total)) if math.isfinite(total) else total
     error = sum_error(magnitude, len(terms.products), call.dtype, total)
-    return Breakdown(
-        Kind.SUM, formula, terms, total, error, offset, offset_name, steps=steps
-    )
+    return Breakdown(Kind.SUM, formula, terms, total, error, offset, offset_name, steps=steps)
 
 
 def format_index(index: Sequence[object]) -> str:

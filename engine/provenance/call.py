@@ -167,9 +167,7 @@ class Call:
         return self.operator.outputs[self.place].name
 
 
-def take(
-    source: Operand | Array, label: str, indices: npt.NDArray[np.int64]
-) -> Factor:
+def take(source: Operand | Array, label: str, indices: npt.NDArray[np.int64]) -> Factor:
     """Return elements of an operand or a weight; zeros where an index is -1."""
     is_operand = isinstance(source, Operand)
     array = source.value if isinstance(source, Operand) else source
@@ -179,7 +177,9 @@ def take(
         raise NoBreakdownError("complex numbers have no breakdown")
     found = np.where(inside, values.astype(np.float64), 0.0)
     marked = np.where(inside[:, np.newaxis], indices, -1)
-    return Factor(source.name if isinstance(source, Operand) else label, is_operand, marked, found)
+    return Factor(
+        source.name if isinstance(source, Operand) else label, is_operand, marked, found
+    )
 
 
 def is_array(value: object) -> TypeGuard[Operand | Array]:

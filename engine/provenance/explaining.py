@@ -15,7 +15,6 @@ from engine.provenance.records import Interval, Kind, Provenance, Source
 from engine.provenance.rules.elementwise import explain_function, locate_elementwise
 from engine.provenance.rules.moving import explain_move, locate_move
 from engine.provenance.table import find_explanation, find_location, find_moved
-
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
@@ -105,7 +104,9 @@ def check_index(shape: Sequence[int], index: Sequence[int]) -> tuple[int, ...]:
         -size <= place < size for place, size in zip(index, shape, strict=True)
     )
     if not fits:
-        raise TensorError(f"there is no element {list(index)} in {describe_shapes([tuple(shape)])}")
+        raise TensorError(
+            f"there is no element {list(index)} in {describe_shapes([tuple(shape)])}"
+        )
     return tuple([int(place) % size for place, size in zip(index, shape, strict=True)])
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
 from engine.errors import EngineError, TensorError
 from engine.layers import size as sizes
 from engine.layers.binding import code_of
 from engine.provenance.call import Call, NoBreakdownError
 from engine.provenance.explaining import check_index, location_of
-from engine.provenance.records import Interval, ReceptiveField, Source
+from engine.provenance.records import Interval, ReceptiveField, Source, join_boxes
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
@@ -62,7 +61,8 @@ def receptive_field(session: Session, operand: str, index: Sequence[int]) -> Rec
     place = check_index(metadata.shape, index)
     walk = _Walk(session)
     boxes = walk.follow(operand, place)
-    shifted = _shifted(walk, operand, place, metadata.shape)
+    passed = walk.operators
+    shifted = _strides(walk, operand, place, metadata.shape)
     sources = []
     for each in session.graph.input_operands:
         box = boxes.get(each.name)
@@ -74,23 +74,26 @@ def receptive_field(session: Session, operand: str, index: Sequence[int]) -> Rec
         offset = tuple([start for _, start in steps])
         sources.append(Source(each.name, found.shape, box, stride, offset))
     guessed = tuple(walk.guessed.values())
-    return ReceptiveField(operand, place, tuple(sources), guessed, walk.operators)
+    return ReceptiveField(operand, place, tuple(sources), guessed, passed)
 
 
-def _shifted(
+def _strides(
     walk: _Walk, operand: str, index: tuple[int, ...], shape: tuple[int, ...]
-) -> dict[int, Mapping[str, Box]]:
-    """Return the boxes of the next element along each spatial dimension, counted from the last.
+) -> dict[int, list[Mapping[str, Box]]]:
+    """Return the boxes of the next two elements along each spatial dimension.
 
-    The next one is used even where the index ends: only its reach counts.
+    The dimensions are counted from the last. Two elements, because the regions of a transposed
+    convolution do not move by equal steps.
     """
-    found: dict[int, Mapping[str, Box]] = {}
+    found: dict[int, list[Mapping[str, Box]]] = {}
     for axis in range(-1, -min(len(shape) - 2, 3) - 1, -1):
-        step = 1 if index[axis] + 1 < shape[axis] else -1
-        if shape[axis] > 1:
-            other = list(index)
-            other[axis] += step
-            found[axis] = walk.follow(operand, tuple(other))
+        if shape[axis] < 3:
+            continue
+        step = 1 if index[axis] + 2 < shape[axis] else -1
+        others = [list(index), list(index)]
+        for count, other in enumerate(others, 1):
+            other[axis] += step * count
+        found[axis] = [walk.follow(operand, tuple(other)) for other in others]
     return found
 
 
@@ -99,15 +102,18 @@ def _step(
     axis: int,
     box: Box,
     index: tuple[int, ...],
-    shifted: Mapping[int, Mapping[str, Box]],
+    shifted: Mapping[int, list[Mapping[str, Box]]],
 ) -> tuple[int | None, int | None]:
     """Return the stride and the offset of an axis; None where they are unknown."""
     from_last = axis - len(box)
-    other = shifted.get(from_last, {}).get(name)
-    low = box[axis].low
-    if other is None or low is None or other[axis].low is None:
+    lows = [box[axis].low]
+    lows += [boxes[name][axis].low for boxes in shifted.get(from_last, []) if name in boxes]
+    if len(lows) < 3 or None in lows:
         return None, None
-    distance = abs(other[axis].low - low)
+    low, second, third = (int(each or 0) for each in lows)
+    distance = abs(second - low)
+    if not distance or abs(third - second) != distance:
+        return None, None
     return distance, low - distance * index[from_last]
 
 
@@ -129,6 +135,7 @@ class _Walk:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._calls: dict[tuple[str, int], Call] = {}
+        self._found: dict[tuple[str, int, Box], Mapping[str, Box]] = {}
         self.guessed: dict[str, OperatorLabel] = {}
         self.operators = 0
 
@@ -161,9 +168,11 @@ class _Walk:
             box = boxes.get(output.name)
             if box is None or output.name in self._session.overrides:
                 continue
-            for name, region in self._locate(operator, place, box).items():
-                known = boxes.get(name)
-                boxes[name] = region if known is None else _join(known, region)
+            key = operator.name, place, box
+            if key not in self._found:
+                self._found[key] = self._locate(operator, place, box)
+            for name, region in self._found[key].items():
+                boxes[name] = join_boxes(boxes.get(name), region)
 
     def _locate(self, operator: RuntimeOperator, place: int, box: Box) -> Mapping[str, Box]:
         layer = operator.layer
@@ -196,9 +205,3 @@ class _Walk:
         if key not in self._calls:
             self._calls[key] = Call.of(self._session, operator, place)
         return self._calls[key]
-
-
-def _join(one: Box, other: Box) -> Box:
-    return tuple([a.join(b) for a, b in zip(one, other, strict=True)])
-
-

@@ -24,6 +24,7 @@ __all__ = [
     "Source",
     "Step",
     "Terms",
+    "join_boxes",
 ]
 
 
@@ -186,6 +187,13 @@ class Interval(NamedTuple):
 
 Box: TypeAlias = tuple[Interval, ...]
 """An interval for each axis."""
+
+
+def join_boxes(one: Box | None, other: Box) -> Box:
+    """Return the smallest box that contains both."""
+    if one is None:
+        return other
+    return tuple([a.join(b) for a, b in zip(one, other, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)

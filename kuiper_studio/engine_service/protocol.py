@@ -42,6 +42,7 @@ __all__ = [
     "DistancesWanted",
     "Done",
     "Evicted",
+    "ExplainRequest",
     "ExportRequest",
     "ExtractRequest",
     "Extracted",
@@ -397,6 +398,28 @@ class FetchRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """Say where an element comes from; answered by an `Answer` as soon as the engine rests.
+
+    Attributes
+    ----------
+    ticket : int
+    operand : str
+    serial : int
+        Number of the execution that computed the value.
+    index : tuple of int
+    what : str
+        ``terms`` for a `Provenance`, ``field`` for a `ReceptiveField`.
+    """
+
+    ticket: int
+    operand: str
+    serial: int
+    index: tuple[int, ...]
+    what: Literal["terms", "field"]
+
+
+@dataclass(frozen=True, slots=True)
 class WeightRequest:
     """Send the bytes of a weight; answered by an `Answer` with an array of uint8.
 
@@ -636,6 +659,7 @@ Request: TypeAlias = (
     | CancelRequest
     | MemoryRequest
     | FetchRequest
+    | ExplainRequest
     | WeightRequest
     | LoadLayersRequest
     | UnloadLayersRequest

@@ -40,6 +40,7 @@ from kuiper_studio.engine_service.protocol import (
     CorrectRequest,
     Done,
     Evicted,
+    ExplainRequest,
     ExportRequest,
     Extracted,
     ExtractRequest,
@@ -175,7 +176,8 @@ class EngineServer:
         self._queue: deque[Request] = deque()
         self._arrived = Condition()
         self._closed = False
-        self._evicted: deque[FetchRequest] = deque()  # to be recomputed
+        # What is done when there is no other work: values to recompute, elements to explain.
+        self._idle_work: deque[FetchRequest | ExplainRequest] = deque()
         self._cancelled = 0  # runs up to this number are cancelled
         self._passed_over: set[int] = set()  # cancelled requests to open models
         self._cancelled_ticket = 0  # and values up to this one
@@ -205,6 +207,7 @@ class EngineServer:
             PrecisionRequest: self._simulate,
             MemoryRequest: self._limit_memory,
             FetchRequest: self._recompute,
+            ExplainRequest: self._explain,
         }
 
     # Receiving requests, on any thread
@@ -220,6 +223,10 @@ class EngineServer:
             self._wanted.put((rank, request.ticket, request))
         elif isinstance(request, WeightRequest):
             self._wanted.put((0, request.ticket, request))
+        elif isinstance(request, ExplainRequest):
+            with self._arrived:
+                self._idle_work.append(request)
+                self._arrived.notify()
         else:
             with self._arrived:
                 self._queue.append(request)
@@ -289,13 +296,13 @@ class EngineServer:
             self._fail(run_id, EngineError(str(exc) or type(exc).__name__))
 
     def _has_work(self) -> bool:
-        return bool(self._queue or self._evicted or self._archive_to_copy())
+        return bool(self._queue or self._idle_work or self._archive_to_copy())
 
     def _next(self) -> Request | None:
         """What to do first; None to copy weights, or to tune kernels."""
         if self._queue:
             return self._queue.popleft()
-        return self._evicted.popleft() if self._evicted else None
+        return self._idle_work.popleft() if self._idle_work else None
 
     def _is_cancelled(self, run_id: int) -> Callable[[], bool]:
         return lambda: self._is_over(run_id)
@@ -421,7 +428,7 @@ class EngineServer:
                 self._send(Tuned(self._generation, session.tuned, total))
 
         def is_wanted() -> bool:
-            return bool(self._closed or self._queue or self._evicted)
+            return bool(self._closed or self._queue or self._idle_work)
 
         try:
             if session.tune(on_trial=report, cancelled=is_wanted):
@@ -857,11 +864,11 @@ class EngineServer:
             return self._answer(request, values[request.operand])
         self._send(Evicted(request.ticket))
         with self._arrived:
-            self._evicted.append(request)
+            self._idle_work.append(request)
             self._arrived.notify()
         return None
 
-    def _outputs_of(self, request: FetchRequest) -> StepOutputs | None:
+    def _outputs_of(self, request: FetchRequest | ExplainRequest) -> StepOutputs | None:
         """Return the outputs of a request, if they belong to the current pass."""
         session = self._session
         if session is None:
@@ -917,6 +924,27 @@ class EngineServer:
             answer = Answer(request.ticket, reason=str(exc))
         except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
             _log.exception("operand %s was not computed again", request.operand)
+            answer = Answer(request.ticket, reason=str(exc) or type(exc).__name__)
+        self._send(answer)
+
+    def _explain(self, request: ExplainRequest) -> None:
+        """Say where an element comes from, or what it depends on."""
+        session = self._session
+        answer = Answer(request.ticket, reason="the value is of an earlier pass")
+        try:
+            if session is not None and self._outputs_of(request) is not None:
+                explain = (
+                    engine.explain_element
+                    if request.what == "terms"
+                    else engine.receptive_field
+                )
+                with session.within_bound():
+                    found = explain(session, request.operand, request.index)
+                answer = Answer(request.ticket, found, found=True)
+        except EngineError as exc:
+            answer = Answer(request.ticket, reason=str(exc))
+        except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
+            _log.exception("an element of %s was not explained", request.operand)
             answer = Answer(request.ticket, reason=str(exc) or type(exc).__name__)
         self._send(answer)
 

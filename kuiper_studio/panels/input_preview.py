@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.values import Array
     from kuiper_studio.theme import Theme
 
-__all__ = ["InputPreview", "PreviewPicture", "load_preview"]
+__all__ = ["InputPreview", "PreviewPicture", "image_of_planes", "load_preview"]
 
 WIDTH: Final = 150
 HEIGHT: Final = 85
@@ -82,7 +82,7 @@ def load_preview(
             made, dtype, planes = array.shape, array.dtype, thin_planes(array, _SIDE)
     except EngineError as exc:
         return PreviewPicture("", error=str(exc))
-    image = _of_planes(planes) if planes is not None else None
+    image = image_of_planes(planes) if planes is not None else None
     return PreviewPicture(f"{format_shape(made)} {format_dtype(dtype)}", image)
 
 
@@ -105,8 +105,13 @@ def _of_picture(path: str) -> PreviewPicture:
     return PreviewPicture(f"{size.width()}×{size.height()} {kind}", image)
 
 
-def _of_planes(planes: Array) -> QImage:
-    """Picture of one plane or three, their values stretched."""
+def image_of_planes(planes: Array) -> QImage:
+    """Make a picture of one plane or three, their values stretched.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (1, H, W) or (3, H, W), real
+    """
     values = np.broadcast_to(planes, (3, *planes.shape[1:])).astype(np.float64)
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)

@@ -754,6 +754,7 @@ class StudioSession(SessionView):
         self._shapes = shapes
         self._selected = self._operand = ""
         self.tensors.forget()
+        self.explaining.clear()
         self._snapshot = replace(self._told, seed=self.seed)
         self._long_step.stop()
         self.graph_changed.emit()
@@ -1123,7 +1124,7 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_answered(self, answer: Answer) -> None:
-        if self.comparing.distances.take(answer):
+        if self.comparing.distances.take(answer) or self.explaining.take(answer):
             return
         compared = self.comparing.tensors.take(answer)
         if compared:

@@ -37,6 +37,7 @@ from kuiper_studio.engine_service.protocol import (
 )
 from kuiper_studio.session.comparing import Comparing
 from kuiper_studio.session.events import Failure, RunState
+from kuiper_studio.session.explaining import Explaining
 from kuiper_studio.session.layouts import Layouts
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.snapshot import Snapshot
@@ -79,8 +80,11 @@ class SessionView(QObject):
     layouts : Layouts
         What dimensions mean.
     comparing : Comparing
-    precision : Precision
         The comparison with a reference.
+    explaining : Explaining
+        Where an element comes from.
+    precision : Precision
+        Simulated formats of lower precision.
     workspace : Workspace
         Class labels, layer files, and the log.
 
@@ -175,6 +179,7 @@ class SessionView(QObject):
         self.tensors = Tensors(client, self._outputs_with, self)
         self.layouts = Layouts(lambda: self._graph, self.tensors, self)
         self.comparing = Comparing(client, self)
+        self.explaining = Explaining(client, self.tensors, self)
         self.precision = Precision(self)
         self.workspace = Workspace(self)
         # The model
@@ -209,6 +214,7 @@ class SessionView(QObject):
             self.operand_changed,
         ):
             changed.connect(self._on_changed)
+        self.settled.connect(self.explaining.refresh)
 
     # State
 
@@ -478,6 +484,14 @@ class SessionView(QObject):
         if self.tensors.try_again(operand) or operand != self._operand:
             self._operand = operand
             self.operand_changed.emit(operand)
+
+    def explain(self, operand: str, index: tuple[int, ...]) -> None:
+        """Select what produces an operand, show it, and ask where an element comes from."""
+        producer = self._graph.operand(operand).producer if self._graph is not None else None
+        if producer is not None:
+            self.select(producer.name)
+            self.show_operand(operand)
+            self.explaining.show(operand, index)
 
     def dismiss_files_notice(self) -> None:
         """Hide the banner of changed files until they change again."""

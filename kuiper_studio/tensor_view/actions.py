@@ -207,6 +207,7 @@ class TensorActions(QObject):
         super().__init__(parent)
         self._theme = theme
         self._state: TensorState | None = None
+        self._offered: list[QAction] = []
         self.by_id = {command.id: self._make(command) for command in COMMANDS}
         self._maps, self._scopes = QActionGroup(self), QActionGroup(self)
         self._add_choice(
@@ -236,6 +237,10 @@ class TensorActions(QObject):
         """Return the actions of a surface, in order."""
         return [self.by_id[command.id] for _, command in commands_on(surface, COMMANDS)]
 
+    def offer(self, action: QAction) -> None:
+        """Add a command of the window to the menu."""
+        self._offered.append(action)
+
     def connect_all(self, pane: QObject) -> None:
         """Connect each action to its method of the pane."""
         for command in COMMANDS:
@@ -255,6 +260,9 @@ class TensorActions(QObject):
     def fill_menu(self, menu: QMenu) -> None:
         """Add everything to a menu, grouped."""
         fill_menu(menu, entries(Surface.TENSOR_VIEW, COMMANDS, _SUBMENUS), self.by_id, self)
+        if self._offered:
+            menu.addSeparator()
+            menu.addActions(self._offered)
 
     def fill_maps(self, menu: QMenu) -> None:
         """Fill the menu of colour maps."""

@@ -108,6 +108,7 @@ class TensorView(QWidget):
         self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
         self._shown: tuple[str, Value] | None = None
         self._operand_shown = ""
+        self._to_pick: tuple[str, tuple[int, ...]] | None = None
         self.sides = Sides(session, self)
         self._lock = QAction("&Lock in a tab", self)
         self._lock.setObjectName("tensor.lock")
@@ -223,6 +224,24 @@ class TensorView(QWidget):
         if row is not None and row.measures is not None and row.measures.worst_index:
             self.pane.show_element(row.measures.worst_index)
 
+    def offer(self, action: QAction) -> None:
+        """Add a command of the window to the menu of a tensor."""
+        self.pane.actions_table.offer(action)
+
+    @property
+    def chosen_element(self) -> tuple[str, tuple[int, ...]] | None:
+        """Operand and index of the picked element, or of the one under the mouse."""
+        element = self.picked or self.hovered
+        shown = self._shown is not None and self._shown[0] == self._operand_shown
+        return (self._operand_shown, element.index) if element is not None and shown else None
+
+    def pick_element(self, operand: str, index: tuple[int, ...]) -> None:
+        """Pick an element, as soon as its operand is shown."""
+        self._to_pick = operand, index
+        if self.operand != operand:
+            self.strip.tabs.setCurrentIndex(_FOLLOWING)
+        self._refresh()
+
     def save_picture(self, path: Path) -> None:
         """Save the picture as it is shown, colour bar included.
 
@@ -312,6 +331,9 @@ class TensorView(QWidget):
                 self._show_operand(name, value, counterpart)
         else:
             self.pane.set_counterpart(counterpart)
+        if self._to_pick is not None and self._to_pick[0] == name:
+            self.pane.show_element(self._to_pick[1])
+            self._to_pick = None
         self._on_shown_changed()
         self.zoom_changed.emit(self.pane.zoom_text)
 

@@ -9,9 +9,16 @@ import numpy as np
 
 from engine.layers.attention import scaled_dot_product_attention
 from engine.layers.multihead_attention import MultiheadAttention
-from engine.provenance.arithmetic import add_up, format_index, grid, multiply, sum_error
+from engine.provenance.arithmetic import (
+    add_up,
+    format_index,
+    grid,
+    make_factor,
+    multiply,
+    sum_error,
+)
 from engine.provenance.call import NoBreakdownError, Operand, take
-from engine.provenance.records import Breakdown, Factor, Interval, Kind
+from engine.provenance.records import Breakdown, Interval, Kind, join_boxes
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -28,7 +35,8 @@ def _aligned(operand: Operand, lead: Box, last: tuple[Interval, ...]) -> Box:
     own = operand.shape[: -len(last)]
     batch = lead[len(lead) - len(own) :]
     kept = [
-        each if size > 1 else Interval.whole(size) for each, size in zip(batch, own, strict=True)
+        each if size > 1 else Interval.whole(size)
+        for each, size in zip(batch, own, strict=True)
     ]
     return (*kept, *last)
 
@@ -57,10 +65,7 @@ def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
         (key, _aligned(key, _heads(call, lead, key), (keys, Interval.whole(key.shape[-1])))),
         (value, _aligned(value, _heads(call, lead, value), (keys, columns))),
     ):
-        known = found.get(operand.name)
-        found[operand.name] = region if known is None else tuple(
-            [one.join(other) for one, other in zip(known, region, strict=True)]
-        )
+        found[operand.name] = join_boxes(found.get(operand.name), region)
     mask = call.arguments["attn_mask"]
     if isinstance(mask, Operand):
         found[mask.name] = mask.whole
@@ -98,7 +103,7 @@ def explain_attention(call: Call, index: tuple[int, ...]) -> Breakdown:
     count = key.shape[-2]
     places = grid(*[[at] for at in batch(value)], range(count), [column])
     v = take(value, "value", places)
-    weights = Factor("weight of the key", False, np.zeros((count, 0), np.int64), shares)
+    weights = make_factor("weight of the key", shares)
     terms = multiply([v, weights], (count,), ("key",))
     queries = format_index([*batch(query), row, ":"])
     formula = (
@@ -109,13 +114,20 @@ def explain_attention(call: Call, index: tuple[int, ...]) -> Breakdown:
     found = add_up(call, formula, terms)
     # A score's rounding error is the relative error of its weight.
     magnitude = float(np.abs(terms.products).sum())
-    more = 2 * magnitude * sum_error(bound + abs(peak if math.isfinite(peak) else 0), len(q), call.dtype, 0.0)
+    more = (
+        2
+        * magnitude
+        * sum_error(bound + abs(peak if math.isfinite(peak) else 0), len(q), call.dtype, 0.0)
+    )
     error = found.error + more
     return Breakdown(Kind.SUM, formula, terms, found.total, error)
 
 
 def _add_mask(
-    call: Call, scores: np.ndarray, lead: tuple[int, ...], row: int  # type: ignore[type-arg]
+    call: Call,
+    scores: np.ndarray,
+    lead: tuple[int, ...],
+    row: int,  # type: ignore[type-arg]
 ) -> None:
     """Apply the mask to the scores of one query, in place."""
     mask, count = call.arguments["attn_mask"], len(scores)
@@ -152,5 +164,3 @@ def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
                 region[1 - sample] = box[1 - sample]
         found[each.name] = tuple(region)
     return found
-
-

@@ -81,9 +81,14 @@ def _read(call: Call) -> _Convolution:
         # Only the shape counts: the layer's class resolves the paddings.
         blank = np.broadcast_to(np.zeros((), np.float32), weight.shape)
         options = given["stride"], given["padding"]
-        if given.get("transposed") or "output_padding" in given and "transposed" not in given:
+        if given.get("transposed") or ("output_padding" in given and "transposed" not in given):
             layer = TransposedConvolution(
-                blank, None, *options, given["output_padding"], given["groups"], given["dilation"]
+                blank,
+                None,
+                *options,
+                given["output_padding"],
+                given["groups"],
+                given["dilation"],
             )
         else:
             layer = Convolution(blank, None, *options, given["dilation"], given["groups"])
@@ -91,7 +96,12 @@ def _read(call: Call) -> _Convolution:
     sizes = input.shape[-windows.rank :]
     if isinstance(layer, TransposedConvolution):
         axes = zip(
-            sizes, windows.kernel, windows.stride, windows.dilation, windows.padding, strict=True
+            sizes,
+            windows.kernel,
+            windows.stride,
+            windows.dilation,
+            windows.padding,
+            strict=True,
         )
         reads: list[AxisReads] = [Spreading(size, k, s, d, p[0]) for size, k, s, d, p in axes]
         return _Convolution(input, weight, bias, layer.groups, reads, transposed=True)
@@ -131,7 +141,7 @@ def explain_convolution(call: Call, index: tuple[int, ...]) -> Breakdown:
 
 def _formula(
     conv: _Convolution,
-    input: str,  # noqa: A002 - PyTorch's own word
+    input: str,
     weight: str,
     index: Sequence[int],
     channels: range,

@@ -152,7 +152,9 @@ def _compute(call: Call, factors: Mapping[int, Factor]) -> float:
     return float(np.asarray(found).reshape(-1)[0])
 
 
-def _evaluate(call: Call, layer: Expression, factors: Mapping[int, Factor]) -> tuple[float, float]:
+def _evaluate(
+    call: Call, layer: Expression, factors: Mapping[int, Factor]
+) -> tuple[float, float]:
     """Compute an expression in float64, and how far rounding may take it in its own dtype."""
     unit = 4 * rounding(call.dtype)
     stack: list[tuple[Any, float]] = []
@@ -218,7 +220,9 @@ def explain_prelu(call: Call, index: tuple[int, ...]) -> Breakdown:
     value = float(x.values[0])
     total = value if value > 0 else value * float(slope.values[0])
     name = f"{x.name}{format_index(index)}"
-    formula = f"y{format_index(index)} = {name} if {name} > 0, else {slope.name}[{channel}] · {name}"
+    formula = (
+        f"y{format_index(index)} = {name} if {name} > 0, else {slope.name}[{channel}] · {name}"
+    )
     terms = Terms((x, slope), np.array([total]), (1,), ("term",))
     steps = (Step("slope", float(slope.values[0])),)
     error = 8 * rounding(call.dtype) * abs(total)

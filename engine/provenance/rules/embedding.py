@@ -28,7 +28,8 @@ def explain_embedding(call: Call, index: tuple[int, ...]) -> Breakdown:
     row = int(number.values[0])
     found: Factor = take(call.arguments["weight"], "weight", grid([row], [index[-1]]))
     text = f"{number.name}{format_index(index[:-1])}"
-    formula = f"y{format_index(index)} = {found.name}[{text}, {index[-1]}] = {found.name}[{row}, {index[-1]}]"
+    element = f"{found.name}[{row}, {index[-1]}]"
+    formula = f"y{format_index(index)} = {found.name}[{text}, {index[-1]}] = {element}"
     terms = Terms((found, number), found.values, (1,), ("term",))
     steps = (Step(f"row {text}", float(row)),)
     return Breakdown(Kind.MOVE, formula, terms, float(found.values[0]), 0.0, steps=steps)

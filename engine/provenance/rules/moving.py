@@ -6,6 +6,7 @@ shows where every element went.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,11 +32,11 @@ from engine.layers import (
 )
 from engine.provenance.arithmetic import format_index
 from engine.provenance.call import NoBreakdownError, Operand, take
-from engine.provenance.records import Breakdown, Interval, Kind, Terms
-from engine.provenance.table import codes_of, find_moved, moves
+from engine.provenance.records import Breakdown, Interval, Kind, Terms, join_boxes
+from engine.provenance.table import codes_of, explains, find_moved, locates, moves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -47,6 +48,18 @@ __all__ = ["explain_move", "locate_move"]
 
 _MOST_ELEMENTS: Final = 1 << 24  # elements that are numbered; 8 bytes each
 _FIRST: Final = 2.0**40  # number of the first element; constants of an operator are smaller
+
+# Code that returns views. Their addresses tell more cheaply where elements went.
+_VIEWS: Final = frozenset({
+    copying.identity, matrices.diagonal, matrices.linalg_diagonal, permute.permute,
+    permute.transpose, permute.t, permute.reverse_dims, permute.movedim,
+    permute.matrix_transpose, repeat.expand, repeat.expand_as, reshape.reshape,
+    reshape.reshape_as, reshape.flatten, reshape.flatten_module, reshape.unflatten,
+    reshape.unflatten_module, reshape.squeeze, reshape.unsqueeze, slicing.slice_tensor,
+    slicing.select, slicing.narrow, split.split, split.chunk, split.tensor_split, split.hsplit,
+    split.vsplit, split.dsplit, split.unbind, strides.unfold, slicing.SliceIndexes,
+    *codes_of("torch.flatten"),
+})  # fmt: skip
 
 moves(
     copying.identity, copying.clone, flip.flip, flip.fliplr, flip.flipud, flip.rot90, flip.roll,
@@ -66,7 +79,7 @@ moves(
     arguments=("input",),
 )  # fmt: skip
 moves(
-    concatenate.cat, concatenate.stack, concatenate.hstack, concatenate.vstack,
+    concatenate.stack, concatenate.hstack, concatenate.vstack,
     concatenate.dstack, concatenate.column_stack, concatenate.block_diag,
     arguments=("tensors",),
 )  # fmt: skip
@@ -87,24 +100,40 @@ def _moved(call: Call) -> list[Operand]:
         found += [each for each in members if isinstance(each, Operand)]
     if not found:
         raise NoBreakdownError(f"{call.operator.type} moves no operand")
-    if sum(int(np.prod(each.shape)) for each in found) > _MOST_ELEMENTS:
+    if sum(math.prod(each.shape) for each in found) > _MOST_ELEMENTS:
         raise NoBreakdownError(f"more than {_MOST_ELEMENTS} elements are not followed")
     return found
 
 
-def _run(call: Call, moved: list[Operand]) -> npt.NDArray[np.float64]:
-    """Run the operator on numbered elements; other operands keep their values."""
+def _numbers(call: Call, moved: list[Operand], box: Box) -> npt.NDArray[Any]:
+    """Return the numbers of the elements that were moved into a region.
+
+    The elements of all moved operands are numbered from `_FIRST` on, one operand after the
+    other. Smaller numbers are constants of the operator.
+    """
+    if len(moved) == 1 and call.layer_code in _VIEWS:
+        found = _view_numbers(call, moved[0], box)
+        if found is not None:
+            return found
     start = _FIRST
     numbered: dict[str, Any] = {}
     for each in moved:
         if each.name not in numbered:
-            count = int(np.prod(each.shape))
+            count = math.prod(each.shape)
             numbered[each.name] = np.arange(start, start + count).reshape(each.shape)
             start += count
+    result = _run(call, numbered)
+    return result[tuple([slice(each.start, each.stop) for each in box])]
+
+
+def _run(call: Call, given: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Run the operator on other arrays; operands without one keep their values."""
     values: list[Value] = []
-    for given in call.inputs:
-        is_array = isinstance(given, Operand)
-        values.append(numbered.get(given.name, given.value) if is_array else given)
+    for each in call.inputs:
+        if not isinstance(each, Operand):
+            values.append(each)
+        else:
+            values.append(_value_of(each, given))
     try:
         found = call.operator.forward(values)[call.place]
     except EngineError as exc:
@@ -114,35 +143,62 @@ def _run(call: Call, moved: list[Operand]) -> npt.NDArray[np.float64]:
     return found
 
 
+def _value_of(operand: Operand, given: Mapping[str, Any]) -> Any:
+    """Return another array for an operand, or its own value, which is read only then."""
+    found = given.get(operand.name)
+    return operand.value if found is None else found
+
+
+def _view_numbers(call: Call, operand: Operand, box: Box) -> npt.NDArray[Any] | None:
+    """Return the numbers of the elements of a region of a view; None if it is a copy."""
+    base = np.empty(operand.shape, operand.dtype)  # takes no memory until it is written
+    found = _run(call, {operand.name: base})
+    size = base.itemsize
+    start = found.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    if (
+        not 0 <= start < base.nbytes
+        or found.dtype != base.dtype
+        or not np.shares_memory(found, base, max_work=1)
+    ):
+        return None
+    numbers = np.asarray(start // size)
+    for interval, stride in zip(box, found.strides, strict=True):
+        steps = np.arange(interval.start, interval.stop) * (stride // size)
+        numbers = numbers[..., np.newaxis] + steps
+    return numbers + _FIRST
+
+
 def _origins(
-    moved: list[Operand], numbers: npt.NDArray[np.float64]
+    moved: list[Operand], numbers: npt.NDArray[Any]
 ) -> Iterator[tuple[Operand, npt.NDArray[np.int64]]]:
-    """Yield each moved operand with the indices of its elements among the numbers; (T, D)."""
+    """Yield each moved operand with the flat indices of its elements among the numbers."""
     flat = numbers.reshape(-1) - _FIRST
-    start, seen = 0, set()
-    for each in moved:
-        if each.name in seen:
-            continue
-        seen.add(each.name)
-        count = int(np.prod(each.shape))
+    start = 0
+    for each in {each.name: each for each in moved}.values():
+        count = math.prod(each.shape)
         own = flat[(flat >= start) & (flat < start + count)] - start
         start += count
         if own.size:
-            places = np.unravel_index(own.astype(np.int64), each.shape)
-            yield each, np.stack(places, axis=1) if each.shape else np.zeros((1, 0), np.int64)
+            yield each, own.astype(np.int64)
 
 
 def explain_move(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Return the element that was moved here, or the number that was put here."""
     moved = _moved(call)
-    numbers = _run(call, moved)
-    found = next(_origins(moved, numbers[index][np.newaxis]), None)
+    numbers = _numbers(call, moved, tuple([Interval(at, at + 1) for at in index]))
+    found = next(_origins(moved, numbers), None)
     if found is None:
-        value = float(numbers[index])
+        value = float(numbers.reshape(-1)[0])
         none = Terms((), np.array([value]), (1,), ("term",))
         formula = f"y{format_index(index)} = {value:g}, a constant of the operator"
         return Breakdown(Kind.MOVE, formula, none, value, 0.0)
-    operand, places = found
+    operand, flat = found
+    return _moved_from(operand, index, np.unravel_index(int(flat[0]), operand.shape))
+
+
+def _moved_from(operand: Operand, index: tuple[int, ...], place: Sequence[Any]) -> Breakdown:
+    """Make the breakdown of an element that is one of an operand."""
+    places = np.array([place], np.int64).reshape(1, -1)
     element = take(operand, operand.name, places)
     terms = Terms((element,), element.values, (1,), ("term",))
     formula = f"y{format_index(index)} = {operand.name}{format_index(places[0].tolist())}"
@@ -152,14 +208,55 @@ def explain_move(call: Call, index: tuple[int, ...]) -> Breakdown:
 def locate_move(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the boxes around the elements that were moved into a region."""
     moved = _moved(call)
-    numbers = _run(call, moved)
-    region = numbers[tuple([slice(each.start, each.stop) for each in box])]
     found: dict[str, Box] = {each.name: each.whole for each in call.arrays}
     for each in moved:
         found.pop(each.name, None)
-    for each, places in _origins(moved, region):
-        low, high = places.min(axis=0), places.max(axis=0) + 1
-        found[each.name] = tuple(
-            [Interval(int(a), int(b)) for a, b in zip(low, high, strict=True)]
-        )
+    for each, flat in _origins(moved, _numbers(call, moved, box)):
+        region, step = [], 1
+        for size in reversed(each.shape):
+            places = flat // step % size
+            region.append(Interval(int(places.min()), int(places.max()) + 1))
+            step *= size
+        found[each.name] = tuple(reversed(region))
+    return found
+
+
+def _members(call: Call) -> tuple[list[Operand], int]:
+    """Return what is joined, and the dimension."""
+    given = call.arguments["tensors"]
+    members = [each for each in given if isinstance(each, Operand)]
+    dim, ndim = call.arguments["dim"], len(call.shape)
+    plain = len(members) == len(given) and all(each.ndim == ndim for each in members)
+    if not plain or not isinstance(dim, int) or not ndim:
+        raise NoBreakdownError("what is joined is no plain list of tensors")
+    return members, dim % ndim
+
+
+@explains(concatenate.cat)
+def explain_joined(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Return the element of the tensor that lies at this place."""
+    members, axis = _members(call)
+    start = 0
+    for each in members:
+        if index[axis] < start + each.shape[axis]:
+            place = (*index[:axis], index[axis] - start, *index[axis + 1 :])
+            return _moved_from(each, index, place)
+        start += each.shape[axis]
+    raise NoBreakdownError("the tensors are shorter than the result")
+
+
+@locates(concatenate.cat)
+def locate_joined(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the part of each tensor that lies in a region."""
+    members, axis = _members(call)
+    found: dict[str, Box] = {}
+    start = 0
+    for each in members:
+        size = each.shape[axis]
+        part = Interval(max(box[axis].start - start, 0), min(box[axis].stop - start, size))
+        start += size
+        if part.start >= part.stop:
+            continue
+        region = (*box[:axis], part, *box[axis + 1 :])
+        found[each.name] = join_boxes(found.get(each.name), region)
     return found

@@ -9,9 +9,9 @@ import numpy as np
 
 from engine.layers import normalization as layers
 from engine.layers.arguments import as_ints
-from engine.provenance.arithmetic import format_index, grid
+from engine.provenance.arithmetic import format_index, grid, make_factor
 from engine.provenance.call import NoBreakdownError, Operand, rounding, take
-from engine.provenance.records import Breakdown, Factor, Interval, Kind, Step, Terms
+from engine.provenance.records import Breakdown, Interval, Kind, Step, Terms
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -157,23 +157,13 @@ def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
     found, input = _read(call), call.array("input")
     if call.dtype.kind != "f":
         raise NoBreakdownError("integers are not normalised")
-    channel = [index[found.channel]]
-    at = grid(channel) if found.by_channel else grid(*[[index[axis]] for axis in found.axes])
+    at = grid([index[found.channel]])
+    if not found.by_channel:
+        at = grid(*[[index[axis]] for axis in found.axes])
     weight = _number(found.weight, "weight", at, 1.0)
     bias = _number(found.bias, "bias", at, 0.0)
-    if found.mean is not None:
-        mean = _number(found.mean, "running_mean", grid(channel), 0.0)
-        variance = _number(found.variance, "running_var", grid(channel), 1.0)
-        count, magnitude, size = 1, abs(mean), ""
-    else:
-        place = tuple([Interval(at, at + 1) for at in index])
-        region = _region(found, input, place)
-        values = input.value[tuple([slice(each.start, each.stop) for each in region])]
-        wide = values.astype(np.float64)
-        count, magnitude = wide.size, float(np.abs(wide).mean())
-        mean = float(wide.mean()) if found.centred else 0.0
-        variance = float(np.square(wide - mean).mean())
-        size = f" of {count} elements"
+    mean, variance, count, magnitude = _statistics(found, input, index)
+    size = f" of {count} elements" if count else ""
     x = take(input, "input", grid(*[[place] for place in index]))
     with np.errstate(all="ignore"):
         root = math.sqrt(variance + found.eps) if variance + found.eps > 0 else math.nan
@@ -181,7 +171,7 @@ def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
         shift = bias - mean * scale
         product = float(x.values[0]) * scale
         total = product + shift
-    factor = Factor("scale", False, np.zeros((1, 0), np.int64), np.array([scale]))
+    factor = make_factor("scale", np.array([scale]))
     terms = Terms((x, factor), np.array([product]), (1,), ("term",))
     name = "mean square" if not found.centred else "variance"
     steps = [
@@ -191,23 +181,48 @@ def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
         *([Step("weight", weight)] if found.weight is not None else []),
         *([Step("bias", bias)] if found.bias is not None else []),
     ]
-    centre = f"({x.name}{format_index(index)} − mean)" if found.centred else f"{x.name}{format_index(index)}"
-    formula = (
-        f"y{format_index(index)} = {centre} / √({name} + eps)"
-        f"{' · weight' if found.weight is not None else ''}"
-        f"{' + bias' if found.bias is not None else ''}"
+    formula = _formula(found, x.name, index, name)
+    condition = (
+        1 + mean * mean / (variance + found.eps) if variance + found.eps > 0 else math.inf
     )
-    condition = 1 + mean * mean / (variance + found.eps) if variance + found.eps > 0 else math.inf
     spread = abs(scale) * (abs(float(x.values[0])) + magnitude) + abs(bias)
     spread += abs(total - bias) * condition
     own = rounding(call.dtype)
     work = min(own, rounding(np.dtype(np.float32)))
-    error = 8 * (math.sqrt(count) + 4) * work * spread + 2 * own * abs(total)
+    error = 8 * (math.sqrt(max(count, 1)) + 4) * work * spread + 2 * own * abs(total)
     offset = shift if found.centred or found.bias is not None else None
     return Breakdown(
         Kind.NORMALISED, formula, terms, total, error if math.isfinite(error) else math.inf,
         offset, "shift" if offset is not None else "", steps=tuple(steps),
     )  # fmt: skip
+
+
+def _statistics(
+    found: _Normalization, input: Operand, index: tuple[int, ...]
+) -> tuple[float, float, int, float]:
+    """Return mean and variance, the number of their elements, and the mean magnitude.
+
+    The number is 0 for stored statistics.
+    """
+    if found.mean is not None:
+        channel = grid([index[found.channel]])
+        mean = _number(found.mean, "running_mean", channel, 0.0)
+        return mean, _number(found.variance, "running_var", channel, 1.0), 0, abs(mean)
+    place = tuple([Interval(at, at + 1) for at in index])
+    region = _region(found, input, place)
+    part = input.value[tuple([slice(each.start, each.stop) for each in region])]
+    wide = part.astype(np.float64)
+    mean = float(wide.mean()) if found.centred else 0.0
+    variance = float(np.square(wide - mean).mean())
+    return mean, variance, wide.size, float(np.abs(wide).mean())
+
+
+def _formula(found: _Normalization, name: str, index: tuple[int, ...], spread: str) -> str:
+    element = f"{name}{format_index(index)}"
+    centred = f"({element} − mean)" if found.centred else element
+    weight = " · weight" if found.weight is not None else ""
+    bias = " + bias" if found.bias is not None else ""
+    return f"y{format_index(index)} = {centred} / √({spread} + eps){weight}{bias}"
 
 
 def _number(source: _Weight, name: str, at: Array, default: float) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 
 from engine.layers.adaptive_pooling import AdaptiveAveragePool, AdaptiveMaxPool, window_bounds
 from engine.layers.pooling import AveragePool, MaxPool, PowerPool, count_taps_inside
-from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.arithmetic import add_up, format_index, grid, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, take
-from engine.provenance.records import Breakdown, Factor, Kind
+from engine.provenance.records import Breakdown, Kind
 from engine.provenance.rules.windows import Table, read_box, sliding
 from engine.provenance.table import explains, locates
 
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.provenance.call import Call
-    from engine.provenance.records import Box, Terms
+    from engine.provenance.records import Box, Factor, Terms
     from engine.provenance.rules.windows import AxisReads
 
-__all__ = ["area_reads", "choose", "explain_average", "explain_largest", "locate_pool", "mean_of"]
+__all__ = [
+    "area_reads",
+    "choose",
+    "explain_average",
+    "explain_largest",
+    "locate_pool",
+    "mean_of",
+]
 
 
 def area_reads(sizes: Sequence[int], counts: Sequence[int]) -> list[AxisReads]:
@@ -81,11 +88,11 @@ def explain_largest(call: Call, index: tuple[int, ...]) -> Breakdown:
     reads = _reads(call)
     window = _window(call, reads, index)
     terms = multiply([window], _shape(window, len(reads)), _AXES[len(reads)])
-    return choose(call, index, terms, window.name, np.argmax(window.values))
+    return choose(index, terms, window.name, np.argmax(window.values))
 
 
 def choose(
-    call: Call, index: tuple[int, ...], terms: Terms, name: str, chosen: np.integer | int
+    index: tuple[int, ...], terms: Terms, name: str, chosen: np.integer | int
 ) -> Breakdown:
     """Make the breakdown of an element that is one of several."""
     total = float(terms.products[chosen])
@@ -129,12 +136,10 @@ def mean_of(
     """Make the breakdown of a mean."""
     if call.dtype.kind != "f":
         raise NoBreakdownError("a mean of integers is rounded")
-    share = _constant("1 / count", 1 / divisor, len(elements.values))
+    share = make_factor("1 / count", np.full(len(elements.values), 1 / divisor))
     terms = multiply([elements, share], shape, axes)
-    formula = f"y{format_index(index)} = 1/{divisor:g} · Σ {elements.name} over {len(elements.values)} elements"
+    count = len(elements.values)
+    formula = (
+        f"y{format_index(index)} = 1/{divisor:g} · Σ {elements.name} over {count} elements"
+    )
     return add_up(call, formula, terms)
-
-
-def _constant(name: str, value: float, count: int) -> Factor:
-    return Factor(name, False, np.zeros((count, 0), np.int64), np.full(count, value))
-

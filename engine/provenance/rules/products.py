@@ -16,7 +16,7 @@ from engine.layers import linear, matmul
 from engine.layers.einsum import einsum
 from engine.provenance.arithmetic import add_up, format_index, grid, multiply
 from engine.provenance.call import NoBreakdownError, Operand, is_array, take
-from engine.provenance.records import Interval
+from engine.provenance.records import Interval, join_boxes
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -196,7 +196,10 @@ def explain_product(call: Call, index: tuple[int, ...]) -> Breakdown:
     if found.offset is not None:
         place = {label: np.array([at]) for label, at in places.items()}
         added = take(found.offset.array, found.offset.name, _at(found.offset, place))
-        offset, name = found.beta * float(added.values[0]), _call_out(added.name, added.indices[0])
+        offset, name = (
+            found.beta * float(added.values[0]),
+            _call_out(added.name, added.indices[0]),
+        )
     texts = [
         f"{factor.name}{format_index([places.get(label, label) for label in member.labels])}"
         for factor, member in zip(factors, found.members, strict=True)
@@ -226,8 +229,5 @@ def locate_product(call: Call, box: Box) -> Mapping[str, Box]:
             places[label] if label in places and size > 1 else Interval.whole(size)
             for label, size in zip(member.labels, member.array.shape, strict=True)
         ])  # fmt: skip
-        known = regions.get(member.array.name)
-        regions[member.array.name] = region if known is None else tuple(
-            [one.join(other) for one, other in zip(known, region, strict=True)]
-        )
+        regions[member.array.name] = join_boxes(regions.get(member.array.name), region)
     return regions

@@ -46,22 +46,24 @@ def _axes(call: Call) -> tuple[int, ...]:
     return axes_of(dim, ndim)
 
 
-def _aligned(call: Call, items: tuple[Any, ...], axes: tuple[int, ...], reduced: Any) -> list[Any]:
+def _aligned(
+    call: Call, items: tuple[Any, ...], axes: tuple[int, ...], reduced: Any
+) -> list[Any]:
     """Return an item for each dimension of the input; `reduced` for those that are summed."""
     ndim = call.array("input").ndim
     if len(items) == ndim:
-        return [reduced if axis in axes else items[axis] for axis in range(ndim)]
+        return [None if axis in axes else items[axis] for axis in range(ndim)]
     if len(items) != ndim - len(axes):
         raise NoBreakdownError("the result's dimensions are unclear")
     left = iter(items)
-    return [reduced if axis in axes else next(left) for axis in range(ndim)]
+    return [None if axis in axes else next(left) for axis in range(ndim)]
 
 
 @locates(*_SUM, *_MEAN, *_EXTREMES, *_OTHERS, *_SPREADS, *_ALONG)
 def locate_reduction(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the reduced dimensions as a whole."""
     input = call.array("input")
-    found = _aligned(call, box, _axes(call), None)
+    found = _aligned(call, box, _axes(call))
     whole = input.whole
     return {input.name: tuple([each or whole[axis] for axis, each in enumerate(found)])}
 
@@ -88,7 +90,7 @@ def locate_sort(call: Call, box: Box) -> Mapping[str, Box]:
     return {input.name: _whole_along(input, box, axis)}
 
 
-def _whole_along(input: Operand, box: Box, axis: int) -> Box:  # noqa: A002
+def _whole_along(input: Operand, box: Box, axis: int) -> Box:
     if not input.ndim:
         return ()
     return (*box[:axis], Interval.whole(input.shape[axis]), *box[axis + 1 :])
@@ -97,7 +99,7 @@ def _whole_along(input: Operand, box: Box, axis: int) -> Box:  # noqa: A002
 def _elements(call: Call, index: tuple[int, ...]) -> tuple[Factor, list[int], list[str]]:
     """Return the elements that are reduced, and the reduced sizes and their names."""
     input, axes = call.array("input"), _axes(call)
-    rows = _aligned(call, index, axes, None)
+    rows = _aligned(call, index, axes)
     places = [
         range(input.shape[axis]) if row is None else [row] for axis, row in enumerate(rows)
     ]
@@ -131,7 +133,7 @@ def explain_extreme(call: Call, index: tuple[int, ...]) -> Breakdown:
     elements, sizes, names = _elements(call, index)
     smallest = call.layer_code in {extremes.minimum, *codes_of("torch.amin")}
     chosen = (np.argmin if smallest else np.argmax)(elements.values)
-    return choose(call, index, multiply([elements], sizes, names), elements.name, chosen)
+    return choose(index, multiply([elements], sizes, names), elements.name, chosen)
 
 
 @explains(scan.cumsum)

@@ -12,9 +12,8 @@ from engine.layers.resampling import (
     upsample_bilinear,
     upsample_nearest,
 )
-from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.arithmetic import add_up, format_index, grid, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, take
-from engine.provenance.records import Factor
 from engine.provenance.rules.pooling import area_reads
 from engine.provenance.rules.windows import Table, read_box
 from engine.provenance.table import explains, locates
@@ -89,8 +88,7 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
     total = shares[0]
     for share in shares[1:]:
         total = np.multiply.outer(total, share)
-    none = np.zeros((total.size, 0), np.int64)
-    weight = Factor("weight", False, none, total.reshape(-1))
+    weight = make_factor("weight", total.reshape(-1))
     rank = len(places)
     names = ["i", "j", "k"][:rank]
     formula = (
@@ -99,5 +97,3 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
     )
     terms = multiply([x, weight], [len(each) for each in places], _AXES[rank])
     return add_up(call, formula, terms)
-
-

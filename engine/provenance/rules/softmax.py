@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.layers.softmax import log_softmax, softmax, softmax2d, softmin
-from engine.provenance.arithmetic import format_index, grid
+from engine.provenance.arithmetic import format_index, grid, make_factor
 from engine.provenance.call import NoBreakdownError, rounding, take
-from engine.provenance.records import Breakdown, Factor, Interval, Kind, Step, Terms
+from engine.provenance.records import Breakdown, Interval, Kind, Step, Terms
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -63,15 +63,18 @@ def explain_softmax(call: Call, index: tuple[int, ...]) -> Breakdown:
     own = rounding(call.dtype)
     work = min(own, rounding(np.dtype(np.float32)))
     relative = 8 * (math.sqrt(size) + 4) * work
+    place = format_index(index)
     row = format_index([*index[:axis], "j", *index[axis + 1 :]])
     inner = f"{'−' if sign < 0 else ''}{x.name}"
     steps = (Step("max of the row", peak), Step("Σ of the exponentials", total))
     distance = abs(float(values[chosen]) - peak)  # its rounding is an exponent's
     if call.layer_code is log_softmax:
         result = float(values[chosen]) - peak - math.log(total)
-        formula = f"y{format_index(index)} = {inner}{format_index(index)} − log Σ exp({inner}{row})"
+        formula = (
+            f"y{format_index(index)} = {inner}{format_index(index)} − log Σ exp({inner}{row})"
+        )
         error = relative * (1 + distance + abs(peak)) + 2 * own * abs(result)
-        ones = Factor("1", False, np.zeros((1, 0), np.int64), np.ones(1))
+        ones = make_factor("1", np.ones(1))
         only = take(input, "input", grid(*rows))
         terms = Terms((only, ones), only.values.copy(), (1,), ("term",))
         offset = -peak - math.log(total)
@@ -79,7 +82,9 @@ def explain_softmax(call: Call, index: tuple[int, ...]) -> Breakdown:
             Kind.NORMALISED, formula, terms, result, error, offset, "−log Σ exp", steps=steps
         )
     result = float(powers[chosen]) / total
-    formula = f"y{format_index(index)} = exp({inner}{format_index(index)} − max) / Σ exp({inner}{row} − max)"
-    error = relative * result * (1 + distance) + 2 * own * result + float(np.finfo(np.float32).tiny)
+    formula = f"y{place} = exp({inner}{place} − max) / Σ exp({inner}{row} − max)"
+    error = (
+        relative * result * (1 + distance) + 2 * own * result + float(np.finfo(np.float32).tiny)
+    )
     terms = Terms((x,), powers, (size,), ("term",))
     return Breakdown(Kind.SHARE, formula, terms, result, error, chosen=chosen, steps=steps)

@@ -94,7 +94,9 @@ class Spreading:
 
     def positions(self, outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the positions of each output's taps, -1 outside; shape (outputs, taps)."""
-        shifted = (outputs + self.before)[:, np.newaxis] - np.arange(self.kernel) * self.dilation
+        shifted = (outputs + self.before)[:, np.newaxis] - np.arange(
+            self.kernel
+        ) * self.dilation
         found, rest = np.divmod(shifted, self.stride)
         return np.where((rest == 0) & (found >= 0) & (found < self.size), found, -1)
 

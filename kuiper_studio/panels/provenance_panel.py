@@ -1,0 +1,392 @@
+"""The provenance panel: where one element comes from, and what it depends on."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QModelIndex, QRect, Qt, Slot
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.provenance.records import Kind
+from engine.text import format_count, format_number
+from kuiper_studio.item_models.operator_rows import LOOK_ROLE
+from kuiper_studio.item_models.provenance_rows import PLACE_ROLE, TermColumn, TermsModel
+from kuiper_studio.item_models.provenance_texts import (
+    describe_check,
+    describe_difference,
+    describe_end,
+    describe_field,
+    describe_guesses,
+    format_element,
+    format_numbers,
+    format_source,
+)
+from kuiper_studio.panels.input_preview import image_of_planes
+from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.provenance_canvas import FieldPicture, PartialSums, ProductsPicture
+from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QColor, QImage, QPainter
+
+    from engine.provenance.records import Breakdown, Provenance, ReceptiveField, Source
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["ProvenancePanel"]
+
+_WIDTHS: Final = {TermColumn.VALUE: 70, TermColumn.WEIGHT: 70, TermColumn.PRODUCT: 74}
+_MOST_LINES: Final = 8  # rows of the table that are seen at once
+_HINT: Final = (
+    "Click an element of the tensor, then Analyse → Where does this number come from? (P)."
+)
+_LISTED: Final = frozenset({Kind.SUM, Kind.CHOICE, Kind.SHARE, Kind.FUNCTION, Kind.MOVE,
+                            Kind.NORMALISED})  # fmt: skip
+_PICTURED: Final = frozenset({Kind.SUM, Kind.CHOICE, Kind.SHARE})
+
+
+class _Delegate(RowDelegate):
+    """Paints cells that lead somewhere as links."""
+
+    @override
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        token = index.data(LOOK_ROLE).token
+        color: QColor = self.theme.color("selTxt" if selected else token)
+        align = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))
+        area = rect.adjusted(4, 0, -4, 0)
+        self.draw_text(painter, area, str(index.data()), self.small_mono, color, align)
+
+
+class ProvenancePanel(Panel):
+    """Where the element comes from that the user asked for.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    """
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__("provenance", "Provenance", session, theme, parent)
+        self.model = TermsModel(self)
+        self.title = plain_label("provenanceTitle", "subtitle")
+        self.formula = plain_label("provenanceFormula", "mono")
+        self.numbers = plain_label("provenanceNumbers", "mono2")
+        self.steps = plain_label("provenanceSteps", "mono2")
+        self.check = plain_label("provenanceCheck", "mono")
+        self.difference = plain_label("provenanceDifference", "secondary")
+        self.end = plain_label("provenanceEnd", "secondary")
+        self.products_title = plain_label("provenanceProductsTitle", "captionBold")
+        self.products = ProductsPicture(theme)
+        self.sums_title = plain_label("provenanceSumsTitle", "captionBold")
+        self.sums = PartialSums(theme)
+        self.table = self._make_table()
+        self.rest = plain_label("provenanceRest", "caption")
+        self.field_title = plain_label("provenanceFieldTitle", "captionBold")
+        self.field = FieldPicture(theme)
+        self.field_note = plain_label("provenanceFieldNote", "caption")
+        self._sources = QVBoxLayout()
+        self._field_rows = QGridLayout()
+        self.field_texts: dict[str, QLabel] = {}
+        self._group: int | None = None
+        self._shown: Breakdown | None = None
+        self._field_input = ""
+        self._build()
+        self._connect()
+        self._show()
+
+    # Building
+
+    def _make_table(self) -> Table:
+        table = Table(self.theme, self)
+        table.setObjectName("provenanceTerms")
+        table.setAccessibleName("Terms, the largest first")
+        table.setModel(self.model)
+        table.setItemDelegate(_Delegate(self.theme, table))
+        header = table.horizontalHeader()
+        header.setSectionResizeMode(TermColumn.INPUT, QHeaderView.ResizeMode.Stretch)
+        for column, width in _WIDTHS.items():
+            table.setColumnWidth(column, width)
+        return table
+
+    def _build(self) -> None:
+        for label in (
+            self.title, self.formula, self.numbers, self.steps, self.check, self.difference,
+            self.end, self.rest, self.field_note,
+        ):  # fmt: skip
+            label.setWordWrap(True)
+        self._sources.setSpacing(0)
+        self._field_rows.setHorizontalSpacing(12)
+        self._field_rows.setVerticalSpacing(2)
+        self._field_rows.setColumnStretch(1, 1)
+        body = QWidget()
+        body.setProperty("role", "panel")
+        column = QVBoxLayout(body)
+        column.setContentsMargins(12, 10, 12, 12)
+        column.setSpacing(6)
+        for part in (
+            self.title, self.formula, self.numbers, self.steps, self.check, self.difference,
+            self.end, self._sources, self.products_title, self.products, self.sums_title,
+            self.sums, self.table, self.rest, self.field_title, self.field, self._field_rows,
+            self.field_note,
+        ):  # fmt: skip
+            if isinstance(part, QWidget):
+                column.addWidget(part)
+            else:
+                column.addLayout(part)
+        column.addStretch(1)
+        self.scroll = QScrollArea()
+        self.scroll.setWidgetResizable(True)
+        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.scroll.setWidget(body)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self.scroll)
+
+    def _connect(self) -> None:
+        session = self.session
+        session.explaining.changed.connect(self._show)
+        session.tensors.recalled.connect(self._on_recalled)
+        self.products.term_chosen.connect(self._on_term_chosen)
+        self.sums.group_chosen.connect(self._on_group_chosen)
+        self.table.clicked.connect(self._on_cell_chosen)
+        self.table.activated.connect(self._on_cell_chosen)
+
+    @override
+    def keyboard_target(self) -> QWidget:
+        return self.table if not self.table.isHidden() else self.scroll
+
+    # Showing
+
+    @Slot()
+    def _show(self) -> None:
+        """Show what is known about the element."""
+        explaining = self.session.explaining
+        place, provenance = explaining.place, explaining.provenance
+        self._group = None
+        self._show_head(provenance)
+        self._show_breakdown(provenance)
+        self._show_sources(provenance)
+        self._show_field(explaining.field)
+        self.set_suffix(format_element(*place) if place is not None else "")
+        if place is None:
+            self.title.setText("No element chosen")
+            _set_text(self.end, _HINT)
+        elif explaining.reason:
+            self.title.setText(format_element(*place))
+            _set_text(self.end, explaining.reason[:1].upper() + explaining.reason[1:] + ".")
+        elif provenance is None:
+            self.title.setText(format_element(*place))
+            _set_text(self.end, "The engine is at work.")
+
+    def _show_head(self, provenance: Provenance | None) -> None:
+        breakdown = provenance.breakdown if provenance is not None else None
+        if provenance is not None:
+            operator = provenance.operator
+            element = format_element(provenance.operand, provenance.index)
+            self.title.setText(f"{operator.type} {operator.name} · {element}")
+        _set_text(self.formula, breakdown.formula if breakdown is not None else "")
+        _set_text(self.numbers, format_numbers(breakdown) if breakdown is not None else "")
+        steps = breakdown.steps if breakdown is not None else ()
+        _set_text(
+            self.steps,
+            "\n".join([f"{step.name}  {format_number(step.value)}" for step in steps]),
+        )
+        _set_text(self.check, describe_check(provenance) if provenance is not None else "")
+        _set_text(
+            self.difference, describe_difference(provenance) if provenance is not None else ""
+        )
+        _set_text(self.end, describe_end(provenance) if provenance is not None else "")
+
+    def _show_breakdown(self, provenance: Provenance | None) -> None:
+        breakdown = provenance.breakdown if provenance is not None else None
+        self._shown = breakdown
+        terms = breakdown.terms if breakdown is not None else None
+        pictured = (
+            breakdown is not None and breakdown.kind in _PICTURED and terms is not None
+            and len(terms.products) > 1
+        )  # fmt: skip
+        by_group = (
+            pictured and terms is not None and len(terms.shape) > 1 and terms.shape[0] > 1
+            and breakdown is not None and breakdown.kind is Kind.SUM
+        )  # fmt: skip
+        if breakdown is not None and terms is not None and pictured:
+            word = "Products" if breakdown.kind is Kind.SUM else "Elements"
+            if breakdown.kind is Kind.SHARE:
+                word = "Exponentials"
+            count = format_count(len(terms.products), "term")
+            by = f" by {terms.axes[0]}" if by_group else ""
+            self.products_title.setText(f"{word}{by} · {count}")
+        self.products.show_terms(terms if pictured else None)
+        self.products.setVisible(pictured)
+        self.products_title.setVisible(pictured)
+        if by_group and terms is not None:
+            self.sums_title.setText(f"Partial sums by {terms.axes[0]}")
+            self.sums.show_sums(terms.partial_sums, terms.axes[0])
+        self.sums.setVisible(by_group)
+        self.sums_title.setVisible(by_group)
+        self._show_terms()
+
+    def _show_terms(self) -> None:
+        """List the terms, or those of the chosen channel."""
+        breakdown = self._shown
+        listed = breakdown is not None and breakdown.kind in _LISTED
+        self.model.show(breakdown if listed else None, self._group)
+        rows = self.model.rowCount()
+        self.table.setVisible(rows > 0)
+        weighted = breakdown is not None and len(breakdown.terms.factors) > 1
+        function = breakdown is not None and breakdown.kind in {Kind.FUNCTION, Kind.MOVE}
+        self.table.setColumnHidden(TermColumn.WEIGHT, not weighted or function)
+        self.table.setColumnHidden(TermColumn.PRODUCT, function)
+        self.table.setFixedHeight((min(rows, _MOST_LINES) + 1) * ROW_HEIGHT + 4)
+        self.table.scrollToTop()
+        self.products.mark_group(self._group)
+        self.sums.mark_group(self._group)
+        _set_text(self.rest, self._describe_rest() if rows else "")
+
+    def _describe_rest(self) -> str:
+        parts = []
+        if self._group is not None and self._shown is not None:
+            axis = self._shown.terms.axes[0]
+            parts.append(f"Only {axis} {self._group}; a click on its bar lists all.")
+        if self.model.left_out:
+            count = format_count(self.model.left_out, "smaller term")
+            parts.append(f"{count}, together {format_number(self.model.rest)}.")
+        parts.append("A click goes upstream, Alt+Left back.")
+        return " ".join(parts)
+
+    def _show_sources(self, provenance: Provenance | None) -> None:
+        """Offer the regions of the inputs, where no terms lead to them."""
+        while (item := self._sources.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        if provenance is None or not self._needs_sources(provenance):
+            return
+        for source in provenance.sources:
+            link = QPushButton(f"depends on {format_source(source)}")
+            link.setProperty("role", "link")
+            link.setToolTip("Go to the middle of this region")
+            middle = tuple([(each.start + each.stop - 1) // 2 for each in source.box])
+            link.clicked.connect(partial(self._go_to, source.operand, middle))
+            self._sources.addWidget(link, 0, Qt.AlignmentFlag.AlignLeft)
+
+    @staticmethod
+    def _needs_sources(provenance: Provenance) -> bool:
+        return provenance.kind in {Kind.UNKNOWN, Kind.NORMALISED}
+
+    def _show_field(self, field: ReceptiveField | None) -> None:
+        for label in self.findChildren(QLabel, "provenanceFieldRow"):
+            self._field_rows.removeWidget(label)
+            label.hide()
+            label.deleteLater()
+        self.field_texts = {}
+        source = field.inputs[0] if field is not None and field.inputs else None
+        self._field_input = source.operand if source is not None else ""
+        _set_text(self.field_title, self._name_field(source) if field is not None else "")
+        _set_text(self.field_note, self._note_field(field) if field is not None else "")
+        for row, (name, text) in enumerate(
+            describe_field(source) if source is not None else ()
+        ):
+            caption = plain_label("provenanceFieldRow", "secondary")
+            value = plain_label("provenanceFieldRow", "mono")
+            caption.setText(name)
+            value.setText(text)
+            value.setWordWrap(True)
+            self._field_rows.addWidget(caption, row, 0, Qt.AlignmentFlag.AlignTop)
+            self._field_rows.addWidget(value, row, 1)
+            self.field_texts[name] = value
+        self._show_picture(source)
+
+    def _name_field(self, source: Source | None) -> str:
+        if source is None:
+            return "Receptive field"
+        return f"Receptive field in input {source.operand}"
+
+    @staticmethod
+    def _note_field(field: ReceptiveField) -> str:
+        others = len(field.inputs) - 1
+        more = (
+            f" {format_count(others, 'further input')} of the model counts."
+            if others > 0
+            else ""
+        )
+        return describe_guesses(field) + more
+
+    def _show_picture(self, source: Source | None) -> None:
+        image = self._picture_of(source) if source is not None else None
+        self.field.show_field(image, source)
+        self.field.setVisible(image is not None)
+
+    def _picture_of(self, source: Source) -> QImage | None:
+        """Return a picture of an input; None until it is fetched, and where it has none."""
+        if len(source.shape) < 3 or min(source.shape[-2:]) < 2:
+            return None
+        if not self.session.tensors.look(source.operand):
+            return None
+        value = self.session.tensors.value(source.operand)
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
+            return None
+        sample = value[source.box[0].start] if value.ndim > 3 else value
+        planes = sample.reshape(-1, *value.shape[-2:])
+        return image_of_planes(planes[:3] if len(planes) == 3 else planes[:1])
+
+    # Slots
+
+    @Slot(object)
+    def _on_recalled(self, operand: str) -> None:
+        field = self.session.explaining.field
+        if operand == self._field_input and field is not None:
+            self._show_picture(field.inputs[0])
+
+    @Slot(QModelIndex)
+    def _on_cell_chosen(self, index: QModelIndex) -> None:
+        place = index.data(PLACE_ROLE)
+        if place is None:
+            place = index.siblingAtColumn(TermColumn.INPUT).data(PLACE_ROLE)
+        if place is not None:
+            self._go_to(place.operand, place.index)
+
+    @Slot(int)
+    def _on_term_chosen(self, term: int) -> None:
+        breakdown = self._shown
+        if breakdown is None:
+            return
+        for factor in breakdown.terms.factors:
+            index = tuple(factor.indices[term].tolist())
+            if factor.is_operand and all(place >= 0 for place in index):
+                self._go_to(factor.name, index)
+                return
+
+    @Slot(int)
+    def _on_group_chosen(self, group: int) -> None:
+        self._group = None if group == self._group else group
+        self._show_terms()
+
+    def _go_to(self, operand: str, index: tuple[int, ...], *_: object) -> None:
+        """Go upstream."""
+        self.session.explain(operand, index)
+
+
+def _set_text(label: QLabel, text: str) -> None:
+    """Set a text; a label without one takes no room."""
+    label.setText(text)
+    label.setVisible(bool(text))
