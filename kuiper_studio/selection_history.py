@@ -70,7 +70,7 @@ class SelectionHistory(QObject):
         try:
             self._session.select(entry.operator)
             if entry.place is not None:
-                self._session.explain(*entry.place)
+                self._session.explain(entry.place.operand, entry.place.index)
         finally:
             self._moving = False
 

@@ -171,7 +171,7 @@ def take(source: Operand | Array, label: str, indices: npt.NDArray[np.int64]) ->
     """Return elements of an operand or a weight; zeros where an index is -1."""
     is_operand = isinstance(source, Operand)
     array = source.value if isinstance(source, Operand) else source
-    inside = (indices >= 0).all(axis=1)
+    inside = np.asarray((indices >= 0).all(axis=1))
     values = np.asarray(array[tuple(np.where(inside[:, np.newaxis], indices, 0).T)])
     if values.dtype.kind == "c":
         raise NoBreakdownError("complex numbers have no breakdown")

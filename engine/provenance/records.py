@@ -98,7 +98,8 @@ class Terms:
     def partial_sums(self) -> npt.NDArray[np.float64]:
         """Sums over all but the first dimension; shape (C,)."""
         first = self.shape[0] if self.shape else 1
-        return self.products.reshape(first, -1).sum(axis=1)
+        sums: npt.NDArray[np.float64] = self.products.reshape(first, -1).sum(axis=1)
+        return sums
 
 
 class Step(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -135,7 +136,7 @@ def describe_field(source: Source) -> tuple[tuple[str, str], ...]:
     sizes = [size for name, size in zip(names, source.shape, strict=True) if name]
     rows = [("Region", ", ".join(parts) or "the number")]
     if lengths:
-        share = np.prod(lengths) / max(1, np.prod(sizes))
+        share = math.prod(lengths) / max(1, math.prod(sizes))
         text = f"{'×'.join(map(str, lengths))} of {'×'.join(map(str, sizes))} · {share:.1%}"
         rows.append(("Size", text))
     steps = [

@@ -151,14 +151,14 @@ class ProvenancePanel(Panel):
             else:
                 column.addLayout(part)
         column.addStretch(1)
-        self.scroll = QScrollArea()
-        self.scroll.setWidgetResizable(True)
-        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.scroll.setWidget(body)
+        self.scroll_area = QScrollArea()
+        self.scroll_area.setWidgetResizable(True)
+        self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
+        self.scroll_area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.scroll_area.setWidget(body)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self.scroll)
+        outer.addWidget(self.scroll_area)
 
     def _connect(self) -> None:
         session = self.session
@@ -171,7 +171,7 @@ class ProvenancePanel(Panel):
 
     @override
     def keyboard_target(self) -> QWidget:
-        return self.table if not self.table.isHidden() else self.scroll
+        return self.table if not self.table.isHidden() else self.scroll_area
 
     # Showing
 
@@ -185,15 +185,15 @@ class ProvenancePanel(Panel):
         self._show_breakdown(provenance)
         self._show_sources(provenance)
         self._show_field(explaining.field)
-        self.set_suffix(format_element(*place) if place is not None else "")
+        self.set_suffix(format_element(place.operand, place.index) if place is not None else "")
         if place is None:
             self.title.setText("No element chosen")
             _set_text(self.end, _HINT)
         elif explaining.reason:
-            self.title.setText(format_element(*place))
+            self.title.setText(format_element(place.operand, place.index))
             _set_text(self.end, explaining.reason[:1].upper() + explaining.reason[1:] + ".")
         elif provenance is None:
-            self.title.setText(format_element(*place))
+            self.title.setText(format_element(place.operand, place.index))
             _set_text(self.end, "The engine is at work.")
 
     def _show_head(self, provenance: Provenance | None) -> None:

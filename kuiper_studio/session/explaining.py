@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
@@ -19,8 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["Explaining", "Place"]
 
 
-class Place(NamedTuple):
-    """An element of an operand."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An element of an operand.
+
+    Attributes
+    ----------
+    operand : str
+    index : tuple of int
+    """
 
     operand: str
     index: tuple[int, ...]

@@ -24,6 +24,8 @@ from engine.provenance.table import explains, locates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
+
     from engine.provenance.call import Call
     from engine.provenance.records import Box
 
@@ -31,7 +33,7 @@ __all__ = ["explain_attention", "locate_attention", "locate_multihead"]
 
 
 def _aligned(operand: Operand, lead: Box, last: tuple[Interval, ...]) -> Box:
-    """Return a region with the batch dimensions of another, as far as they are not broadcast."""
+    """Return a region with the batch dimensions of another, where they are not broadcast."""
     own = operand.shape[: -len(last)]
     batch = lead[len(lead) - len(own) :]
     kept = [
@@ -107,7 +109,8 @@ def explain_attention(call: Call, index: tuple[int, ...]) -> Breakdown:
     terms = multiply([v, weights], (count,), ("key",))
     queries = format_index([*batch(query), row, ":"])
     formula = (
-        f"y{format_index(index)} = Σ p[k] · {v.name}{format_index([*batch(value), 'k', column])}, "
+        f"y{format_index(index)} = Σ p[k] · "
+        f"{v.name}{format_index([*batch(value), 'k', column])}, "
         f"p = softmax({query.name}{queries} · {key.name}{format_index([*batch(key), 'k', ':'])}"
         f" · {float(scale):.4g})"
     )
@@ -125,9 +128,9 @@ def explain_attention(call: Call, index: tuple[int, ...]) -> Breakdown:
 
 def _add_mask(
     call: Call,
-    scores: np.ndarray,
+    scores: npt.NDArray[np.float64],
     lead: tuple[int, ...],
-    row: int,  # type: ignore[type-arg]
+    row: int,
 ) -> None:
     """Apply the mask to the scores of one query, in place."""
     mask, count = call.arguments["attn_mask"], len(scores)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,8 @@ class _Convolution(NamedTuple):
 
 def _read(call: Call) -> _Convolution:
     layer, given, input = call.layer, call.arguments, call.array("input")
-    weight, bias = given.get("weight"), given.get("bias")
+    weight: Any = given.get("weight")
+    bias: Any = given.get("bias")
     if isinstance(layer, (Convolution, TransposedConvolution)):
         weight, bias = layer.weight, layer.bias
     else:

@@ -164,9 +164,9 @@ def _evaluate(
         del stack[first:]
         if isinstance(node, OperandRef):
             operand = call.inputs[node.operand]
-            is_array = isinstance(operand, Operand)
-            value = _one(operand, factors[node.operand]) if is_array else operand
-            stack.append((value, 0.0))
+            if isinstance(operand, Operand):
+                operand = _one(operand, factors[node.operand])
+            stack.append((operand, 0.0))
         elif isinstance(node, Node):
             stack.append(_apply(call, layer, node, below, unit))
         elif node.children:

@@ -158,7 +158,7 @@ def _view_numbers(call: Call, operand: Operand, box: Box) -> npt.NDArray[Any] | 
     if (
         not 0 <= start < base.nbytes
         or found.dtype != base.dtype
-        or not np.shares_memory(found, base, max_work=1)
+        or not np.may_share_memory(found, base)
     ):
         return None
     numbers = np.asarray(start // size)

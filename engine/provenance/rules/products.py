@@ -194,8 +194,8 @@ def explain_product(call: Call, index: tuple[int, ...]) -> Breakdown:
     terms = multiply(factors, shape, axes, found.alpha)
     offset, name = None, ""
     if found.offset is not None:
-        place = {label: np.array([at]) for label, at in places.items()}
-        added = take(found.offset.array, found.offset.name, _at(found.offset, place))
+        own = {label: np.array([at]) for label, at in places.items()}
+        added = take(found.offset.array, found.offset.name, _at(found.offset, own))
         offset, name = (
             found.beta * float(added.values[0]),
             _call_out(added.name, added.indices[0]),

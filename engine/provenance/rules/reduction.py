@@ -46,10 +46,8 @@ def _axes(call: Call) -> tuple[int, ...]:
     return axes_of(dim, ndim)
 
 
-def _aligned(
-    call: Call, items: tuple[Any, ...], axes: tuple[int, ...], reduced: Any
-) -> list[Any]:
-    """Return an item for each dimension of the input; `reduced` for those that are summed."""
+def _aligned(call: Call, items: tuple[Any, ...], axes: tuple[int, ...]) -> list[Any]:
+    """Return an item for each dimension of the input; None for those that are reduced."""
     ndim = call.array("input").ndim
     if len(items) == ndim:
         return [None if axis in axes else items[axis] for axis in range(ndim)]

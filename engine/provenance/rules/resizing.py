@@ -88,12 +88,12 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
     total = shares[0]
     for share in shares[1:]:
         total = np.multiply.outer(total, share)
-    weight = make_factor("weight", total.reshape(-1))
+    factor = make_factor("weight", total.reshape(-1))
     rank = len(places)
     names = ["i", "j", "k"][:rank]
     formula = (
         f"y{format_index(index)} = Σ weight{format_index(names)} · "
         f"{x.name}{format_index([*index[:2], *names])}"
     )
-    terms = multiply([x, weight], [len(each) for each in places], _AXES[rank])
+    terms = multiply([x, factor], [len(each) for each in places], _AXES[rank])
     return add_up(call, formula, terms)

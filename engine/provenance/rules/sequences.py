@@ -24,8 +24,9 @@ def locate_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
     layer = call.layer
     found: dict[str, Box] = {each.name: each.whole for each in call.arrays}
     x = call.inputs[0]
-    recurrent = isinstance(layer, (RNN, GRU, LSTM))
-    if not recurrent or call.place or layer.states_first or not isinstance(x, Operand):
+    if not isinstance(layer, (RNN, GRU, LSTM)) or not isinstance(x, Operand):
+        return found
+    if call.place or layer.states_first:
         return found
     time = 0 if x.ndim == 2 or not layer.batch_first else 1
     region = list(x.whole)

@@ -26,7 +26,10 @@ _MOST_READS: Final = 1 << 20  # positions that are listed for one axis; more cou
 class AxisReads(Protocol):
     """What the outputs of one axis read."""
 
-    size: int
+    @property
+    def size(self) -> int:
+        """Number of positions of the axis."""
+        ...
 
     def positions(self, outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the positions of each output's taps, -1 outside; shape (outputs, taps)."""
@@ -64,7 +67,8 @@ class Sliding:
         found = starts[:, np.newaxis] + np.arange(self.kernel) * self.dilation
         if self.mode != "zeros":
             padded = np.arange(-self.before, self.size + self.after)
-            return PADDING_MODES[self.mode](padded, 0, self.size)[found + self.before]
+            sources: npt.NDArray[np.int64] = PADDING_MODES[self.mode](padded, 0, self.size)
+            return sources[found + self.before]
         return np.where((found >= 0) & (found < self.size), found, -1)
 
     def reach(self, low: int, high: int) -> tuple[int, int] | None:
@@ -161,4 +165,5 @@ def _read(axis: AxisReads, interval: Interval) -> Interval | None:
 
 def _taps(axis: AxisReads, interval: Interval) -> npt.NDArray[np.int64]:
     """Return the taps of the first output of an interval."""
-    return axis.positions(np.arange(interval.start, interval.start + 1))[0]
+    taps: npt.NDArray[np.int64] = axis.positions(np.array([interval.start]))[0]
+    return taps
