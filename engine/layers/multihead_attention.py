@@ -197,6 +197,11 @@ class MultiheadAttention(Layer):
         return not (self._need_weights or self._extra or self._zero)
 
     @property
+    def has_extra_keys(self) -> bool:
+        """Whether there are keys beside those of the operands."""
+        return bool(self._extra_count)
+
+    @property
     def _extra_count(self) -> int:
         return bool(self._extra) + self._zero
 

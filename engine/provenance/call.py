@@ -77,6 +77,7 @@ class Call:
     ----------
     operator : RuntimeOperator
     layer : Layer
+        Whose code runs.
     inputs : tuple of (Operand or Value)
         One for each input operand; arrays as `Operand`.
     arguments : dict of str to object
@@ -115,9 +116,10 @@ class Call:
         if not isinstance(metadata, ArrayMetadata):
             raise NoBreakdownError("the operand is no tensor")
         inputs = tuple([_describe(session, operand.name) for operand in operator.inputs])
+        owner = layer.owner if isinstance(layer, FunctionLayer) else None
         return cls(
             operator,
-            layer,
+            owner or layer,
             inputs,
             _bind(layer, inputs),
             place,

@@ -33,8 +33,8 @@ def receptive_field(session: Session, operand: str, index: Sequence[int]) -> Rec
     """Return which part of the model's inputs an element depends on.
 
     The region of each input is a box. Changing what lies outside never changes the element,
-    as long as no shape changes. For operators whose windows are boxes, such as convolutions
-    and poolings, no smaller box has this property.
+    as long as no shape changes. Where all operators are convolutions and poolings whose windows
+    leave no gaps, no smaller box has this property.
 
     Parameters
     ----------

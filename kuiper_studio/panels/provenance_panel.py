@@ -291,7 +291,9 @@ class ProvenancePanel(Panel):
 
     @staticmethod
     def _needs_sources(provenance: Provenance) -> bool:
-        return provenance.kind in {Kind.UNKNOWN, Kind.NORMALISED}
+        if provenance.kind in {Kind.UNKNOWN, Kind.NORMALISED} or provenance.breakdown is None:
+            return True
+        return not any(each.is_operand for each in provenance.breakdown.terms.factors)
 
     def _show_field(self, field: ReceptiveField | None) -> None:
         for label in self.findChildren(QLabel, "provenanceFieldRow"):

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
     from engine.provenance.call import Call
     from engine.provenance.records import Box
+    from engine.values import Array
 
-__all__ = ["explain_attention", "locate_attention", "locate_multihead"]
+__all__ = ["explain_attention", "explain_multihead", "locate_attention", "locate_multihead"]
 
 
 def _aligned(operand: Operand, lead: Box, last: tuple[Interval, ...]) -> Box:
@@ -167,3 +168,100 @@ def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
                 region[1 - sample] = box[1 - sample]
         found[each.name] = tuple(region)
     return found
+
+
+@explains(MultiheadAttention)
+def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the results of the heads times a row of the output projection, and the bias.
+
+    The query's own path is followed only: scores are ``(q W_k) · x`` for every key x, and a
+    head's result is the projection of the average of the inputs.
+    """
+    layer = call.layer
+    if not isinstance(layer, MultiheadAttention) or call.place or len(index) != 3:
+        raise NoBreakdownError("only the result of a batch has a breakdown")
+    query, key, value, mask = _sequences(call, layer)
+    sample, row = (index[0], index[1]) if layer.batch_first else (index[1], index[0])
+
+    def rows(operand: Operand) -> npt.NDArray[np.float64]:
+        x = operand.value[sample] if layer.batch_first else operand.value[:, sample]
+        return x.astype(np.float64)
+
+    heads = layer.heads
+    weights = [np.asarray(each.weight, np.float64) for each in layer.projections]
+    biases = [
+        np.zeros(len(weight)) if each.bias is None else np.asarray(each.bias, np.float64)
+        for each, weight in zip(layer.projections, weights, strict=True)
+    ]
+    q = (weights[0] @ rows(query)[row] + biases[0]).reshape(heads, -1)
+    scale = 1 / math.sqrt(q.shape[1])
+    by_head = [each.reshape(heads, -1, each.shape[-1]) for each in weights]
+    reach = np.einsum("hd,hde->he", q, by_head[1])
+    scores = (reach @ rows(key).T + (q * biases[1].reshape(heads, -1)).sum(1)[:, None]) * scale
+    if mask is not None:
+        _ignore(scores, mask.value, sample, row)
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    x = rows(value)
+    mixed = np.einsum("he,hde->hd", shares @ x, by_head[2]) + biases[2].reshape(heads, -1)
+    size = np.einsum("he,hde->hd", shares @ np.abs(x), np.abs(by_head[2]))
+    size += np.abs(biases[2]).reshape(heads, -1)
+    width, feature = mixed.size, index[2]
+    output = take(layer.output.weight, "out_proj.weight", grid([feature], range(width)))
+    results = make_factor("result of the heads", mixed.reshape(-1))
+    terms = multiply([results, output], mixed.shape, ("head", "feature"))
+    offset, name = None, ""
+    if layer.output.bias is not None:
+        offset, name = float(layer.output.bias[feature]), f"out_proj.bias[{feature}]"
+    formula = (
+        f"y{format_index(index)} = {name + ' + ' if name else ''}"
+        f"Σ out_proj.weight[{feature}, k] · h[k], "
+        f"h = softmax(q · keys · {scale:.4g}) · values, of {heads} heads"
+    )
+    found = add_up(call, formula, terms, offset, name)
+    spread = float((np.abs(output.values) * size.reshape(-1)).sum())
+    largest = float(np.abs(reach).sum(axis=1).max() * np.abs(rows(key)).max()) * scale
+    more = sum_error(spread * (2 + largest), x.shape[1], call.dtype, 0.0)
+    error = found.error + more
+    return Breakdown(Kind.SUM, formula, terms, found.total, error, offset, name)
+
+
+def _sequences(
+    call: Call, layer: MultiheadAttention
+) -> tuple[Operand, Operand, Operand, Operand | None]:
+    """Return query, key and value, and an additive or bool mask of scores.
+
+    Raises
+    ------
+    NoBreakdownError
+        If there are others, or additional keys.
+    """
+    mask = call.arguments.get("attn_mask")
+    given = [each for each in call.arguments["operands"] if isinstance(each, Operand)]
+    plain = not layer.has_extra_keys and call.arguments.get("key_padding_mask") is None
+    same = all(each.ndim == 3 for each in given) and 1 <= len(given) <= 3
+    if not plain or not same or not (mask is None or isinstance(mask, Operand)):
+        raise NoBreakdownError("attention with these operands has no breakdown")
+    key = given[min(1, len(given) - 1)]
+    if mask is not None and mask.shape not in _mask_shapes(call, layer, key):
+        raise NoBreakdownError("attention with this mask has no breakdown")
+    return given[0], key, given[-1], mask
+
+
+def _mask_shapes(
+    call: Call, layer: MultiheadAttention, key: Operand
+) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of masks for all heads alike, and for each sample and head."""
+    samples, length = call.shape[:2] if layer.batch_first else call.shape[1::-1]
+    scores = length, key.shape[1 if layer.batch_first else 0]
+    return scores, (samples * layer.heads, *scores)
+
+
+def _ignore(scores: npt.NDArray[np.float64], mask: Array, sample: int, row: int) -> None:
+    """Apply a mask to the scores of one query, of shape (H, S), in place."""
+    heads = len(scores)
+    part = mask[row] if mask.ndim == 2 else mask[sample * heads : (sample + 1) * heads, row]
+    if part.dtype == np.bool_:
+        scores[np.broadcast_to(part, scores.shape)] = -np.inf
+    else:
+        scores += part

@@ -64,11 +64,13 @@ class Sliding:
     def positions(self, outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the positions of each output's taps, -1 outside; shape (outputs, taps)."""
         starts = outputs * self.stride - self.before
+        found: npt.NDArray[np.int64]
         found = starts[:, np.newaxis] + np.arange(self.kernel) * self.dilation
         if self.mode != "zeros":
             padded = np.arange(-self.before, self.size + self.after)
             sources: npt.NDArray[np.int64] = PADDING_MODES[self.mode](padded, 0, self.size)
-            return sources[found + self.before]
+            found = sources[found + self.before]
+            return found
         return np.where((found >= 0) & (found < self.size), found, -1)
 
     def reach(self, low: int, high: int) -> tuple[int, int] | None:

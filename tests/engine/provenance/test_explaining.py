@@ -1,0 +1,559 @@
+"""Terms of one element: against the engine's values, by perturbation, and by slow loops."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import TensorError, ValueNotComputedError
+from engine.provenance.records import Kind
+
+SUM, MOVE, FUNCTION = Kind.SUM, Kind.MOVE, Kind.FUNCTION
+
+
+def net(line, *shapes):
+    """Operator lines of a model with one operator, between its inputs and the output."""
+    kind, name, arguments = line.partition(" ")[0], "op", line.partition(" ")[2]
+    inputs = [
+        f"pnnx.Input in{at} 0 1 x{at} #x{at}=({','.join(map(str, shape))})f32"
+        for at, shape in enumerate(shapes)
+    ]
+    operands = " ".join(f"x{at}" for at in range(len(shapes)))
+    return [*inputs, f"{kind} {name} {len(shapes)} 1 {operands} y {arguments}",
+            "pnnx.Output out 1 0 y"]  # fmt: skip
+
+
+_ATTENTION = {
+    "in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4),
+    "out_proj.bias": (4,),
+}  # fmt: skip
+# Operator, shapes of its operands, shapes of its weights, kind of the breakdown
+CASES = {
+    "conv1d": (
+        "nn.Conv1d stride=(2) padding=(1)",
+        [(1, 3, 9)],
+        {"weight": (4, 3, 3), "bias": (4,)},
+        SUM,
+    ),
+    "conv2d": (
+        "nn.Conv2d padding=(1,1)",
+        [(2, 3, 6, 7)],
+        {"weight": (4, 3, 3, 3), "bias": (4,)},
+        SUM,
+    ),
+    "conv2d-strided-dilated": (
+        "nn.Conv2d stride=(2,1) dilation=(1,2) padding=(2,1)",
+        [(1, 2, 8, 9)],
+        {"weight": (3, 2, 3, 2)},
+        SUM,
+    ),
+    "conv2d-grouped": (
+        "nn.Conv2d groups=2",
+        [(1, 4, 5, 5)],
+        {"weight": (6, 2, 3, 3), "bias": (6,)},
+        SUM,
+    ),
+    "conv2d-depthwise": (
+        "nn.Conv2d groups=4 padding=(1,1)",
+        [(1, 4, 5, 5)],
+        {"weight": (4, 1, 3, 3), "bias": (4,)},
+        SUM,
+    ),
+    "conv2d-reflect": (
+        "nn.Conv2d padding=(1,1,1,1) padding_mode=reflect",
+        [(1, 2, 5, 6)],
+        {"weight": (3, 2, 3, 3)},
+        SUM,
+    ),
+    "conv2d-circular": (
+        "nn.Conv2d padding=(1,1,1,1) padding_mode=circular",
+        [(1, 2, 5, 6)],
+        {"weight": (3, 2, 3, 3)},
+        SUM,
+    ),
+    "conv3d": (
+        "nn.Conv3d padding=(1,0,1)",
+        [(1, 2, 4, 5, 4)],
+        {"weight": (3, 2, 2, 3, 2), "bias": (3,)},
+        SUM,
+    ),
+    "conv-without-batch": ("nn.Conv2d", [(2, 5, 5)], {"weight": (3, 2, 3, 3)}, SUM),
+    "convtranspose1d": (
+        "nn.ConvTranspose1d stride=(2)",
+        [(1, 3, 5)],
+        {"weight": (3, 2, 4), "bias": (2,)},
+        SUM,
+    ),
+    "convtranspose2d": (
+        "nn.ConvTranspose2d stride=(2,3) padding=(1,0) output_padding=(1,0)",
+        [(1, 4, 4, 3)],
+        {"weight": (4, 3, 3, 2), "bias": (3,)},
+        SUM,
+    ),
+    "convtranspose2d-grouped": (
+        "nn.ConvTranspose2d groups=2 dilation=(2,1)",
+        [(1, 4, 3, 3)],
+        {"weight": (4, 2, 2, 3)},
+        SUM,
+    ),
+    "F.conv2d": (
+        ("F.conv2d stride=(1,1) padding=(1,1) dilation=(1,1) groups=1 $input=x0 $weight=x1"),
+        [(1, 2, 5, 5), (3, 2, 3, 3)],
+        {},
+        SUM,
+    ),
+    "F.conv_transpose2d": (
+        (
+            "F.conv_transpose2d stride=(2,2) padding=(0,0) output_padding=(0,0) "
+            "dilation=(1,1) groups=1 $input=x0 $weight=x1"
+        ),
+        [(1, 2, 3, 3), (2, 3, 2, 2)],
+        {},
+        SUM,
+    ),
+    "linear": ("nn.Linear", [(2, 3, 5)], {"weight": (4, 5), "bias": (4,)}, SUM),
+    "F.linear": ("F.linear $input=x0 $weight=x1", [(2, 5), (4, 5)], {}, SUM),
+    "matmul": ("torch.matmul $input=x0 $other=x1", [(2, 3, 4, 5), (3, 5, 2)], {}, SUM),
+    "matmul-vector": ("torch.matmul $input=x0 $other=x1", [(3, 4), (4,)], {}, SUM),
+    "mm": ("torch.mm $input=x0 $mat2=x1", [(3, 4), (4, 2)], {}, SUM),
+    "bmm": ("torch.bmm $input=x0 $mat2=x1", [(2, 3, 4), (2, 4, 2)], {}, SUM),
+    "addmm": (
+        "torch.addmm alpha=0.5 beta=2.0 $input=x0 $mat1=x1 $mat2=x2",
+        [(2,), (3, 4), (4, 2)],
+        {},
+        SUM,
+    ),
+    "baddbmm": (
+        "torch.baddbmm alpha=1 beta=1 $input=x0 $batch1=x1 $batch2=x2",
+        [(2, 3, 2), (2, 3, 4), (2, 4, 2)],
+        {},
+        SUM,
+    ),
+    "einsum": ("torch.einsum equation=bij,bkj->bik", [(2, 3, 4), (2, 5, 4)], {}, SUM),
+    "einsum-implicit": ("torch.einsum equation=ij,jk", [(3, 4), (4, 2)], {}, SUM),
+    "einsum-three": ("torch.einsum equation=...i,ij,j->...", [(2, 3), (3, 4), (4,)], {}, SUM),
+    "maxpool": (
+        "nn.MaxPool2d kernel_size=(3,3) stride=(2,2) padding=(1,1)",
+        [(1, 2, 7, 7)],
+        {},
+        Kind.CHOICE,
+    ),
+    "maxpool1d-dilated": (
+        "nn.MaxPool1d kernel_size=3 stride=1 dilation=2",
+        [(1, 2, 9)],
+        {},
+        Kind.CHOICE,
+    ),
+    "avgpool": (
+        "nn.AvgPool2d kernel_size=(3,2) stride=(2,2) padding=(1,1)",
+        [(1, 2, 7, 8)],
+        {},
+        SUM,
+    ),
+    "avgpool-ceil": (
+        (
+            "nn.AvgPool2d kernel_size=(3,3) stride=(2,2) padding=(1,1) ceil_mode=True "
+            "count_include_pad=False"
+        ),
+        [(1, 2, 8, 8)],
+        {},
+        SUM,
+    ),
+    "avgpool-divisor": (
+        "nn.AvgPool2d kernel_size=(2,2) divisor_override=3",
+        [(1, 2, 4, 4)],
+        {},
+        SUM,
+    ),
+    "adaptive-avg": ("nn.AdaptiveAvgPool2d output_size=(3,4)", [(1, 2, 7, 9)], {}, SUM),
+    "adaptive-max": ("nn.AdaptiveMaxPool2d output_size=(3,4)", [(1, 2, 7, 9)], {}, Kind.CHOICE),
+    "batchnorm": (
+        "nn.BatchNorm2d eps=1e-5",
+        [(2, 3, 4, 4)],
+        {"running_mean": (3,), "running_var": (3,), "weight": (3,), "bias": (3,)},
+        Kind.NORMALISED,
+    ),
+    "layernorm": (
+        "nn.LayerNorm normalized_shape=(6) eps=1e-5",
+        [(2, 3, 6)],
+        {"weight": (6,), "bias": (6,)},
+        Kind.NORMALISED,
+    ),
+    "groupnorm": (
+        "nn.GroupNorm num_groups=2 eps=1e-5",
+        [(2, 4, 3, 3)],
+        {"weight": (4,), "bias": (4,)},
+        Kind.NORMALISED,
+    ),
+    "instancenorm": (
+        "nn.InstanceNorm2d eps=1e-5 affine=False track_running_stats=False",
+        [(2, 3, 4, 5)],
+        {},
+        Kind.NORMALISED,
+    ),
+    "rmsnorm": (
+        "nn.RMSNorm normalized_shape=(6) eps=1e-6",
+        [(2, 3, 6)],
+        {"weight": (6,)},
+        Kind.NORMALISED,
+    ),
+    "nearest": ("F.interpolate scale_factor=(2.0,1.5) mode=nearest", [(1, 2, 4, 6)], {}, SUM),
+    "bilinear": (
+        "F.interpolate size=(7,9) mode=bilinear align_corners=False",
+        [(1, 2, 4, 6)],
+        {},
+        SUM,
+    ),
+    "bilinear-corners": (
+        "nn.UpsamplingBilinear2d scale_factor=(2.0,2.0)",
+        [(1, 2, 4, 6)],
+        {},
+        SUM,
+    ),
+    "bicubic": (
+        "F.interpolate size=(7,9) mode=bicubic align_corners=False",
+        [(1, 2, 4, 6)],
+        {},
+        SUM,
+    ),
+    "antialias": (
+        ("F.interpolate size=(3,3) mode=bilinear align_corners=False antialias=True"),
+        [(1, 2, 7, 8)],
+        {},
+        SUM,
+    ),
+    "linear1d": ("F.interpolate size=(9) mode=linear align_corners=True", [(1, 2, 4)], {}, SUM),
+    "area": ("F.interpolate size=(3,4) mode=area", [(1, 2, 7, 9)], {}, SUM),
+    "softmax": ("nn.Softmax dim=1", [(2, 5, 3)], {}, Kind.SHARE),
+    "softmin": ("nn.Softmin dim=-1", [(2, 5)], {}, Kind.SHARE),
+    "log_softmax": ("F.log_softmax dim=1", [(2, 5)], {}, Kind.NORMALISED),
+    "sdpa": (
+        (
+            "F.scaled_dot_product_attention dropout_p=0.0 is_causal=False $query=x0 "
+            "$key=x1 $value=x2"
+        ),
+        [(1, 2, 4, 3), (1, 2, 5, 3), (1, 2, 5, 6)],
+        {},
+        SUM,
+    ),
+    "sdpa-causal": (
+        (
+            "F.scaled_dot_product_attention dropout_p=0.0 is_causal=True $query=x0 "
+            "$key=x1 $value=x2"
+        ),
+        [(1, 2, 5, 3), (1, 2, 5, 3), (1, 2, 5, 6)],
+        {},
+        SUM,
+    ),
+    "sdpa-mask": (
+        (
+            "F.scaled_dot_product_attention dropout_p=0.0 is_causal=False scale=0.3 "
+            "$query=x0 $key=x1 $value=x2 $attn_mask=x3"
+        ),
+        [(1, 2, 4, 3), (1, 2, 5, 3), (1, 2, 5, 6), (4, 5)],
+        {},
+        SUM,
+    ),
+    "multihead": (
+        "nn.MultiheadAttention num_heads=2 embed_dim=4 batch_first=True",
+        [(2, 5, 4)],
+        _ATTENTION,
+        SUM,
+    ),
+    "multihead-cross": (
+        "nn.MultiheadAttention num_heads=2 embed_dim=4 batch_first=False",
+        [(5, 2, 4), (3, 2, 4), (3, 2, 4)],
+        _ATTENTION,
+        SUM,
+    ),
+    "multihead-mask": (
+        (
+            "nn.MultiheadAttention num_heads=2 embed_dim=4 batch_first=True $input=x0 "
+            "$attn_mask=x1"
+        ),
+        [(2, 5, 4), (4, 5, 5)],
+        _ATTENTION,
+        SUM,
+    ),
+    "sum": ("torch.sum dim=(1) keepdim=False", [(2, 5, 3)], {}, SUM),
+    "mean": ("torch.mean dim=(2,3) keepdim=True", [(2, 3, 4, 5)], {}, SUM),
+    "amax": ("torch.amax dim=(1) keepdim=False", [(2, 5, 3)], {}, Kind.CHOICE),
+    "amin": ("torch.amin dim=(1) keepdim=True", [(2, 5, 3)], {}, Kind.CHOICE),
+    "cumsum": ("torch.cumsum dim=1", [(2, 5)], {}, SUM),
+    "relu": ("nn.ReLU", [(2, 5)], {}, FUNCTION),
+    "gelu": ("nn.GELU", [(2, 5)], {}, FUNCTION),
+    "silu": ("F.silu", [(2, 5)], {}, FUNCTION),
+    "prelu": ("nn.PReLU num_parameters=3", [(2, 3, 4)], {"weight": (3,)}, FUNCTION),
+    "add": ("torch.add alpha=2 $input=x0 $other=x1", [(2, 3, 4), (3, 1)], {}, FUNCTION),
+    "atan2": ("torch.atan2 $input=x0 $other=x1", [(2, 3), (3,)], {}, FUNCTION),
+    "clamp": ("torch.clamp min=-0.5 max=0.5", [(2, 5)], {}, FUNCTION),
+    "expression": (
+        "pnnx.Expression expr=div(add(@0,mul(@1,2.5)),sqrt(add(mul(@0,@0),1)))",
+        [(2, 3, 4), (3, 1)],
+        {},
+        FUNCTION,
+    ),
+    "expression-size": ("pnnx.Expression expr=div(@0,size(@0,1))", [(2, 3)], {}, FUNCTION),
+    "dropout": ("nn.Dropout p=0.5", [(2, 5)], {}, FUNCTION),
+    "reshape": ("Tensor.reshape shape=(3,8)", [(2, 3, 4)], {}, MOVE),
+    "permute": ("torch.permute dims=(2,0,1)", [(2, 3, 4)], {}, MOVE),
+    "transpose": ("torch.transpose dim0=0 dim1=2", [(2, 3, 4)], {}, MOVE),
+    "flatten": ("torch.flatten start_dim=1 end_dim=-1", [(2, 3, 4)], {}, MOVE),
+    "slice": ("Tensor.slice dim=1 start=1 end=5 step=2", [(2, 6, 3)], {}, MOVE),
+    "select": ("Tensor.select dim=1 index=-2", [(2, 6, 3)], {}, MOVE),
+    "cat": ("torch.cat dim=1", [(2, 3), (2, 1), (2, 4)], {}, MOVE),
+    "stack": ("torch.stack dim=1", [(2, 3), (2, 3)], {}, MOVE),
+    "pad": ("F.pad pad=(1,2) mode=constant value=7.5", [(2, 3)], {}, MOVE),
+    "pad-reflect": ("nn.ReflectionPad2d padding=(1,1,2,0)", [(1, 2, 4, 4)], {}, MOVE),
+    "pixelshuffle": ("nn.PixelShuffle upscale_factor=2", [(1, 8, 3, 3)], {}, MOVE),
+    "channelshuffle": ("nn.ChannelShuffle groups=2", [(1, 6, 2, 2)], {}, MOVE),
+    "unfold": ("nn.Unfold kernel_size=(2,2) padding=(1,1)", [(1, 2, 4, 4)], {}, MOVE),
+    "roll": ("torch.roll shifts=(2,1) dims=(0,1)", [(4, 5)], {}, MOVE),
+    "flip": ("torch.flip dims=(1)", [(2, 5)], {}, MOVE),
+    "expand": ("Tensor.expand sizes=(4,2,3)", [(2, 3)], {}, MOVE),
+    "repeat": ("Tensor.repeat sizes=(2,2)", [(2, 3)], {}, MOVE),
+    "tril": ("torch.tril diagonal=0", [(4, 4)], {}, MOVE),
+    "squeeze": ("torch.squeeze dim=1", [(2, 1, 3)], {}, MOVE),
+    "unsqueeze": ("torch.unsqueeze dim=1", [(2, 3)], {}, MOVE),
+}
+
+
+@pytest.fixture
+def run(make_pair):
+    """Runs a model of one operator on seeded numbers; gives the session and all numbers."""
+
+    def make(line, shapes, weights, seed=0):
+        rng = np.random.default_rng(seed)
+        given = {
+            f"op.{name}": rng.normal(size=shape).astype(np.float32)
+            for name, shape in weights.items()
+        }
+        if "op.running_var" in given:
+            given["op.running_var"] = np.abs(given["op.running_var"]) + 0.5
+        texts = [f"@{name}=({','.join(map(str, shape))})f32" for name, shape in weights.items()]
+        path = make_pair(*net(" ".join([line, *texts]), *shapes), weights=given)
+        session = engine.Session(engine.load(path), "numpy")
+        session.feed([rng.normal(size=shape).astype(np.float32) for shape in shapes])
+        session.run()
+        return session, given
+
+    return make
+
+
+def draw_index(rng, shape):
+    return tuple(int(rng.integers(size)) for size in shape)
+
+
+def check_factors(found, session, weights):
+    """Every number of the terms is the one at its index, and 0 in the padding."""
+    for factor in found.breakdown.terms.factors:
+        array = weights.get(f"op.{factor.name}")
+        if factor.is_operand:
+            array = session.value(factor.name)
+        if array is None:
+            continue
+        for index, value in zip(factor.indices.tolist(), factor.values.tolist(), strict=True):
+            expected = 0.0 if -1 in index else array[tuple(index)]
+            assert value == np.float64(expected)
+
+
+@pytest.mark.parametrize(("line", "shapes", "weights", "kind"), CASES.values(), ids=CASES)
+def test_an_element_is_what_its_terms_say(run, line, shapes, weights, kind):
+    session, given = run(line, shapes, weights)
+    rng = np.random.default_rng(1)
+    value = session.value("y")
+    for _ in range(6):
+        index = draw_index(rng, value.shape)
+        found = engine.explain_element(session, "y", index)
+        assert found.reason == ""
+        assert found.kind is kind
+        assert found.value == value[index]
+        assert found.agrees, (index, found.difference, found.breakdown.error)
+        assert found.breakdown.error <= 1e-3 * (1 + abs(found.value))
+        check_factors(found, session, given)
+        terms = found.breakdown.terms
+        assert terms.products.shape == (int(np.prod(terms.shape)),)
+        if kind is SUM:
+            whole = terms.products.sum() + (found.breakdown.offset or 0)
+            assert whole == pytest.approx(found.breakdown.total, abs=1e-12)
+
+
+LINEAR = [
+    name
+    for name, case in CASES.items()
+    if case[3] is SUM and not name.startswith(("sdpa", "multihead"))
+]
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_changing_an_input_changes_the_element_by_its_weight(run, name):
+    line, shapes, weights, _ = CASES[name]
+    session, _ = run(line, shapes, weights)
+    fed = {f"x{at}": session.value(f"x{at}").copy() for at in range(len(shapes))}
+    rng = np.random.default_rng(2)
+    index = draw_index(rng, session.value("y").shape)
+    before = engine.explain_element(session, "y", index)
+    terms = before.breakdown.terms
+    inside = np.flatnonzero((terms.factors[0].indices >= 0).all(axis=1))
+    term = int(rng.choice(inside))
+    name, place = terms.factors[0].name, terms.factors[0].indices[term]
+    same = (terms.factors[0].indices == place).all(axis=1)
+    slope = (terms.products[same] / terms.factors[0].values[same]).sum()
+    fed[name][tuple(place)] += 2
+    session.feed([fed[f"x{at}"] for at in range(len(shapes))])
+    session.run()
+    moved = float(session.value("y")[index]) - before.value
+    assert moved == pytest.approx(2 * slope, abs=1e-4)
+
+
+def test_all_terms_of_a_convolution(run):
+    """The windows of a strided, padded, grouped convolution, by loops."""
+    shapes, weights = [(1, 4, 6, 5)], {"weight": (2, 2, 3, 3), "bias": (2,)}
+    session, given = run("nn.Conv2d groups=2 stride=(2,1) padding=(1,1)", shapes, weights)
+    x, w = session.value("x0"), given["op.weight"]
+    for channel, row, column in product(range(2), range(3), range(5)):
+        expected = {}
+        for c, i, j in product(range(2), range(3), range(3)):
+            at = row * 2 + i - 1, column + j - 1
+            if 0 <= at[0] < 6 and 0 <= at[1] < 5:
+                place = (0, channel * 2 + c, *at)
+                expected[place] = float(x[place]) * float(w[channel, c, i, j])
+        found = engine.explain_element(session, "y", (0, channel, row, column))
+        terms = found.breakdown.terms
+        inside = (terms.factors[0].indices >= 0).all(axis=1)
+        places = [tuple(each) for each in terms.factors[0].indices[inside].tolist()]
+        assert dict(zip(places, terms.products[inside].tolist(), strict=True)) == expected
+        assert terms.products[~inside].tolist() == [0.0] * int((~inside).sum())
+        assert terms.shape == (2, 3, 3)
+        assert terms.partial_sums[1] == pytest.approx(
+            sum(value for place, value in expected.items() if place[1] == channel * 2 + 1)
+        )
+
+
+def test_all_terms_of_a_transposed_convolution(run):
+    shapes, weights = [(1, 2, 3, 4)], {"weight": (2, 3, 3, 2)}
+    session, given = run("nn.ConvTranspose2d stride=(2,1) padding=(1,0)", shapes, weights)
+    x, w = session.value("x0"), given["op.weight"]
+    for channel, row, column in product(range(3), range(5), range(5)):
+        expected = {}
+        for c, r, s, i, j in product(range(2), range(3), range(4), range(3), range(2)):
+            if r * 2 + i - 1 == row and s + j == column:
+                expected[0, c, r, s] = float(x[0, c, r, s]) * float(w[c, channel, i, j])
+        found = engine.explain_element(session, "y", (0, channel, row, column))
+        terms = found.breakdown.terms
+        inside = (terms.factors[0].indices >= 0).all(axis=1)
+        places = [tuple(each) for each in terms.factors[0].indices[inside].tolist()]
+        assert dict(zip(places, terms.products[inside].tolist(), strict=True)) == expected
+
+
+def test_the_formula_has_the_indices(run):
+    shapes, weights = [(1, 2, 6, 6)], {"weight": (3, 2, 3, 3), "bias": (3,)}
+    session, _ = run("nn.Conv2d stride=(2,2) padding=(1,1)", shapes, weights)
+    found = engine.explain_element(session, "y", (0, 2, 1, -1))
+    assert found.index == (0, 2, 1, 2)
+    assert found.breakdown.formula == (
+        "y[0, 2, 1, 2] = bias[2] + Σ weight[2, c, j, k] · x0[0, c, 1 + j, 3 + k]"
+    )
+    assert found.breakdown.offset_name == "bias[2]"
+
+
+def test_not_finite_numbers(run):
+    session, _ = run("torch.sum dim=(1) keepdim=False", [(2, 3)], {})
+    session.feed([np.array([[1, np.nan, 2], [1, np.inf, 2]], np.float32)])
+    session.run()
+    assert engine.explain_element(session, "y", (0,)).agrees
+    found = engine.explain_element(session, "y", (1,))
+    assert found.breakdown.total == np.inf
+    assert found.agrees
+
+
+def test_inputs_and_overrides_are_the_end(run):
+    session, _ = run("nn.ReLU", [(2, 3)], {})
+    assert engine.explain_element(session, "x0", (1, 2)).kind is Kind.INPUT
+    session.override("y", np.full((2, 3), 5, np.float32))
+    session.run()
+    found = engine.explain_element(session, "y", (1, 2))
+    assert (found.kind, found.value, found.breakdown) == (Kind.SUPPLIED, 5.0, None)
+
+
+def test_weights_are_the_end(make_pair):
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    path = make_pair(
+        "pnnx.Attribute table 0 1 0 @data=(2,3)f32 #0=(2,3)f32", "pnnx.Output out 1 0 0",
+        weights={"table.data": array},
+    )  # fmt: skip
+    session = engine.Session(engine.load(path))
+    session.run()
+    found = engine.explain_element(session, "0", (1, 0))
+    assert (found.kind, found.value) == (Kind.WEIGHT, 3.0)
+
+
+def test_an_embedding_leads_to_its_row(make_pair):
+    table = np.arange(12, dtype=np.float32).reshape(4, 3)
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(2)i64",
+        "nn.Embedding e 1 1 0 1 embedding_dim=3 num_embeddings=4 @weight=(4,3)f32",
+        "pnnx.Output out 1 0 1",
+        weights={"e.weight": table},
+    )
+    session = engine.Session(engine.load(path))
+    session.feed([np.array([2, 1])])
+    session.run()
+    found = engine.explain_element(session, "1", (0, 1))
+    assert found.kind is MOVE
+    assert found.breakdown.terms.factors[0].indices.tolist() == [[2, 1]]
+    assert found.value == found.breakdown.total == 7.0
+
+
+def test_an_operator_without_a_rule_says_so(run):
+    session, _ = run("torch.prod dim=1 keepdim=False", [(2, 3)], {})
+    found = engine.explain_element(session, "y", (1,))
+    assert found.kind is Kind.UNKNOWN
+    assert found.reason == "There is no breakdown for torch.prod yet."
+    assert [(each.operand, each.slices) for each in found.sources] == [
+        ("x0", (slice(1, 2), slice(0, 3)))
+    ]
+
+
+@pytest.mark.parametrize("index", [(2, 0), (0, 3), (0,), (0, 0, 0), (-3, 0)])
+def test_wrong_indices_are_refused(run, index):
+    session, _ = run("nn.ReLU", [(2, 3)], {})
+    with pytest.raises(TensorError, match="there is no element"):
+        engine.explain_element(session, "y", index)
+    with pytest.raises(TensorError, match="there is no element"):
+        engine.receptive_field(session, "y", index)
+
+
+def test_nothing_is_explained_before_it_is_computed(run):
+    session, _ = run("nn.ReLU", [(2, 3)], {})
+    session.restart()
+    with pytest.raises(ValueNotComputedError):
+        engine.explain_element(session, "y", (0, 0))
+    with pytest.raises(ValueNotComputedError):
+        engine.receptive_field(session, "y", (0, 0))
+
+
+def test_too_many_terms_are_refused(run):
+    session, _ = run("torch.sum dim=(0,1) keepdim=False", [(1100, 1000)], {})
+    found = engine.explain_element(session, "y", ())
+    assert found.kind is Kind.UNKNOWN
+    assert "1100000 terms" in found.reason
+
+
+@pytest.mark.parametrize("backend", ["onnxruntime", "ncnn"])
+@pytest.mark.parametrize(
+    "name", ["conv2d", "conv2d-depthwise", "linear", "layernorm", "softmax"]
+)
+def test_libraries_agree_too(run, make_pair, name, backend):
+    pytest.importorskip(backend)
+    line, shapes, weights, _ = CASES[name]
+    numpy, _ = run(line, shapes, weights)
+    session = numpy.fork(backend)
+    session.run()
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        index = draw_index(rng, session.value("y").shape)
+        assert engine.explain_element(session, "y", index).agrees

@@ -1,0 +1,249 @@
+"""Receptive fields: what lies outside has no influence, and boxes of windows are tight."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import InferenceError
+
+SIZE = 14
+
+
+def conv(rng, at, channels, *, gaps=True):
+    kernel, dilation = int(rng.integers(1, 4)), int(rng.integers(1, 3)) if gaps else 1
+    stride, padding = (
+        int(rng.integers(1, 3 if gaps else min(kernel, 2) + 1)),
+        int(rng.integers(0, 3)),
+    )
+    groups = int(rng.choice([1, 2]))
+    line = (
+        f"nn.Conv2d op{at} 1 1 {at} {at + 1} stride=({stride},1) padding=({padding},{padding}) "
+        f"dilation=({dilation},{dilation}) groups={groups} "
+        f"@weight=(4,{channels // groups},{kernel},{kernel})f32"
+    )
+    weight = rng.uniform(0.5, 1.5, (4, channels // groups, kernel, kernel)).astype(np.float32)
+    return line, {f"op{at}.weight": weight}
+
+
+def plain(text):
+    def make(rng, at, channels):
+        kind, _, arguments = text.partition(" ")
+        return f"{kind} op{at} 1 1 {at} {at + 1} {arguments}", {}
+
+    return make
+
+
+def transposed(rng, at, channels):
+    stride = int(rng.integers(1, 3))
+    line = (
+        f"nn.ConvTranspose2d op{at} 1 1 {at} {at + 1} stride=({stride},{stride}) "
+        f"padding=(1,0) @weight=({channels},4,3,2)f32"
+    )
+    weight = rng.uniform(0.5, 1.5, (channels, 4, 3, 2)).astype(np.float32)
+    return line, {f"op{at}.weight": weight}
+
+
+def skip(rng, at, channels):
+    return f"pnnx.Expression op{at} 2 1 {at} {at} {at + 1} expr=add(mul(@0,0.5),tanh(@1))", {}
+
+
+def softmax(rng, at, channels):
+    return f"torch.softmax op{at} 1 1 {at} {at + 1} dim={int(rng.integers(1, 4))}", {}
+
+
+def conv_without_gaps(rng, at, channels):
+    return conv(rng, at, channels, gaps=False)
+
+
+WINDOWS = (
+    conv_without_gaps,
+    plain("nn.MaxPool2d kernel_size=(2,3) stride=(1,2) padding=(1,1)"),
+    plain("nn.AvgPool2d kernel_size=(3,2) stride=(2,1) padding=(1,0)"),
+)
+OTHERS = (
+    skip, transposed, softmax,
+    plain("nn.ReLU"),
+    plain("nn.GELU"),
+    plain("nn.ReflectionPad2d padding=(1,2,0,1)"),
+    plain("F.interpolate scale_factor=(1.5,2.0) mode=bilinear align_corners=False"),
+    plain("F.interpolate size=(9,7) mode=nearest"),
+    plain("nn.AdaptiveAvgPool2d output_size=(5,6)"),
+    plain("torch.permute dims=(0,1,3,2)"),
+    plain("Tensor.slice dim=2 start=1 end=-1 step=2"),
+    plain("torch.roll shifts=(2,1) dims=(2,3)"),
+    plain("torch.flip dims=(2)"),
+    plain("nn.ChannelShuffle groups=2"),
+    plain("torch.cumsum dim=3"),
+    plain("nn.GroupNorm num_groups=2 eps=1e-5"),
+)  # fmt: skip
+
+
+def self_product(rng, at, channels):
+    """Attention of the picture's rows."""
+    return (
+        f"F.scaled_dot_product_attention op{at} 3 1 {at} {at} {at} {at + 1} dropout_p=0.0 "
+        f"is_causal={bool(rng.integers(2))} $query={at} $key={at} $value={at}"
+    ), {}
+
+
+MIXED = (conv, conv, *WINDOWS, *OTHERS, self_product)
+
+
+def draw_net(make_pair, seed, choices):
+    """A chain of random operators on a picture of 4 channels, as far as it runs."""
+    rng = np.random.default_rng(seed)
+    lines, weights = ["pnnx.Input in 0 1 0 #0=(1,4,14,14)f32"], {}
+    for at in range(int(rng.integers(2, 6))):
+        line, own = choices[int(rng.integers(len(choices)))](rng, at, 4)
+        lines.append(line)
+        weights |= own
+    last = len(lines) - 1
+    path = make_pair(*lines, f"pnnx.Output out 1 0 {last}", weights=weights)
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([rng.uniform(0.5, 1.5, (1, 4, SIZE, SIZE)).astype(np.float32)])
+    with suppress(InferenceError):  # of a picture that became too small
+        session.run()
+    computed = [name for name in map(str, range(last + 1)) if session.has_value(name)]
+    return session, computed[-1], rng
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_lies_outside_has_no_influence(make_pair, seed):
+    session, operand, rng = draw_net(make_pair, seed, MIXED)
+    value = session.value(operand)
+    index = tuple(int(rng.integers(size)) for size in value.shape)
+    field = engine.receptive_field(session, operand, index)
+    assert field.guessed == ()
+    x = session.value("0").copy()
+    noise = rng.normal(size=x.shape).astype(np.float32) * 3
+    for source in field.inputs:
+        noise[source.slices] = x[source.slices]
+    other = session.fork("numpy")
+    other.feed([noise])
+    with np.errstate(all="ignore"):
+        while not other.has_value(operand):
+            other.step()
+    assert other.value(operand)[index] == value[index]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_boxes_of_windows_are_tight(make_pair, seed):
+    """Each side of the box has a position that has an influence."""
+    session, operand, rng = draw_net(make_pair, 1000 + seed, WINDOWS)
+    value = session.value(operand)
+    index = tuple(int(rng.integers(size)) for size in value.shape)
+    field = engine.receptive_field(session, operand, index)
+    x = session.value("0")
+    sides = []
+    for source in field.inputs:
+        for axis in (1, 2, 3):
+            for place in (source.box[axis].start, source.box[axis].stop - 1):
+                part = list(source.slices)
+                part[axis] = slice(place, place + 1)
+                sides.append(tuple(part))
+    for part in sides:
+        changed = x.copy()
+        changed[part] += 1000  # positive weights: no maximum and no sum hides it
+        other = session.fork("numpy")
+        other.feed([changed])
+        while not other.has_value(operand):
+            other.step()
+        assert other.value(operand)[index] != value[index], part
+
+
+def test_stride_and_offset(make_pair):
+    """Two convolutions of stride 2 and a pooling: by the formulas, by hand."""
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,1,64,64)f32",
+        "nn.Conv2d a 1 1 0 1 stride=(2,2) padding=(3,3) @weight=(1,1,7,7)f32",
+        "nn.MaxPool2d b 1 1 1 2 kernel_size=(3,3) stride=(2,2) padding=(1,1)",
+        "nn.Conv2d c 1 1 2 3 stride=(1,1) padding=(1,1) @weight=(1,1,3,3)f32",
+        "pnnx.Output out 1 0 3",
+    )
+    weights = {
+        "a.weight": np.ones((1, 1, 7, 7), np.float32),
+        "c.weight": np.ones((1, 1, 3, 3), np.float32),
+    }
+    session = engine.Session(engine.load(make_pair(*lines, weights=weights)))
+    session.feed([np.zeros((1, 1, 64, 64), np.float32)])
+    session.run()
+    (source,) = engine.receptive_field(session, "3", (0, 0, 8, 0)).inputs
+    # c reads 3 of b: extent 3; b 3 at stride 2: 7; a 7 at stride 2: 19. The stride is 4.
+    # The first row is ((8 - 1) * 2 - 1) * 2 - 3 = 23; that of row 0 is 23 - 32 = -9.
+    assert source.slices[2:] == (slice(23, 42), slice(0, 10))
+    assert source.stride == (None, None, 4, 4)
+    assert source.offset == (None, None, -9, -9)
+    assert source.size == 19 * 10
+
+
+def test_an_unknown_operator_counts_as_a_whole(make_pair):
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(2,8)f32",
+        "torch.sort s 1 2 0 1 2 dim=1 descending=False",
+        "torch.fft.fft f 1 1 1 3 dim=-1 norm=backward",
+        "torch.real r 1 1 3 4",
+        "pnnx.Output out 1 0 4",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)))
+    session.feed([np.arange(16, dtype=np.float32).reshape(2, 8)])
+    session.run()
+    sorted_field = engine.receptive_field(session, "1", (1, 3))
+    assert sorted_field.inputs[0].slices == (slice(1, 2), slice(0, 8))
+    assert sorted_field.guessed == ()
+    field = engine.receptive_field(session, "4", (1, 3))
+    assert field.inputs[0].is_whole
+    assert "torch.fft.fft" in {each.type for each in field.guessed}
+
+
+def test_sizes_have_no_influence(make_pair):
+    """A reshape by computed sizes depends on its elements only."""
+    lines = (
+        "pnnx.Input a 0 1 0 #0=(2,6)f32",
+        "pnnx.Input b 0 1 1 #1=(3,4)f32",
+        "Tensor.size s 1 1 1 2 dim=0",
+        "pnnx.Expression e 1 1 2 3 expr=[@0,4]",
+        "Tensor.reshape r 2 1 0 3 4 $input=0 $shape=3",
+        "pnnx.Output out 1 0 4",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)))
+    session.feed([np.zeros((2, 6), np.float32), np.zeros((3, 4), np.float32)])
+    session.run()
+    field = engine.receptive_field(session, "4", (2, 1))
+    assert [each.operand for each in field.inputs] == ["0"]
+    assert field.inputs[0].slices == (slice(1, 2), slice(3, 4))
+
+
+def test_recurrent_layers_read_what_came_before(make_pair):
+    rng = np.random.default_rng(0)
+    shapes = {"weight_ih_l0": (12, 2), "weight_hh_l0": (12, 3), "bias_ih_l0": (12,),
+              "bias_hh_l0": (12,)}  # fmt: skip
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in shapes.items())
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(2,5,2)f32",
+        "nn.LSTM l 1 1 0 1 batch_first=True bidirectional=False hidden_size=3 " + texts,
+        "pnnx.Output out 1 0 1",
+    )
+    weights = {f"l.{k}": rng.normal(size=v).astype(np.float32) for k, v in shapes.items()}
+    session = engine.Session(engine.load(make_pair(*lines, weights=weights)))
+    session.feed([rng.normal(size=(2, 5, 2)).astype(np.float32)])
+    session.run()
+    field = engine.receptive_field(session, "1", (1, 2, 0))
+    assert field.inputs[0].slices == (slice(1, 2), slice(0, 3), slice(0, 2))
+    assert field.guessed == ()
+
+
+def test_a_long_chain(make_pair):
+    lines = ["pnnx.Input in 0 1 0 #0=(1,1,6,6)f32"]
+    lines += [f"nn.ReLU r{at} 1 1 {at} {at + 1}" for at in range(2000)]
+    session = engine.Session(engine.load(make_pair(*lines, "pnnx.Output out 1 0 2000")))
+    session.feed([np.ones((1, 1, 6, 6), np.float32)])
+    session.run()
+    field = engine.receptive_field(session, "2000", (0, 0, 2, 3))
+    assert field.operators == 2000
+    assert field.inputs[0].slices == (
+        slice(0, 1), slice(0, 1), slice(2, 3), slice(3, 4)
+    )  # fmt: skip
