@@ -81,6 +81,7 @@ __all__ = ["MainWindow"]
 # Increase it when docks are added or removed, so that an older layout is not restored.
 _LAYOUT_VERSION: Final = 5
 _RESULT_WIDTH: Final = 448  # that all columns but the last need
+_PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = QSize(1440, 900)  # that the docks were designed for
@@ -604,15 +605,17 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def _on_explained(self, place: Place) -> None:
         """Show where an element comes from, and the element."""
-        self._show_result("provenance")
+        self._show_result("provenance", _PROVENANCE_WIDTH)
         self.tensor_view.pick_element(place.operand, place.index)
 
-    def _show_result(self, name: str) -> None:
+    def _show_result(self, name: str, least: int = 0) -> None:
+        """Show a dock, as wide as the window has room; `least` also where it has not."""
         dock = self._docks[name]
         if not dock.isVisible():
             dock.show()
-            if self.width() >= _ROOM_TO_COMPARE and dock.width() < _RESULT_WIDTH:
-                self.resizeDocks([dock], [_RESULT_WIDTH], Qt.Orientation.Horizontal)
+            wanted = _RESULT_WIDTH if self.width() >= _ROOM_TO_COMPARE else least
+            if dock.width() < wanted:
+                self.resizeDocks([dock], [wanted], Qt.Orientation.Horizontal)
         dock.raise_()
 
     @Slot(object)

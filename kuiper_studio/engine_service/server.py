@@ -6,6 +6,7 @@ order. A second thread sends values and weights, also while a model runs.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
 import time
@@ -828,6 +829,8 @@ class EngineServer:
         while (request := self._wanted.get()[2]) is not None:
             if isinstance(request, _NotesWanted):
                 self._send(NotesRead(request.run_id, collect_notes(request.graph)))
+                # The user's first question is answered at once.
+                importlib.import_module("engine.provenance.fields")
                 continue
             answer: Answer | None
             try:

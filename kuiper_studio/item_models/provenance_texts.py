@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _LARGEST: Final = 4  # terms that are written out
+_TIED: Final = "\N{NO-BREAK SPACE}"
 _ENDS: Final = {
     Kind.INPUT: "An element of the model's input: here it begins.",
     Kind.WEIGHT: "An element of a weight: here it begins.",
@@ -80,8 +81,9 @@ def _format_sum(breakdown: Breakdown) -> str:
         shown.append(f"{_signed(rest)} {len(order) - _LARGEST} more")
     if breakdown.offset is not None:
         shown.insert(0, f"{_signed(breakdown.offset)} {breakdown.offset_name}")
-    text = "  ".join(shown)
-    return f"= {text.removeprefix('+ ')}"
+    # A term is not torn apart where the line ends.
+    text = " ".join([each.replace(" ", _TIED) for each in shown])
+    return "= " + text.removeprefix(f"+{_TIED}")
 
 
 def _signed(value: float) -> str:
@@ -96,9 +98,11 @@ def describe_check(provenance: Provenance) -> str:
     if provenance.breakdown is None:
         return f"engine {provenance.dtype}  {provenance.value:.9g}".replace("-", MINUS)
     word = "sum" if provenance.kind is Kind.SUM else "value"
-    total = f"{provenance.breakdown.total:.9g}"
-    value = f"{provenance.value:.9g}"
-    return f"{word} float64  {total}    engine {provenance.dtype}  {value}".replace("-", MINUS)
+    rows = (
+        (f"{word} float64", provenance.breakdown.total),
+        (f"engine {provenance.dtype}", provenance.value),
+    )
+    return "\n".join([f"{name:<16}{value: .9g}" for name, value in rows]).replace("-", MINUS)
 
 
 def describe_difference(provenance: Provenance) -> str:

@@ -86,7 +86,7 @@ def _lay_out(tiles: int, rows: int, columns: int, width: int, height: int) -> _G
     """Return the grid with the largest cells that fit; cells have at least one pixel."""
     for cell in range(_LARGEST_CELL, 0, -1):
         single = rows == columns == 1
-        gap = (1 if cell > 2 else 0) if single else (3 if cell > 3 else 1)
+        gap = 0 if single else 3 if cell > 3 else 1
         across = max(1, (width + gap) // (columns * cell + gap))
         grid = _Grid(tiles, rows, columns, cell, gap, across)
         if grid.size[0] <= width and grid.size[1] <= height:
@@ -154,6 +154,10 @@ class ProductsPicture(QWidget):
         height = min(height, 4 * _HEIGHT)
         pixels = np.empty((height, width, 3), np.uint8)
         pixels[...] = (around.red(), around.green(), around.blue())
+        beside, below = self._grid.origin(self._grid.tiles)
+        if beside:  # the last row is not full
+            panel = self._theme.color("panel")
+            pixels[max(below - 1, 0) :, beside:] = (panel.red(), panel.green(), panel.blue())
         colors = diverging_colors(self._tiles, self.limit)
         colors = colors.repeat(self._grid.cell, axis=1).repeat(self._grid.cell, axis=2)
         for tile, cells in enumerate(colors):

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ProvenancePanel"]
 
-_WIDTHS: Final = {TermColumn.VALUE: 70, TermColumn.WEIGHT: 70, TermColumn.PRODUCT: 74}
-_MOST_LINES: Final = 8  # rows of the table that are seen at once
+_WIDTHS: Final = {TermColumn.VALUE: 58, TermColumn.WEIGHT: 58, TermColumn.PRODUCT: 60}
+_MOST_LINES: Final = 9  # rows of the table that are seen at once
 _HINT: Final = (
     "Click an element of the tensor, then Analyse → Where does this number come from? (P)."
 )

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain_convolution", "locate_convolution"]
 
-_NAMES = ("c", "r", "s")
-
 
 class _Convolution(NamedTuple):
     """The arguments of a convolution.
@@ -149,7 +147,7 @@ def _formula(
     bias: str,
 ) -> str:
     lead, channel = list(index[: -conv.rank - 1]), index[-conv.rank - 1]
-    taps = ["i", "j", "k"][-conv.rank :] if conv.rank < 3 else ["h", "i", "j"]
+    taps = ["i", "j", "k"][: conv.rank]
     first = channels.start
     c_in = f"{first} + c" if first else "c"
     if conv.transposed:

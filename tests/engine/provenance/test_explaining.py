@@ -455,7 +455,7 @@ def test_the_formula_has_the_indices(run):
     found = engine.explain_element(session, "y", (0, 2, 1, -1))
     assert found.index == (0, 2, 1, 2)
     assert found.breakdown.formula == (
-        "y[0, 2, 1, 2] = bias[2] + Σ weight[2, c, j, k] · x0[0, c, 1 + j, 3 + k]"
+        "y[0, 2, 1, 2] = bias[2] + Σ weight[2, c, i, j] · x0[0, c, 1 + i, 3 + j]"
     )
     assert found.breakdown.offset_name == "bias[2]"
 

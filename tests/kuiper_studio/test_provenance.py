@@ -1,0 +1,234 @@
+"""Where an element comes from, in the window: through commands, clicks and the history."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QMenu, QPushButton
+
+from kuiper_studio.item_models.provenance_rows import TermColumn
+from kuiper_studio.session.explaining import Place
+
+RNG = np.random.default_rng(5)
+INPUT = RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def window(open_window, residual, qtbot):
+    window = open_window(residual, [INPUT])
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    return window
+
+
+def trigger(window, command):
+    action = window.actions_by_id[command]
+    assert action.isEnabled()
+    action.trigger()
+
+
+def explain(window, qtbot, operator, index):
+    """Pick an element of an operator's output, and ask where it comes from."""
+    window.session.select(operator)
+    qtbot.waitUntil(lambda: window.tensor_view.pane.model.array is not None)
+    window.tensor_view.pane.show_element(index)
+    trigger(window, "analyse.explain")
+    wait(window, qtbot)
+
+
+def wait(window, qtbot):
+    explaining = window.session.explaining
+    qtbot.waitUntil(
+        lambda: (
+            bool(explaining.reason)
+            or (explaining.provenance is not None and explaining.field is not None)
+        )
+    )
+
+
+def cell(window, row, column):
+    return window.provenance_panel.model.index(row, column)
+
+
+def click(window, qtbot, index):
+    table = window.provenance_panel.table
+    table.scrollTo(index)
+    place = table.visualRect(index).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def test_an_element_of_a_convolution(window, qtbot):
+    explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
+    panel = window.provenance_panel
+    assert panel.isVisible()
+    assert panel.suffix == "1[0, 2, 3, 4]"
+    assert panel.title.text() == "nn.Conv2d layer1.conv · 1[0, 2, 3, 4]"
+    assert panel.formula.text() == (
+        "y[0, 2, 3, 4] = bias[2] + Σ weight[2, c, i, j] · 0[0, c, 2 + i, 3 + j]"
+    )
+    graph = window.session.graph
+    weight = graph.operator("layer1.conv").attributes["weight"].array
+    products = INPUT[0, :, 2:5, 3:6].astype(np.float64) * weight[2]
+    shown = panel.difference.text()
+    assert shown.startswith("✓ difference ")
+    first, second = panel.check.text().splitlines()
+    number = float(first.split()[-1].replace("−", "-"))
+    assert number == pytest.approx(products.sum(), abs=1e-7)  # the third bias is 0
+    assert second.startswith("engine float32")
+    # The largest product is first, with its input and weight.
+    place = np.unravel_index(np.abs(products).argmax(), products.shape)
+    c, i, j = (int(each) for each in place)
+    assert cell(window, 0, TermColumn.INPUT).data() == f"0[0, {c}, {2 + i}, {3 + j}]"
+    assert panel.model.rowCount() == 27
+    assert panel.products.isVisible()
+    assert panel.sums.isVisible()
+    assert panel.field_texts["Region"].text() == "rows 2–4, columns 3–5"
+    assert panel.field_texts["Size"].text() == "3×3 of 8×8 · 14.1%"
+    assert panel.field.isVisible()
+    assert panel.field.box.getRect() == (3.0, 2.0, 3.0, 3.0)
+
+
+def test_a_click_walks_upstream_and_back(window, qtbot):
+    explain(window, qtbot, "add", (0, 1, 2, 2))
+    panel, session = window.provenance_panel, window.session
+    assert panel.model.rowCount() == 2
+    click(window, qtbot, cell(window, 1, TermColumn.INPUT))
+    wait(window, qtbot)
+    assert session.explaining.place == Place("2", (0, 1, 2, 2))
+    assert session.selected == "layer1.relu"
+    assert window.tensor_view.picked.index == (0, 1, 2, 2)
+    click(window, qtbot, cell(window, 0, TermColumn.INPUT))
+    wait(window, qtbot)
+    assert session.selected == "layer1.conv"
+    for operator, operand in (("layer1.relu", "2"), ("add", "3")):
+        trigger(window, "view.back")
+        wait(window, qtbot)
+        assert session.selected == operator
+        assert session.explaining.place == Place(operand, (0, 1, 2, 2))
+        assert panel.suffix == f"{operand}[0, 1, 2, 2]"
+    trigger(window, "view.forward")
+    wait(window, qtbot)
+    assert session.explaining.place == Place("2", (0, 1, 2, 2))
+
+
+def test_enter_walks_too(window, qtbot):
+    explain(window, qtbot, "layer1.relu", (0, 0, 0, 0))
+    table = window.provenance_panel.table
+    table.setFocus()
+    table.setCurrentIndex(cell(window, 0, TermColumn.INPUT))
+    qtbot.keyClick(table, Qt.Key.Key_Return)
+    wait(window, qtbot)
+    assert window.session.explaining.place == Place("1", (0, 0, 0, 0))
+
+
+def test_a_channel_is_chosen_by_its_bar(window, qtbot):
+    explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
+    panel = window.provenance_panel
+    bar = QPoint(panel.sums.width() // 2, 20)  # of the second of three channels
+    qtbot.mouseClick(panel.sums, Qt.MouseButton.LeftButton, pos=bar)
+    rows = [cell(window, row, TermColumn.INPUT).data() for row in range(9)]
+    assert panel.model.rowCount() == 9
+    assert all(text.startswith("0[0, 1, ") for text in rows)
+    assert panel.rest.text().startswith("Only channel 1;")
+    qtbot.mouseClick(panel.sums, Qt.MouseButton.LeftButton, pos=bar)
+    assert panel.model.rowCount() == 27
+
+
+def test_a_product_leads_upstream(window, qtbot):
+    explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
+    products = window.provenance_panel.products
+    qtbot.mouseClick(products, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
+    wait(window, qtbot)
+    assert window.session.explaining.place == Place("0", (0, 0, 2, 3))
+    panel = window.provenance_panel
+    assert panel.end.text() == "An element of the model's input: here it begins."
+    assert panel.table.isHidden()
+    assert panel.products.isHidden()
+
+
+def test_the_largest_of_a_window(window, qtbot):
+    explain(window, qtbot, "layer2.pool", (0, 1, 2, 3))
+    panel = window.provenance_panel
+    assert panel.formula.text() == "y[0, 1, 2, 3] = max of 4 elements of 3"
+    assert panel.difference.text() == "✓ difference 0 · nothing is rounded"
+    assert panel.model.rowCount() == 4
+    assert panel.field_texts["Region"].text() == "rows 3–6, columns 5–8".replace("8", "7")
+    assert panel.sums.isHidden()
+
+
+def test_without_an_element_it_says_what_to_do(window, qtbot):
+    window.session.select("layer1.relu")
+    announced = []
+    window.session.workspace.announced.connect(announced.append)
+    trigger(window, "analyse.explain")
+    assert announced == ["Click an element of the tensor first"]
+    panel = window.provenance_panel
+    assert panel.title.text() == "No element chosen"
+    assert "(P)" in panel.end.text()
+
+
+def test_it_is_in_the_menus(window):
+    menu = QMenu()
+    window.tensor_view.fill_menu(menu)
+    assert window.actions_by_id["analyse.explain"] in menu.actions()
+
+
+def test_another_input_is_explained_again(window, qtbot):
+    explain(window, qtbot, "layer1.relu", (0, 0, 1, 1))
+    before = window.session.explaining.provenance.value
+    window.session.restart()
+    assert window.session.wait_idle(10)
+    panel = window.provenance_panel
+    assert panel.end.text() == "Operand 2 has not been computed."
+    assert panel.formula.isHidden()
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    wait(window, qtbot)
+    assert window.session.explaining.provenance.value == before
+    assert panel.formula.text() == "y[0, 0, 1, 1] = relu(1[0, 0, 1, 1])"
+
+
+def test_another_model_forgets_the_element(window, qtbot, make_pair):
+    explain(window, qtbot, "layer1.relu", (0, 0, 1, 1))
+    window.session.close_model()
+    assert window.session.wait_idle(10)
+    assert window.session.explaining.place is None
+    assert window.provenance_panel.title.text() == "No element chosen"
+
+
+def test_an_operator_without_a_rule_names_what_it_depends_on(open_window, make_pair, qtbot):
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(2,3,4)f32",
+        "torch.prod p 1 1 0 1 dim=1 keepdim=False #1=(2,4)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    window = open_window(path, [np.ones((2, 3, 4), np.float32)])
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    explain(window, qtbot, "p", (1, 2))
+    panel = window.provenance_panel
+    assert panel.end.text() == "There is no breakdown for torch.prod yet."
+    (link,) = [each for each in panel.findChildren(QPushButton) if not each.isHidden()]
+    assert link.text() == "depends on 0[1, 0:3, 2]"
+    link.click()
+    wait(window, qtbot)
+    assert window.session.explaining.place == Place("0", (1, 1, 2))
+
+
+def test_numbers_that_are_not_finite(open_window, make_pair, qtbot):
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(4,4)f32",
+        "torch.sum s 1 1 0 1 dim=(1) keepdim=False #1=(4)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    array = np.full((4, 4), np.nan, np.float32)
+    window = open_window(path, [array])
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    explain(window, qtbot, "s", (1,))
+    panel = window.provenance_panel
+    assert panel.check.text().splitlines()[0].split()[-1] == "nan"
+    assert panel.difference.text().startswith("✓ difference 0")
+    assert panel.model.rowCount() == 4
+    assert not panel.grab().isNull()
