@@ -514,7 +514,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "Select the previous operator where a difference begins",
             "analysing.previous_origin", (Place(_S.ANALYSE, 2),), ("Shift+F4",),
             enabled=_has_other_origin),
-    Command("analyse.explain", "Where does this number come f&rom?",
+    Command("analyse.explain", "Where &does this number come from?",
             "Break the picked element down to the numbers that made it",
             "explain_element", (Place(_S.ANALYSE, 6),), ("P",), "target",
             _has_output),

@@ -143,6 +143,11 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
             raise ParameterError(name, f"{name!r} is not known to this layer")
         super().__init__()
 
+    @property
+    def cells(self) -> tuple[CellWeights, ...]:
+        """The weights of each direction of each layer."""
+        return tuple(self._weights)
+
     def _select_weights(
         self, weights: dict[str, Any], number: int, suffix: str, *, bias: bool, projected: bool
     ) -> CellWeights:

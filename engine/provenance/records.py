@@ -43,6 +43,8 @@ class Kind(Enum):
     """A function of a few elements."""
     NORMALISED = "normalised"
     """One product and an offset; their factors follow from many elements."""
+    GATES = "gates"
+    """A function of the gates of a recurrent cell; the products are those of its input."""
     INPUT = "input"
     """An element of the model's input."""
     WEIGHT = "weight"

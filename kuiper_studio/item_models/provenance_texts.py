@@ -51,7 +51,7 @@ def format_numbers(breakdown: Breakdown) -> str:
         values = [format_number(float(each.values[0])) for each in breakdown.terms.factors]
         steps = [f"{step.name} {format_number(step.value)}" for step in breakdown.steps]
         return f"= {format_number(breakdown.total)}  of  {'  and  '.join([*values, *steps])}"
-    if breakdown.kind in {Kind.MOVE, Kind.CHOICE}:
+    if breakdown.kind in {Kind.MOVE, Kind.CHOICE, Kind.GATES}:
         return f"= {format_number(breakdown.total)}"
     if breakdown.kind is Kind.SHARE and breakdown.chosen is not None:
         own = float(breakdown.terms.products[breakdown.chosen])

@@ -52,9 +52,9 @@ _MOST_LINES: Final = 9  # rows of the table that are seen at once
 _HINT: Final = (
     "Click an element of the tensor, then Analyse → Where does this number come from? (P)."
 )
-_LISTED: Final = frozenset({Kind.SUM, Kind.CHOICE, Kind.SHARE, Kind.FUNCTION, Kind.MOVE,
-                            Kind.NORMALISED})  # fmt: skip
-_PICTURED: Final = frozenset({Kind.SUM, Kind.CHOICE, Kind.SHARE})
+_LISTED: Final = frozenset(Kind) - {Kind.INPUT, Kind.WEIGHT, Kind.SUPPLIED, Kind.UNKNOWN}
+_SUMMED: Final = frozenset({Kind.SUM, Kind.GATES})
+_PICTURED: Final = frozenset({Kind.SUM, Kind.CHOICE, Kind.SHARE, Kind.GATES})
 
 
 class _Delegate(RowDelegate):
@@ -225,10 +225,10 @@ class ProvenancePanel(Panel):
         )  # fmt: skip
         by_group = (
             pictured and terms is not None and len(terms.shape) > 1 and terms.shape[0] > 1
-            and breakdown is not None and breakdown.kind is Kind.SUM
+            and breakdown is not None and breakdown.kind in _SUMMED
         )  # fmt: skip
         if breakdown is not None and terms is not None and pictured:
-            word = "Products" if breakdown.kind is Kind.SUM else "Elements"
+            word = "Products" if breakdown.kind in _SUMMED else "Elements"
             if breakdown.kind is Kind.SHARE:
                 word = "Exponentials"
             count = format_count(len(terms.products), "term")

@@ -11,7 +11,7 @@ from engine.errors import EngineError
 from engine.expression import Call as Node
 from engine.expression import OperandRef
 from engine.layers import arithmetic, choosing, copying, dropout
-from engine.layers.activations import prelu
+from engine.layers.activations import glu, prelu
 from engine.layers.expression import Expression
 from engine.provenance.arithmetic import format_index
 from engine.provenance.call import NoBreakdownError, Operand, rounding, take
@@ -32,6 +32,7 @@ _CODES: Final = (
     arithmetic.float_power, arithmetic.round_to, arithmetic.logit, arithmetic.clamp,
     arithmetic.clamp_min, arithmetic.clamp_max, arithmetic.addcmul, arithmetic.addcdiv,
     arithmetic.lerp, arithmetic.nan_to_num, choosing.masked_fill, copying.to,
+    copying.type_as,
     dropout.dropout,
 )  # fmt: skip
 
@@ -227,3 +228,37 @@ def explain_prelu(call: Call, index: tuple[int, ...]) -> Breakdown:
     steps = (Step("slope", float(slope.values[0])),)
     error = 8 * rounding(call.dtype) * abs(total)
     return Breakdown(Kind.FUNCTION, formula, terms, total, error, steps=steps)
+
+
+def _in_second_half(call: Call, index: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of the gate of an element."""
+    operand, dim = call.array("input"), call.arguments["dim"]
+    axis = dim % operand.ndim
+    half = operand.shape[axis] // 2
+    return (*index[:axis], index[axis] + half, *index[axis + 1 :])
+
+
+@explains(glu)
+def explain_glu(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Multiply an element of one half by the sigmoid of one of the other."""
+    operand = call.array("input")
+    other = _in_second_half(call, index)
+    factors = {
+        place: take(operand, operand.name, np.array([at], np.int64))
+        for place, at in enumerate((index, other))
+    }
+    first, second = (float(each.values[0]) for each in factors.values())
+    with np.errstate(over="ignore"):
+        total = float(first / (1 + np.exp(-second)))
+    names = [f"{operand.name}{format_index(at)}" for at in (index, other)]
+    formula = f"y{format_index(index)} = {names[0]} · sigmoid({names[1]})"
+    error = 8 * rounding(call.dtype) * abs(total) * (1 + abs(second))
+    return Breakdown(Kind.FUNCTION, formula, _columns(factors), total, error)
+
+
+@locates(glu)
+def locate_glu(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return both halves."""
+    operand = call.array("input")
+    axis = call.arguments["dim"] % operand.ndim
+    return {operand.name: (*box[:axis], operand.whole[axis], *box[axis + 1 :])}

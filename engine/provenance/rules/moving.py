@@ -56,7 +56,7 @@ _VIEWS: Final = frozenset({
     permute.matrix_transpose, repeat.expand, repeat.expand_as, reshape.reshape,
     reshape.reshape_as, reshape.flatten, reshape.flatten_module, reshape.unflatten,
     reshape.unflatten_module, reshape.squeeze, reshape.unsqueeze, slicing.slice_tensor,
-    slicing.select, slicing.narrow, split.split, split.chunk, split.tensor_split, split.hsplit,
+    slicing.select, slicing.narrow, split.chunk, split.tensor_split, split.hsplit,
     split.vsplit, split.dsplit, split.unbind, strides.unfold, slicing.SliceIndexes,
     *codes_of("torch.flatten"),
 })  # fmt: skip
@@ -72,7 +72,7 @@ moves(
     reshape.reshape_as, reshape.flatten, reshape.flatten_module, reshape.unflatten,
     reshape.unflatten_module, reshape.squeeze, reshape.unsqueeze, shuffle.channel_shuffle,
     shuffle.pixel_shuffle, shuffle.pixel_unshuffle, slicing.slice_tensor, slicing.slice_copy,
-    slicing.select, slicing.narrow, slicing.SliceIndexes, split.split, split.chunk,
+    slicing.select, slicing.narrow, slicing.SliceIndexes, split.chunk,
     split.tensor_split, split.hsplit, split.vsplit, split.dsplit, split.unbind, strides.unfold,
     unpooling.max_unpool, unpooling.max_unpool_to_a_size,
     *codes_of("torch.flatten", "torch.ravel", "torch.fft.fftshift", "torch.fft.ifftshift"),
@@ -84,6 +84,7 @@ moves(
     arguments=("tensors",),
 )  # fmt: skip
 moves(choosing.where, arguments=("input", "other"))
+moves(split.split, arguments=("tensor",))
 moves(
     slicing.slice_scatter, slicing.select_scatter, matrices.diagonal_scatter,
     arguments=("input", "src"),
@@ -188,7 +189,7 @@ def explain_move(call: Call, index: tuple[int, ...]) -> Breakdown:
     numbers = _numbers(call, moved, tuple([Interval(at, at + 1) for at in index]))
     found = next(_origins(moved, numbers), None)
     if found is None:
-        value = float(numbers.reshape(-1)[0])
+        value = float(call.dtype.type(numbers.reshape(-1)[0]))
         none = Terms((), np.array([value]), (1,), ("term",))
         formula = f"y{format_index(index)} = {value:g}, a constant of the operator"
         return Breakdown(Kind.MOVE, formula, none, value, 0.0)

@@ -30,6 +30,17 @@ _ATTENTION = {
     "in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4),
     "out_proj.bias": (4,),
 }  # fmt: skip
+
+
+def _recurrent(gates):
+    return {
+        "weight_ih_l0": (gates * 3, 4),
+        "weight_hh_l0": (gates * 3, 3),
+        "bias_ih_l0": (gates * 3,),
+        "bias_hh_l0": (gates * 3,),
+    }
+
+
 # Operator, shapes of its operands, shapes of its weights, kind of the breakdown
 CASES = {
     "conv1d": (
@@ -278,6 +289,16 @@ CASES = {
         _ATTENTION,
         SUM,
     ),
+    "lstm": ("nn.LSTM hidden_size=3 batch_first=True", [(2, 6, 4)], _recurrent(4), Kind.GATES),
+    "gru": ("nn.GRU hidden_size=3 batch_first=False", [(6, 2, 4)], _recurrent(3), Kind.GATES),
+    "rnn": ("nn.RNN hidden_size=3 batch_first=True", [(2, 6, 4)], _recurrent(1), Kind.GATES),
+    "rnn-relu": (
+        "nn.RNN hidden_size=3 nonlinearity=relu batch_first=True",
+        [(2, 6, 4)],
+        _recurrent(1),
+        Kind.GATES,
+    ),
+    "glu": ("F.glu dim=1", [(2, 6)], {}, FUNCTION),
     "sum": ("torch.sum dim=(1) keepdim=False", [(2, 5, 3)], {}, SUM),
     "mean": ("torch.mean dim=(2,3) keepdim=True", [(2, 3, 4, 5)], {}, SUM),
     "amax": ("torch.amax dim=(1) keepdim=False", [(2, 5, 3)], {}, Kind.CHOICE),
