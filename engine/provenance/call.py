@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
 
+from engine.errors import EngineError
 from engine.layers.binding import FunctionLayer, code_of
 from engine.provenance.records import Factor, Interval
 from engine.values import ArrayMetadata
@@ -24,13 +25,20 @@ if TYPE_CHECKING:
     from engine.session import Session
     from engine.values import Array, Value
 
-__all__ = ["Call", "NoBreakdownError", "Operand", "is_array", "rounding"]
+__all__ = ["CANNOT", "Call", "NoBreakdownError", "Operand", "is_array", "rounding"]
 
 _HALF: Final = np.dtype(np.float16)
 
 
 class NoBreakdownError(Exception):
     """A rule cannot break down these arguments; its text is the reason."""
+
+
+# What a rule may raise on arguments that it was not written for. They must not hide what is
+# known about the others.
+CANNOT: Final = (
+    NoBreakdownError, EngineError, ArithmeticError, LookupError, TypeError, ValueError
+)  # fmt: skip
 
 
 class Operand:

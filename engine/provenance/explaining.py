@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.errors import EngineError, TensorError, describe_shapes
+from engine.errors import TensorError, describe_shapes
 from engine.layers.exactness import is_elementwise
 from engine.layers.expression import Expression
 from engine.provenance import rules
-from engine.provenance.call import Call, NoBreakdownError
+from engine.provenance.call import CANNOT, Call
 from engine.provenance.records import Interval, Kind, Provenance, Source
 from engine.provenance.rules.elementwise import explain_function, locate_elementwise
 from engine.provenance.rules.moving import explain_move, locate_move
@@ -141,7 +141,7 @@ def _break_down(
         if rule is None:
             return None, f"There is no breakdown for {operator.type} yet."
         return rule(call, index), ""
-    except (NoBreakdownError, EngineError) as exc:
+    except CANNOT as exc:
         text = str(exc)
         return None, f"{text[:1].upper()}{text[1:]}."
 
@@ -159,7 +159,7 @@ def _sources(
             shapes = {each.name: each.shape for each in call.arrays}
             found = rule(call, box)
             return tuple([Source(name, shapes[name], region) for name, region in found.items()])
-    except (NoBreakdownError, EngineError):
+    except CANNOT:
         pass
     sources = []
     for name in dict.fromkeys([each.name for each in operator.inputs]):

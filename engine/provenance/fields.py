@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.errors import EngineError, TensorError
+from engine.errors import TensorError
 from engine.layers import size as sizes
 from engine.layers.binding import code_of
-from engine.provenance.call import Call, NoBreakdownError
+from engine.provenance.call import CANNOT, Call
 from engine.provenance.explaining import check_index, location_of
 from engine.provenance.records import Interval, ReceptiveField, Source, join_boxes
 from engine.values import ArrayMetadata
@@ -188,7 +188,7 @@ class _Walk:
                     if isinstance(given, (tuple, int, float, str)):
                         found[each.name] = ()  # such as a computed size
                 return found
-        except (NoBreakdownError, EngineError):
+        except CANNOT:
             pass
         self.guessed[operator.name] = operator.label
         for each in operator.inputs:

@@ -17,7 +17,7 @@ from engine.provenance.arithmetic import (
     multiply,
     sum_error,
 )
-from engine.provenance.call import NoBreakdownError, Operand, take
+from engine.provenance.call import NoBreakdownError, Operand, rounding, take
 from engine.provenance.records import Breakdown, Interval, Kind, join_boxes
 from engine.provenance.table import explains, locates
 
@@ -193,19 +193,29 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
         np.zeros(len(weight)) if each.bias is None else np.asarray(each.bias, np.float64)
         for each, weight in zip(layer.projections, weights, strict=True)
     ]
-    q = (weights[0] @ rows(query)[row] + biases[0]).reshape(heads, -1)
+    asked, keys, x = rows(query)[row], rows(key), rows(value)
+    q = (weights[0] @ asked + biases[0]).reshape(heads, -1)
     scale = 1 / math.sqrt(q.shape[1])
-    by_head = [each.reshape(heads, -1, each.shape[-1]) for each in weights]
-    reach = np.einsum("hd,hde->he", q, by_head[1])
-    scores = (reach @ rows(key).T + (q * biases[1].reshape(heads, -1)).sum(1)[:, None]) * scale
+    of_key, of_value = (each.reshape(heads, -1, each.shape[-1]) for each in weights[1:])
+    reach = np.matmul(q[:, np.newaxis], of_key)[:, 0]
+    constant = (q * biases[1].reshape(heads, -1)).sum(axis=1, keepdims=True)
+    scores = (reach @ keys.T + constant) * scale
     if mask is not None:
         _ignore(scores, mask.value, sample, row)
+    if not np.isfinite(scores.max(axis=1)).all():
+        raise NoBreakdownError("the query attends to no key, or its scores are not finite")
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares = powers / powers.sum(axis=1, keepdims=True)
-    x = rows(value)
-    mixed = np.einsum("he,hde->hd", shares @ x, by_head[2]) + biases[2].reshape(heads, -1)
-    size = np.einsum("he,hde->hd", shares @ np.abs(x), np.abs(by_head[2]))
-    size += np.abs(biases[2]).reshape(heads, -1)
+    average = (shares @ x)[..., np.newaxis]
+    mixed = np.matmul(of_value, average)[..., 0] + biases[2].reshape(heads, -1)
+    squares = [np.square(np.asarray(each.weight, np.float32)) for each in layer.projections]
+    lengths = [
+        np.sqrt(square @ np.square(each).astype(np.float32)).reshape(heads, -1)
+        for square, each in zip(squares, (asked, np.abs(keys).max(axis=0)), strict=False)
+    ]
+    average = (shares @ np.square(x)).astype(np.float32)[..., np.newaxis]
+    spread = np.sqrt(np.matmul(squares[2].reshape(of_value.shape), average)[..., 0])
+    wrong = _head_errors(q * scale, lengths, spread, scores, x.shape[1])
     width, feature = mixed.size, index[2]
     output = take(layer.output.weight, "out_proj.weight", grid([feature], range(width)))
     results = make_factor("result of the heads", mixed.reshape(-1))
@@ -219,11 +229,41 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
         f"h = softmax(q · keys · {scale:.4g}) · values, of {heads} heads"
     )
     found = add_up(call, formula, terms, offset, name)
-    spread = float((np.abs(output.values) * size.reshape(-1)).sum())
-    largest = float(np.abs(reach).sum(axis=1).max() * np.abs(rows(key)).max()) * scale
-    more = sum_error(spread * (2 + largest), x.shape[1], call.dtype, 0.0)
-    error = found.error + more
+    error = found.error + 2 * float(np.linalg.norm(output.values * wrong.reshape(-1)))
     return Breakdown(Kind.SUM, formula, terms, found.total, error, offset, name)
+
+
+def _head_errors(
+    query: npt.NDArray[np.float64],
+    lengths: list[npt.NDArray[np.float32]],
+    spread: npt.NDArray[np.float32],
+    scores: npt.NDArray[np.float64],
+    width: int,
+) -> npt.NDArray[np.float64]:
+    """Return how far rounding in float32 may take the results of the heads; shape (H, D).
+
+    Errors of single products are independent, so that those of a sum grow like its length.
+
+    Parameters
+    ----------
+    query : ndarray of shape (H, D)
+        Scaled.
+    lengths : list of ndarray of shape (H, D)
+        Roots of the sums of the squared products of the query's projection, and of the
+        largest key's.
+    spread : ndarray of shape (H, D)
+        The same of the values.
+    scores : ndarray of shape (H, S)
+    width : int
+        Number of products of a projection.
+    """
+    unit = 4 * (math.sqrt(width) + 4) * rounding(np.dtype(np.float32))
+    of_query, of_key = lengths
+    scale = 1 / math.sqrt(query.shape[1])
+    inexact = np.hypot(query * of_key, 4 * scale * of_key * of_query)
+    finite = np.where(np.isfinite(scores), np.abs(scores), 0.0)
+    score = unit * (np.sqrt(np.square(inexact).sum(axis=1)) + finite.max(axis=1))
+    return np.asarray(unit * spread + 4 * score[:, np.newaxis] * spread, np.float64)
 
 
 def _sequences(
