@@ -208,14 +208,7 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
     shares = powers / powers.sum(axis=1, keepdims=True)
     average = (shares @ x)[..., np.newaxis]
     mixed = np.matmul(of_value, average)[..., 0] + biases[2].reshape(heads, -1)
-    squares = [np.square(np.asarray(each.weight, np.float32)) for each in layer.projections]
-    lengths = [
-        np.sqrt(square @ np.square(each).astype(np.float32)).reshape(heads, -1)
-        for square, each in zip(squares, (asked, np.abs(keys).max(axis=0)), strict=False)
-    ]
-    average = (shares @ np.square(x)).astype(np.float32)[..., np.newaxis]
-    spread = np.sqrt(np.matmul(squares[2].reshape(of_value.shape), average)[..., 0])
-    wrong = _head_errors(q * scale, lengths, spread, scores, x.shape[1])
+    wrong = _head_errors(layer, q * scale, scores, shares, (asked, keys, x))
     width, feature = mixed.size, index[2]
     output = take(layer.output.weight, "out_proj.weight", grid([feature], range(width)))
     results = make_factor("result of the heads", mixed.reshape(-1))
@@ -234,11 +227,11 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
 
 
 def _head_errors(
+    layer: MultiheadAttention,
     query: npt.NDArray[np.float64],
-    lengths: list[npt.NDArray[np.float32]],
-    spread: npt.NDArray[np.float32],
     scores: npt.NDArray[np.float64],
-    width: int,
+    shares: npt.NDArray[np.float64],
+    sequences: tuple[npt.NDArray[np.float64], ...],
 ) -> npt.NDArray[np.float64]:
     """Return how far rounding in float32 may take the results of the heads; shape (H, D).
 
@@ -246,21 +239,25 @@ def _head_errors(
 
     Parameters
     ----------
+    layer : MultiheadAttention
     query : ndarray of shape (H, D)
         Scaled.
-    lengths : list of ndarray of shape (H, D)
-        Roots of the sums of the squared products of the query's projection, and of the
-        largest key's.
-    spread : ndarray of shape (H, D)
-        The same of the values.
-    scores : ndarray of shape (H, S)
-    width : int
-        Number of products of a projection.
+    scores, shares : ndarray of shape (H, S)
+    sequences : tuple of ndarray
+        Inputs of the query, of shape (E,), and of keys and values, of shape (S, E).
     """
-    unit = 4 * (math.sqrt(width) + 4) * rounding(np.dtype(np.float32))
-    of_query, of_key = lengths
-    scale = 1 / math.sqrt(query.shape[1])
-    inexact = np.hypot(query * of_key, 4 * scale * of_key * of_query)
+    heads, size = query.shape
+    asked, keys, x = sequences
+    squares = [np.square(np.asarray(each.weight, np.float32)) for each in layer.projections]
+    of_query, of_key = (
+        np.sqrt(square @ np.square(each).astype(np.float32)).reshape(heads, size)
+        for square, each in zip(squares, (asked, np.abs(keys).max(axis=0)), strict=False)
+    )
+    average = (shares @ np.square(x)).astype(np.float32)[..., np.newaxis]
+    of_values = squares[2].reshape(heads, -1, x.shape[1])
+    spread = np.sqrt(np.matmul(of_values, average)[..., 0])
+    unit = 4 * (math.sqrt(x.shape[1]) + 4) * rounding(np.dtype(np.float32))
+    inexact = np.hypot(query * of_key, 4 / math.sqrt(size) * of_key * of_query)
     finite = np.where(np.isfinite(scores), np.abs(scores), 0.0)
     score = unit * (np.sqrt(np.square(inexact).sum(axis=1)) + finite.max(axis=1))
     return np.asarray(unit * spread + 4 * score[:, np.newaxis] * spread, np.float64)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box
     from engine.values import Array
 
-__all__ = ["explain_normalization", "locate_normalization"]
+__all__ = ["explain_normalization", "locate_neighbours", "locate_normalization"]
 
 _Weight = Any  # an operand, an array or None
 
@@ -227,3 +227,12 @@ def _formula(found: _Normalization, name: str, index: tuple[int, ...], spread: s
 
 def _number(source: _Weight, name: str, at: Array, default: float) -> float:
     return default if source is None else float(take(source, name, at).values[0])
+
+
+@locates(layers.local_response_norm)
+def locate_neighbours(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the neighbouring channels."""
+    input, size = call.array("input"), int(call.arguments["size"])
+    low, high = box[1].start - size // 2, box[1].stop + (size - 1) // 2
+    channels = Interval.cut(low, high, input.shape[1])
+    return {input.name: (box[0], channels, *box[2:])}

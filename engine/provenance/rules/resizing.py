@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.layers.grid_sampling import grid_sample
 from engine.layers.resampling import (
     interpolate,
     interpolation_taps,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box, Breakdown
     from engine.provenance.rules.windows import AxisReads
 
-__all__ = ["explain_resize", "locate_resize"]
+__all__ = ["explain_resize", "locate_resize", "locate_sampled"]
 
 _CODES = (interpolate, upsample_nearest, upsample_bilinear)
 _AXES = {1: ("position",), 2: ("row", "column"), 3: ("depth", "row", "column")}
@@ -97,3 +98,11 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
     )
     terms = multiply([x, factor], [len(each) for each in places], _AXES[rank])
     return add_up(call, formula, terms)
+
+
+@locates(grid_sample)
+def locate_sampled(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the grid's positions, and whole pictures: the grid chooses their positions."""
+    image, positions = call.array("input"), call.array("grid")
+    chosen = (box[0], *box[2:], positions.whole[-1])
+    return {image.name: (*box[:2], *image.whole[2:]), positions.name: chosen}

@@ -79,6 +79,10 @@ OTHERS = (
     plain("nn.ChannelShuffle groups=2"),
     plain("torch.cumsum dim=3"),
     plain("nn.GroupNorm num_groups=2 eps=1e-5"),
+    plain("nn.LocalResponseNorm size=3 alpha=0.5 beta=0.75 k=1.0"),
+    plain("nn.InstanceNorm2d eps=1e-5 affine=False track_running_stats=False"),
+    plain("F.glu dim=2"),
+    plain("nn.LPPool2d norm_type=2 kernel_size=(2,2) stride=(1,1)"),
 )  # fmt: skip
 
 
@@ -108,6 +112,7 @@ def draw_net(make_pair, seed, choices):
     with suppress(InferenceError):  # of a picture that became too small
         session.run()
     computed = [name for name in map(str, range(last + 1)) if session.has_value(name)]
+    computed = [name for name in computed if session.value(name).size]
     return session, computed[-1], rng
 
 
