@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal, Slot
@@ -110,6 +110,7 @@ class ProductsPicture(QWidget):
         self._theme = theme
         self._terms: Terms | None = None
         self._tiles = np.zeros((0, 1, 1))
+        self._padding = np.zeros((0, 1, 1), np.bool_)
         self._grid = _Grid(0, 1, 1, 1, 0, 1)
         self._image: QImage | None = None
         self._group: int | None = None
@@ -123,7 +124,8 @@ class ProductsPicture(QWidget):
         """Show products; None for nothing."""
         self._terms, self._group = terms, None
         if terms is not None:
-            self._tiles = _tiles(terms)
+            self._tiles = _tiles(terms, terms.products)
+            self._padding = _tiles(terms, _is_padding(terms))
             self.limit = largest_magnitude(self._tiles)
             ends = f"{format_number(-self.limit)} to {format_number(self.limit)}"
             self.setAccessibleName(f"{terms.products.size} products, {ends}")
@@ -159,6 +161,8 @@ class ProductsPicture(QWidget):
             panel = self._theme.color("panel")
             pixels[max(below - 1, 0) :, beside:] = (panel.red(), panel.green(), panel.blue())
         colors = diverging_colors(self._tiles, self.limit)
+        empty = self._theme.color("hover")
+        colors[self._padding] = (empty.red(), empty.green(), empty.blue())
         colors = colors.repeat(self._grid.cell, axis=1).repeat(self._grid.cell, axis=2)
         for tile, cells in enumerate(colors):
             left, top = self._grid.origin(tile)
@@ -184,6 +188,9 @@ class ProductsPicture(QWidget):
         found = self._term_at(event.position())
         if found is None or self._terms is None:
             QToolTip.hideText()
+            return
+        if self._padding.reshape(-1)[found[1]]:
+            QToolTip.showText(event.globalPosition().toPoint(), "padding", self)
             return
         texts = []
         for factor in self._terms.factors:
@@ -231,14 +238,23 @@ class ProductsPicture(QWidget):
         painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, text)
 
 
-def _tiles(terms: Terms) -> npt.NDArray[np.float64]:
-    """Arrange products as tiles of rows and columns: a tile for each channel."""
+def _is_padding(terms: Terms) -> npt.NDArray[np.bool_]:
+    """Return which terms have a factor that lies in the padding; shape (T,)."""
+    found = np.zeros(len(terms.products), np.bool_)
+    for factor in terms.factors:
+        if len(factor.indices) == len(found):
+            found |= (factor.indices < 0).any(axis=1)
+    return found
+
+
+def _tiles(terms: Terms, items: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Arrange numbers of the terms as tiles of rows and columns: a tile for each channel."""
     shape = terms.shape
     if len(shape) >= 3:
-        return terms.products.reshape(-1, shape[-2], shape[-1])
+        return items.reshape(-1, shape[-2], shape[-1])
     if len(shape) == 2 and terms.axes[0] not in _GROUPED:
-        return terms.products.reshape(1, *shape)
-    return terms.products.reshape(-1, 1, shape[1] if len(shape) == 2 else 1)
+        return items.reshape(1, *shape)
+    return items.reshape(-1, 1, shape[1] if len(shape) == 2 else 1)
 
 
 def _image(pixels: npt.NDArray[np.uint8]) -> QImage:
