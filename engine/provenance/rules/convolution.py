@@ -15,7 +15,7 @@ from engine.layers.transposed_convolution import (
 from engine.provenance.arithmetic import add_up, format_index, grid, multiply
 from engine.provenance.call import Operand, take
 from engine.provenance.records import Interval
-from engine.provenance.rules.windows import Spreading, read_box, sliding
+from engine.provenance.rules.windows import AXIS_NAMES, Sliding, Spreading, read_box, sliding
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def explain_convolution(call: Call, index: tuple[int, ...]) -> Breakdown:
     inputs = grid(*[[each] for each in lead], channels, *places)
     factors = take(conv.input, "input", inputs), take(conv.weight, "weight", weights)
     shape = (conv.taken, *map(len, taps))
-    terms = multiply(factors, shape, ("channel", *_axis_names(conv.rank)))
+    terms = multiply(factors, shape, ("channel", *AXIS_NAMES[conv.rank]))
     offset, offset_name = None, ""
     if conv.bias is not None:
         bias = take(conv.bias, "bias", grid([channel]))
@@ -150,35 +150,31 @@ def _formula(
     taps = ["i", "j", "k"][: conv.rank]
     first = channels.start
     c_in = f"{first} + c" if first else "c"
-    if conv.transposed:
-        places = [
-            f"({place + axis.before} − {_times(axis.dilation, tap)}) / {axis.stride}"
-            for axis, place, tap in zip(conv.reads, index[-conv.rank :], taps, strict=True)
-            if isinstance(axis, Spreading)
-        ]
-        own = channel % conv.per_group
-        product = f"{weight}{format_index([c_in, own, *taps])}"
-    else:
-        places = [_place(axis, place, tap) for axis, place, tap in zip(
-            conv.reads, index[-conv.rank :], taps, strict=True)]  # fmt: skip
-        product = f"{weight}{format_index([channel, 'c', *taps])}"
+    places = [
+        _place(axis, place, tap)
+        for axis, place, tap in zip(conv.reads, index[-conv.rank :], taps, strict=True)
+    ]
+    own = [c_in, channel % conv.per_group] if conv.transposed else [channel, "c"]
+    product = f"{weight}{format_index([*own, *taps])}"
     term = f"{product} · {input}{format_index([*lead, c_in, *places])}"
     start = f"{bias} + " if bias else ""
     return f"y{format_index(index)} = {start}Σ {term}"
 
 
 def _place(axis: AxisReads, place: int, tap: str) -> str:
-    start = place * axis.stride - axis.before  # type: ignore[attr-defined]
-    step = _times(axis.dilation, tap)  # type: ignore[attr-defined]
+    """Format the position that a tap reads."""
+    if isinstance(axis, Spreading):
+        spread = _times(axis.dilation, tap)
+        return f"({place + axis.before} − {spread}) / {axis.stride}"
+    if not isinstance(axis, Sliding):
+        return tap
+    start = place * axis.stride - axis.before
+    step = _times(axis.dilation, tap)
     return f"{start} + {step}" if start >= 0 else f"−{-start} + {step}"
 
 
 def _times(number: int, name: str) -> str:
     return name if number == 1 else f"{number}{name}"
-
-
-def _axis_names(rank: int) -> tuple[str, ...]:
-    return {1: ("position",), 2: ("row", "column"), 3: ("depth", "row", "column")}[rank]
 
 
 @locates(

@@ -11,7 +11,7 @@ from engine.layers.pooling import AveragePool, MaxPool, PowerPool, count_taps_in
 from engine.provenance.arithmetic import add_up, format_index, grid, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, take
 from engine.provenance.records import Breakdown, Kind
-from engine.provenance.rules.windows import Table, read_box, sliding
+from engine.provenance.rules.windows import AXIS_NAMES, Table, read_box, sliding
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -77,9 +77,6 @@ def _shape(factor: Factor, rank: int) -> tuple[int, ...]:
     return tuple([len(np.unique(factor.indices[:, axis])) for axis in range(-rank, 0)])
 
 
-_AXES = {1: ("position",), 2: ("row", "column"), 3: ("depth", "row", "column")}
-
-
 @explains(MaxPool, AdaptiveMaxPool)
 def explain_largest(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Choose the largest element of a window."""
@@ -87,7 +84,7 @@ def explain_largest(call: Call, index: tuple[int, ...]) -> Breakdown:
         raise NoBreakdownError("the index of an element is no sum")
     reads = _reads(call)
     window = _window(call, reads, index)
-    terms = multiply([window], _shape(window, len(reads)), _AXES[len(reads)])
+    terms = multiply([window], _shape(window, len(reads)), AXIS_NAMES[len(reads)])
     return choose(index, terms, window.name, np.argmax(window.values))
 
 
@@ -122,7 +119,9 @@ def explain_average(call: Call, index: tuple[int, ...]) -> Breakdown:
                     strict=True,
                 ))
             ]))  # fmt: skip
-    return mean_of(call, index, window, divisor, _shape(window, len(reads)), _AXES[len(reads)])
+    return mean_of(
+        call, index, window, divisor, _shape(window, len(reads)), AXIS_NAMES[len(reads)]
+    )
 
 
 def mean_of(

@@ -16,7 +16,7 @@ from engine.layers.resampling import (
 from engine.provenance.arithmetic import add_up, format_index, grid, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, take
 from engine.provenance.rules.pooling import area_reads
-from engine.provenance.rules.windows import Table, read_box
+from engine.provenance.rules.windows import AXIS_NAMES, Table, read_box
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["explain_resize", "locate_resize", "locate_sampled"]
 
 _CODES = (interpolate, upsample_nearest, upsample_bilinear)
-_AXES = {1: ("position",), 2: ("row", "column"), 3: ("depth", "row", "column")}
 
 
 def _taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
@@ -96,7 +95,7 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
         f"y{format_index(index)} = Σ weight{format_index(names)} · "
         f"{x.name}{format_index([*index[:2], *names])}"
     )
-    terms = multiply([x, factor], [len(each) for each in places], _AXES[rank])
+    terms = multiply([x, factor], [len(each) for each in places], AXIS_NAMES[rank])
     return add_up(call, formula, terms)
 
 

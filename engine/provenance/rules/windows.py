@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from engine.layers.windows import Windows
     from engine.provenance.records import Box
 
-__all__ = ["AxisReads", "Sliding", "Spreading", "Table", "read_box", "sliding"]
+__all__ = ["AXIS_NAMES", "AxisReads", "Sliding", "Spreading", "Table", "read_box", "sliding"]
 
+AXIS_NAMES: Final = {
+    1: ("position",),
+    2: ("row", "column"),
+    3: ("depth", "row", "column"),
+}
+"""Names of spatial axes, by their number."""
 _MOST_READS: Final = 1 << 20  # positions that are listed for one axis; more count as all
 
 
