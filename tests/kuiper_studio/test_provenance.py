@@ -85,7 +85,7 @@ def test_an_element_of_a_convolution(window, qtbot):
     assert panel.sums.isVisible()
     assert panel.field_texts["Region"].text() == "rows 2–4, columns 3–5"
     assert panel.field_texts["Size"].text() == "3×3 of 8×8 · 14.1%"
-    assert panel.field.isVisible()
+    qtbot.waitUntil(panel.field.isVisible)  # the input is fetched
     assert panel.field.box.getRect() == (3.0, 2.0, 3.0, 3.0)
 
 
@@ -169,7 +169,7 @@ def test_without_an_element_it_says_what_to_do(window, qtbot):
 
 
 def test_it_is_in_the_menus(window):
-    menu = QMenu()
+    menu = QMenu(window)
     window.tensor_view.fill_menu(menu)
     assert window.actions_by_id["analyse.explain"] in menu.actions()
 
