@@ -80,13 +80,13 @@ def multiply(
 def sum_error(magnitude: float, count: int, dtype: np.dtype[Any], total: float) -> float:
     """Return how far a sum in the operator's precision may be from the exact one.
 
-    Rounding errors of n additions grow like the root of n times the sum of the magnitudes; the
-    bound has room for kernels that transform their operands first, such as Winograd's.
+    Rounding errors of n additions grow like the root of n times the size of the partial sums;
+    the bound has room for kernels that transform their operands first, such as Winograd's.
 
     Parameters
     ----------
     magnitude : float
-        Sum of the absolute values that were added.
+        How large a partial sum gets.
     count : int
         How many they were.
     dtype : dtype
@@ -111,11 +111,22 @@ def add_up(
     """Make the breakdown of a sum."""
     with np.errstate(all="ignore"):
         total = float(terms.products.sum()) + (offset or 0.0)
-        magnitude = float(np.abs(terms.products).sum()) + abs(offset or 0.0)
+        magnitude = _largest_sum(terms.products) + abs(offset or 0.0)
     if call.dtype.kind in "iu":
         total = float(int(total)) if math.isfinite(total) else total
     error = sum_error(magnitude, len(terms.products), call.dtype, total)
     return Breakdown(Kind.SUM, formula, terms, total, error, offset, offset_name, steps=steps)
+
+
+def _largest_sum(products: npt.NDArray[np.float64]) -> float:
+    """Return how large a partial sum of products gets, in whatever order they are added."""
+    if not products.size:
+        return 0.0
+    in_order = float(np.abs(np.cumsum(products)).max())
+    # In another order it is a random walk, of a few times its usual length.
+    return min(
+        max(in_order, 8 * float(np.linalg.norm(products))), float(np.abs(products).sum())
+    )
 
 
 def format_index(index: Sequence[object]) -> str:
