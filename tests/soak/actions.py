@@ -68,7 +68,7 @@ class Actions:
             (2, self._resize), (2, self._context_menu), (6, self._compare),
             (1, self._clear_comparison), (8, self._analyse), (1, self._report),
             (1, self._rest), (1, self._ncnn_options), (1, self._kernels), (1, self._bound),
-            (3, self._match), (3, self._layout), (1, self._extract), (1, self._precision),
+            (3, self._match), (3, self._layout), (4, self._explain), (1, self._extract), (1, self._precision),
         ]  # fmt: skip
         total = sum(weight for weight, _ in self._weighted)
         self._chances = [weight / total for weight, _ in self._weighted]
@@ -268,6 +268,18 @@ class Actions:
         name = f"analyse.{self._one(names)}"
         self._window.actions_by_id[name].trigger()
         return f"command {name}"
+
+    def _explain(self) -> str:
+        """Ask where an element comes from; the graph may state a size that it has not."""
+        graph = self._session.graph
+        names = list(graph.operands) if graph is not None else []
+        if graph is None or not names:
+            return "nothing to explain"
+        name = self._one(names)
+        sizes = [size for size in graph.operand(name).shape or () if isinstance(size, int)]
+        index = tuple([int(self._rng.integers(max(size, 1))) for size in sizes])
+        self._session.explain(name, index)
+        return f"explain {name}{list(index)}"
 
     def _report(self) -> str:
         self._session.write_report(self._files.folder / "report.html")

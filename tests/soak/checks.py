@@ -149,5 +149,10 @@ def _of_views(window: MainWindow) -> Iterator[str]:
             yield f"the graph shows {operator.name} as {drawn!r}"
     if session.selected and session.selected not in {o.name for o in graph.operators}:
         yield f"{session.selected} is selected, which is not there"
+    place, found = session.explaining.place, session.explaining.provenance
+    if place is not None and place.operand not in graph.operands:
+        yield f"an element of {place.operand} is explained, which is not there"
+    if found is not None and found.breakdown is not None and not found.agrees:
+        yield f"{found.operand}{list(found.index)} is explained by another value"
     if session.operand and session.operand not in graph.operands:
         yield f"operand {session.operand} is shown, which is not there"
