@@ -8,6 +8,7 @@ from engine.axes.call import Call
 from engine.axes.factors import Factors, Rank
 from engine.axes.layout import SPATIAL, Kind, Layout
 from engine.axes.naming import name_dims
+from engine.axes.products import SOFTMAX, find_product
 from engine.axes.registry import find_rule
 from engine.axes.rules.attention import claim_heads
 from engine.axes.rules.elementwise import keep
@@ -25,15 +26,7 @@ __all__ = ["infer_layouts"]
 
 # More dimensions than any operator has.
 _MOST_DIMENSIONS: Final = 16
-_PRODUCTS: Final = frozenset({"torch.matmul", "torch.bmm", "torch.einsum", "torch.baddbmm"})
-_SOFTMAX: Final = frozenset({"F.softmax", "nn.Softmax", "torch.softmax", "Tensor.softmax"})
 _LOG_SOFTMAX: Final = frozenset({"F.log_softmax", "nn.LogSoftmax"})
-# Between a product and its softmax stand scale, mask and bias.
-_MOST_STEPS: Final = 8
-_BETWEEN: Final = frozenset(
-    {"pnnx.Expression", "Tensor.reshape", "Tensor.view", "Tensor.masked_fill", "torch.where",
-     "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand"}
-)  # fmt: skip
 _LINEAR: Final = frozenset({"nn.Linear", "F.linear", "InnerProduct", "Gemm"})
 # Meanings that depend on the other dimensions of an operand, and their general meaning.
 _OWN_KINDS: Final = {
@@ -97,7 +90,7 @@ class _Inference:
         for operator in self.graph.operators:
             self._relate(operator)
         for operator in self.graph.operators:
-            if operator.type in _SOFTMAX and _follows_product(operator):
+            if operator.type in SOFTMAX and find_product(operator) is not None:
                 self._claim_attention(operator)
         self._claim_outputs()
         for name, (layout, inferred) in self.overrides.items():
@@ -212,7 +205,7 @@ class _Inference:
 
     def _claim_classes(self, operand: RuntimeOperand, dims: Dims) -> None:
         producer = operand.producer
-        is_softmax = producer is not None and producer.type in _SOFTMAX | _LOG_SOFTMAX
+        is_softmax = producer is not None and producer.type in SOFTMAX | _LOG_SOFTMAX
         if is_softmax and producer is not None and producer.inputs:
             producer = producer.inputs[0].producer
         if producer is not None and producer.type == "pnnx.Expression" and producer.inputs:
@@ -252,17 +245,3 @@ class _Inference:
             if part.kind in SPATIAL:
                 self.factors.claim((made[-1],), part.kind, Rank.USER)
         return tuple(made)
-
-
-def _follows_product(operator: RuntimeOperator) -> bool:
-    """Whether a softmax normalises a product of matrices, as in attention."""
-    for _ in range(_MOST_STEPS):
-        producer = operator.inputs[0].producer if operator.inputs else None
-        if producer is None:
-            return False
-        if producer.type in _PRODUCTS:
-            return True
-        if producer.type not in _BETWEEN:
-            return False
-        operator = producer
-    return False

@@ -23,7 +23,14 @@ from engine.layers.windows import new_output, working_dtype
 from engine.promotion import promote_types
 from engine.values import Array
 
-__all__ = ["attend", "attention_weights", "scaled_dot_product_attention"]
+__all__ = [
+    "attend",
+    "attention_scores",
+    "attention_weights",
+    "normalise_scores",
+    "prepare_attention",
+    "scaled_dot_product_attention",
+]
 
 _MOST_SCORES: Final = 1 << 36  # each score needs an exponential
 _SCORE_BYTES: Final = 32 << 20  # scores of a block; a single query may have more
@@ -72,14 +79,38 @@ def scaled_dot_product_attention(
         A new array; 0 for a query that attends to no key.
     """
     require_probability(dropout_p, "dropout_p")
+    key, value, mask = prepare_attention(
+        query, key, value, attn_mask, is_causal=is_causal, enable_gqa=enable_gqa
+    )
+    thin = partial(drop, p=dropout_p, rng=rng) if dropout_p else None
+    return attend(query, key, value, mask, scale, thin)
+
+
+def prepare_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None = None,
+    *,
+    is_causal: bool = False,
+    enable_gqa: bool = False,
+) -> tuple[Array, Array, Array | None]:
+    """Return the key, the value and the mask that `attend` takes.
+
+    Parameters as in ``F.scaled_dot_product_attention``.
+
+    Raises
+    ------
+    LayerError
+        If there are two masks, or if heads cannot be shared.
+    """
     if is_causal and attn_mask is not None:
         raise LayerError("attn_mask and is_causal=True exclude each other")
     if enable_gqa:
         key, value = (_repeat_heads(array, query) for array in (key, value))
     if is_causal:
         attn_mask = np.tri(query.shape[-2], key.shape[-2], dtype=np.bool_)
-    thin = partial(drop, p=dropout_p, rng=rng) if dropout_p else None
-    return attend(query, key, value, attn_mask, scale, thin)
+    return key, value, attn_mask
 
 
 def attend(
@@ -146,6 +177,21 @@ def attention_weights(
     ndarray of shape (..., L, S)
         A new array.
     """
+    return normalise_scores(attention_scores(query, key, mask, scale), unseen)
+
+
+def attention_scores(
+    query: Array, key: Array, mask: Array | None = None, scale: float | None = None
+) -> Array:
+    """Compute the match of each query with each key, before it is normalised.
+
+    Parameters as in `attention_weights`.
+
+    Returns
+    -------
+    ndarray of shape (..., L, S)
+        A new array; -inf for a key that the mask leaves out.
+    """
     if scale is None:
         scale = 1 / math.sqrt(max(1, query.shape[-1]))
     scores: Array = np.matmul(query * query.dtype.type(scale), key.swapaxes(-1, -2))
@@ -153,6 +199,24 @@ def attention_weights(
         np.copyto(scores, -np.inf, where=~mask)
     elif mask is not None:
         scores += mask
+    return scores
+
+
+def normalise_scores(scores: Array, unseen: float = 0.0) -> Array:
+    """Compute the softmax over the keys, in place.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (..., L, S)
+        Overwritten.
+    unseen : float
+        Weights of a query that attends to no key.
+
+    Returns
+    -------
+    ndarray
+        `scores`.
+    """
     peak = scores.max(-1, keepdims=True, initial=-np.inf)
     scores -= np.where(np.isneginf(peak), 0, peak)
     np.exp(scores, out=scores)

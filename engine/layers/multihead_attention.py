@@ -21,7 +21,7 @@ from engine.layers.registry import register
 from engine.layers.windows import working_dtype
 from engine.values import Array
 
-__all__ = ["MultiheadAttention"]
+__all__ = ["Heads", "MultiheadAttention", "join_heads"]
 
 _KEY_PADDING: Final = 1  # PyTorch's mask_type of a key padding mask
 
@@ -143,9 +143,15 @@ class MultiheadAttention(Layer):
         a traced module comes first. So an operand that cannot be a mask counts as the last
         sequence.
         """
+        return Outputs(self.compute(*self.sort_operands(operands, attn_mask), key_padding_mask))
+
+    def sort_operands(
+        self, operands: tuple[Array, ...], attn_mask: Array | None
+    ) -> tuple[tuple[Array, ...], Array | None]:
+        """Return sequences and mask, where the file may name the last sequence a mask."""
         if attn_mask is not None and self._is_sequence(attn_mask, operands):
-            operands, attn_mask = (*operands, attn_mask), None
-        return Outputs(self.compute(operands, attn_mask, key_padding_mask))
+            return (*operands, attn_mask), None
+        return operands, attn_mask
 
     def _is_sequence(self, array: Array, operands: tuple[Array, ...]) -> bool:
         """Return whether an operand is a key or value and cannot be a mask."""
@@ -167,8 +173,30 @@ class MultiheadAttention(Layer):
         key_padding_mask: Array | None = None,
     ) -> tuple[Array, Array | None]:
         """Compute the outputs; parameters and result as in `forward`."""
+        heads, mask = self.make_heads(operands, attn_mask, key_padding_mask)
+        flat = self.is_flat(operands)
+        mixed, weights = self._attend(heads, mask)
+        if weights is not None and self._average:
+            weights = weights.mean(1)
+        if flat and weights is not None:
+            weights = weights[0]
+        return self.project(mixed, flat=flat), weights
+
+    def make_heads(
+        self,
+        operands: tuple[Array, ...],
+        attn_mask: Array | None = None,
+        key_padding_mask: Array | None = None,
+    ) -> tuple[Heads, Array | None]:
+        """Project the sequences, split them into heads, and combine the masks.
+
+        Returns
+        -------
+        Heads
+        ndarray that broadcasts to (N, H, L, S), or None
+            As `attention_weights` takes it.
+        """
         sequences, key_padding_mask = _split_inputs(operands, key_padding_mask)
-        flat = sequences[0].ndim == 2
         axis = 0 if self.batch_first else 1
         batches = [s if s.ndim == 3 else np.expand_dims(s, axis) for s in sequences]
         if len({s.shape[axis] for s in batches}) > 1:
@@ -177,19 +205,27 @@ class MultiheadAttention(Layer):
                 f"{describe_shapes([s.shape for s in sequences])}",
                 InferStatus.kInferArraySizeMismatch,
             )
-        heads = self._make_heads(batches)
+        heads = self._project_inputs(batches)
         masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
-        mask = _combine_masks(masks, heads, self._extra_count) if masks else None
-        mixed, weights = self._attend(heads, mask)
-        if not self.batch_first:
-            mixed = mixed.swapaxes(0, 1)
-        result = self.output.forward(mixed)
-        if weights is not None and self._average:
-            weights = weights.mean(1)
-        if flat:
-            result = np.squeeze(result, axis)
-            weights = None if weights is None else weights[0]
-        return result, weights
+        return heads, _combine_masks(masks, heads, self._extra_count) if masks else None
+
+    @staticmethod
+    def is_flat(operands: tuple[Array, ...]) -> bool:
+        """Whether the sequences lack the batch axis."""
+        return max(x.ndim for x in operands) == 2
+
+    def project(self, mixed: Array, *, flat: bool = False) -> Array:
+        """Project what the heads mixed to the first output.
+
+        Parameters
+        ----------
+        mixed : ndarray of shape (N, L, E)
+        flat : bool
+            Whether the output lacks the batch axis.
+        """
+        axis = 0 if self.batch_first else 1
+        result = self.output.forward(mixed if self.batch_first else mixed.swapaxes(0, 1))
+        return np.squeeze(result, axis) if flat else result
 
     @property
     def is_plain(self) -> bool:
@@ -202,10 +238,18 @@ class MultiheadAttention(Layer):
         return bool(self._extra_count)
 
     @property
+    def unseen(self) -> float:
+        """Weights of a query that attends to no key.
+
+        If it returns weights, PyTorch returns NaN for such a query.
+        """
+        return np.nan if self._need_weights else 0.0
+
+    @property
     def _extra_count(self) -> int:
         return bool(self._extra) + self._zero
 
-    def _make_heads(self, batches: list[Array]) -> _Heads:
+    def _project_inputs(self, batches: list[Array]) -> Heads:
         """Project, split into heads, and append the additional keys and values."""
         projected = []
         for place, (sequence, projection) in enumerate(
@@ -220,21 +264,20 @@ class MultiheadAttention(Layer):
             if place and self._zero:
                 x = np.pad(x, ((0, 0), (0, 1), (0, 0)))
             projected.append(_cut(x, self.heads))
-        return _Heads(*projected)
+        return Heads(*projected)
 
-    def _attend(self, heads: _Heads, mask: Array | None) -> tuple[Array, Array | None]:
+    def _attend(self, heads: Heads, mask: Array | None) -> tuple[Array, Array | None]:
         """Result of shape (N, L, E), and weights of shape (N, H, L, S) where needed."""
         if not self._need_weights:
-            return _join_heads(attend(*heads, mask)), None
+            return join_heads(attend(*heads, mask)), None
         dtype = heads.query.dtype
         query, key, value = (x.astype(working_dtype(dtype), copy=False) for x in heads)
-        # If it returns weights, PyTorch returns NaN for a query that attends to no key.
-        weights = attention_weights(query, key, mask, unseen=np.nan)
+        weights = attention_weights(query, key, mask, unseen=self.unseen)
         mixed = np.matmul(weights, value).astype(dtype, copy=False)
-        return _join_heads(mixed), weights.astype(dtype, copy=False)
+        return join_heads(mixed), weights.astype(dtype, copy=False)
 
 
-class _Heads(NamedTuple):
+class Heads(NamedTuple):
     """Queries, keys and values, split into heads.
 
     Attributes
@@ -280,20 +323,20 @@ def _cut(x: Array, heads: int) -> Array:
     return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
 
 
-def _join_heads(x: Array) -> Array:
+def join_heads(x: Array) -> Array:
     """From (N, H, L, D) to (N, L, H * D)."""
     batch, heads, rows, size = x.shape
     return x.swapaxes(1, 2).reshape(batch, rows, heads * size)
 
 
-def _combine_masks(masks: list[Array], heads: _Heads, extra: int) -> Array:
+def _combine_masks(masks: list[Array], heads: Heads, extra: int) -> Array:
     """Combine all masks into one: additive, or bool and true for keys to attend to.
 
     Parameters
     ----------
     masks : list of ndarray
         In the module's convention.
-    heads : _Heads
+    heads : Heads
     extra : int
         Number of additional keys, which the masks do not cover.
     """

@@ -1,0 +1,32 @@
+"""Products of matrices around a softmax, as attention is written without its own operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from engine.runtime import RuntimeOperator
+
+__all__ = ["BETWEEN", "PRODUCTS", "SOFTMAX", "find_product"]
+
+PRODUCTS: Final = frozenset({"torch.matmul", "torch.bmm", "torch.einsum", "torch.baddbmm"})
+SOFTMAX: Final = frozenset({"F.softmax", "nn.Softmax", "torch.softmax", "Tensor.softmax"})
+BETWEEN: Final = frozenset(
+    {"pnnx.Expression", "Tensor.reshape", "Tensor.view", "Tensor.masked_fill", "torch.where",
+     "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand"}
+)  # fmt: skip
+"""Operators between a product and its softmax: scale, mask and bias."""
+_MOST_STEPS: Final = 8
+
+
+def find_product(softmax: RuntimeOperator) -> RuntimeOperator | None:
+    """Return the product of matrices that a softmax normalises; None if there is none."""
+    operator = softmax
+    for _ in range(_MOST_STEPS):
+        producer = operator.inputs[0].producer if operator.inputs else None
+        if producer is None or producer.type in PRODUCTS:
+            return producer
+        if producer.type not in BETWEEN:
+            return None
+        operator = producer
+    return None
