@@ -78,6 +78,8 @@ class CommandState:
     is_matched_by_hand, can_undo_match : bool
         Whether an output of the selected operator is matched by hand, and whether the last
         such match can be undone.
+    has_attention : bool
+        Whether the model has an attention that is known.
     can_go_back, can_go_forward : bool
         Whether another operator was selected before the present one, or before going back.
     """
@@ -96,6 +98,7 @@ class CommandState:
     has_other_origin: bool = False
     is_matched_by_hand: bool = False
     can_undo_match: bool = False
+    has_attention: bool = False
     can_go_back: bool = False
     can_go_forward: bool = False
 
@@ -199,6 +202,10 @@ def _lacks_layer(state: CommandState) -> bool:
 
 def _has_layer_files(state: CommandState) -> bool:
     return state.has_layer_files
+
+
+def _has_attention(state: CommandState) -> bool:
+    return _open(state) and state.has_attention
 
 
 def _has_pinned_kernels(state: CommandState) -> bool:
@@ -549,6 +556,10 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "Simulate storing weights and outputs in float16, bfloat16 or int8",
             "analysing.simulate_precision", (Place(_S.ANALYSE, 4),),
             enabled=_checkable_now),
+    Command("analyse.attention", "&Attention",
+            "Show the heads of an attention, and where a query looks", "show_attention",
+            (Place(_S.ANALYSE, 4), Place(_S.GRAPH_OPERATOR, 4, only_if=_has_attention)),
+            enabled=_has_attention),
     Command("analyse.clear", "C&lear comparison", "Remove the comparison and its marks",
             "session.comparing.clear", (Place(_S.ANALYSE, 5),), enabled=_is_compared),
     Command("help.operator", "What is this &operator?", "Explain the selected operator's type",

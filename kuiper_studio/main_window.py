@@ -47,6 +47,7 @@ from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.open_commands import OpenCommands
+from kuiper_studio.panels.attention_panel import AttentionPanel
 from kuiper_studio.panels.comparison_panel import ComparisonPanel
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
@@ -160,6 +161,7 @@ class MainWindow(QMainWindow):
         self.comparison_panel = ComparisonPanel(session, theme)
         self.precision_panel = PrecisionPanel(session, theme)
         self.provenance_panel = ProvenancePanel(session, theme)
+        self.attention_panel = AttentionPanel(session, theme)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -212,7 +214,9 @@ class MainWindow(QMainWindow):
         self.tabifyDockWidget(self._docks["comparison"], self._docks["precision"])
         self._add_dock(self.provenance_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self.tabifyDockWidget(self._docks["precision"], self._docks["provenance"])
-        for name in ("comparison", "precision", "provenance"):
+        self._add_dock(self.attention_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["provenance"], self._docks["attention"])
+        for name in ("comparison", "precision", "provenance", "attention"):
             self._docks[name].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
@@ -393,6 +397,7 @@ class MainWindow(QMainWindow):
             self.tensor_view,
             self.properties_panel, self.comparison_panel, self.precision_panel,
             self.provenance_panel,
+            self.attention_panel,
             self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
@@ -580,6 +585,7 @@ class MainWindow(QMainWindow):
             is_matched_by_hand=operator is not None
             and any(each.name in session.comparing.corrections for each in operator.outputs),
             can_undo_match=session.comparing.undone_corrections is not None,
+            has_attention=bool(session.attentions.found),
             can_go_back=self.history.can_go_back,
             can_go_forward=self.history.can_go_forward,
         )
@@ -607,6 +613,12 @@ class MainWindow(QMainWindow):
         """Show where an element comes from, and the element."""
         self._show_result("provenance", _PROVENANCE_WIDTH)
         self.tensor_view.pick_element(place.operand, place.index)
+
+    def show_attention(self) -> None:
+        """Show the attention of the selected operator, or of the first one."""
+        self._show_result("attention")
+        self.attention_panel.refresh()
+        self.attention_panel.keyboard_target().setFocus()
 
     def _show_result(self, name: str, least: int = 0) -> None:
         """Show a dock, as wide as the window has room; `least` also where it has not."""

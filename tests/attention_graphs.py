@@ -81,7 +81,7 @@ def vit_lines(blocks=2):
         (
             "nn.Conv2d patches 1 1 x p bias=False dilation=(1,1) groups=1 in_channels=3 "
             f"kernel_size=(2,2) out_channels={VIT_SIZE} padding=(0,0) padding_mode=zeros "
-            f"stride=(2,2) @weight=({VIT_SIZE},3,2,2)f32 #x=(1,3,8,8)f32 #p=(1,{VIT_SIZE},4,4)f32"
+            f"stride=(2,2) @weight=({VIT_SIZE},3,2,2)f32 #p=(1,{VIT_SIZE},4,4)f32"
         ),
         f"torch.flatten f 1 1 p f start_dim=2 end_dim=-1 $input=p #f=(1,{VIT_SIZE},16)f32",
         f"torch.transpose t 1 1 f t dim0=1 dim1=2 $input=f #t=(1,16,{VIT_SIZE})f32",

@@ -2,9 +2,8 @@
 
 `finding` finds attentions: operators that compute one as a whole, and softmax operators between
 two products of matrices. `scores` computes the weights of every query for every key, also of
-operators that keep none. `rollout` multiplies the weights of several blocks. `tokens` says
-where on a picture a query or a key lies. `finding` and `tokens` load no layer, so that the
-window may use them.
+operators that keep none, and multiplies those of several blocks. `tokens` says where on a
+picture a query or a key lies. All but `scores` loads no layer, so that the window may use it.
 """
 
 from __future__ import annotations

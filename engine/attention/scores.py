@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from engine.attention.results import MOST_WEIGHTS, AttentionScores, Place, Stage
 from engine.differences import Difference, difference
 from engine.errors import LayerError, describe_shapes
 from engine.layers.attention import (
@@ -41,100 +41,13 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = [
-    "MOST_WEIGHTS",
-    "AttentionScores",
-    "Place",
-    "Stage",
-    "compute_attention",
-    "compute_rollout",
-    "rollout",
-]
+__all__ = ["compute_attention", "compute_rollout", "rollout"]
 
-MOST_WEIGHTS: Final = 1 << 23
-"""Weights that are kept as they are; 32 MB."""
 _BLOCK: Final = 1 << 20  # weights that are computed together
 _SIDE: Final = 128  # rows and columns of weights that are reduced
 
 Read: TypeAlias = Callable[[str], "Value"]
 _Range: TypeAlias = tuple[float, float] | None
-
-
-class Place(NamedTuple):
-    """What is looked at.
-
-    Attributes
-    ----------
-    heads : int
-        Number of heads; 0 for the last dimension before queries and keys.
-    sample : int
-        Sequence of tokens: of the batch, or of all its windows.
-    query : int
-    """
-
-    heads: int = 0
-    sample: int = 0
-    query: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """An intermediate result of an attention.
-
-    Attributes
-    ----------
-    name : str
-        A formula, such as ``q·kᵀ / √64``.
-    shape : tuple of int
-    low, high : float or None
-        Least and greatest finite number of the samples that were computed; None for none.
-    operand : str
-        The operand that it is; ``""`` for one that the operator does not show.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    low: float | None = None
-    high: float | None = None
-    operand: str = ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AttentionScores:
-    """The weights of an attention.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (N, H, L, S): samples, heads, queries and keys.
-    first : int
-        The first sample of `weights`; 0 where all are there.
-    weights : ndarray of shape (n, H, L, S), float32
-        Of all samples, or of one. If that would be more than `MOST_WEIGHTS`, each element is
-        the largest of `block` weights.
-    block : (int, int)
-        Queries and keys per element; (1, 1) for weights as they are.
-    rows : ndarray of shape (H, S), float32
-        Weights of the query that is looked at.
-    stages : tuple of Stage
-    output : str
-        The operand that `difference` is about.
-    difference : Difference or None
-        Between the output that these weights give and the operand; None if they cannot be
-        compared.
-    note : str
-        Why they cannot; ``""`` if they can.
-    """
-
-    shape: tuple[int, int, int, int]
-    first: int
-    weights: npt.NDArray[np.float32] = field(repr=False)
-    block: tuple[int, int]
-    rows: npt.NDArray[np.float32] = field(repr=False)
-    stages: tuple[Stage, ...]
-    output: str
-    difference: Difference | None = None
-    note: str = ""
 
 
 class _Parts(NamedTuple):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from engine.attention import Attention
     from engine.comparison import Comparison
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "AttentionRequest",
     "CancelRequest",
     "CloseRequest",
     "CompareRequest",
@@ -420,6 +422,41 @@ class ExplainRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class AttentionRequest:
+    """Compute the weights of an attention; answered by an `Answer`.
+
+    That is done as soon as there is no other work. The result is an `AttentionScores`, or the
+    rollout of several blocks: an array of shape (T, T).
+
+    Attributes
+    ----------
+    ticket : int
+    attention : Attention
+    serial : int
+        Number of the execution that computed its output.
+    heads : int
+        Number of its heads; 0 if it is not known.
+    sample, query : int
+        What is looked at; see `engine.attention.results.Place`.
+    blocks : tuple of (Attention, int)
+        Those of a rollout and their heads; empty for weights.
+    """
+
+    ticket: int
+    attention: Attention
+    serial: int
+    heads: int = 0
+    sample: int = 0
+    query: int = 0
+    blocks: tuple[tuple[Attention, int], ...] = ()
+
+    @property
+    def operand(self) -> str:
+        """The output of the attention."""
+        return self.attention.output
+
+
+@dataclass(frozen=True, slots=True)
 class WeightRequest:
     """Send the bytes of a weight; answered by an `Answer` with an array of uint8.
 
@@ -660,6 +697,7 @@ Request: TypeAlias = (
     | MemoryRequest
     | FetchRequest
     | ExplainRequest
+    | AttentionRequest
     | WeightRequest
     | LoadLayersRequest
     | UnloadLayersRequest

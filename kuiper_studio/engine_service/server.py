@@ -34,6 +34,7 @@ from kuiper_studio.engine_service.channels import measure_channels
 from kuiper_studio.engine_service.plans import resolve
 from kuiper_studio.engine_service.protocol import (
     Answer,
+    AttentionRequest,
     CancelRequest,
     CloseRequest,
     Compared,
@@ -177,8 +178,9 @@ class EngineServer:
         self._queue: deque[Request] = deque()
         self._arrived = Condition()
         self._closed = False
-        # What is done when there is no other work: values to recompute, elements to explain.
-        self._idle_work: deque[FetchRequest | ExplainRequest] = deque()
+        # What is done when there is no other work: values to recompute, elements to explain,
+        # and attention to compute.
+        self._idle_work: deque[FetchRequest | ExplainRequest | AttentionRequest] = deque()
         self._cancelled = 0  # runs up to this number are cancelled
         self._passed_over: set[int] = set()  # cancelled requests to open models
         self._cancelled_ticket = 0  # and values up to this one
@@ -209,6 +211,7 @@ class EngineServer:
             MemoryRequest: self._limit_memory,
             FetchRequest: self._recompute,
             ExplainRequest: self._explain,
+            AttentionRequest: self._attend,
         }
 
     # Receiving requests, on any thread
@@ -224,14 +227,18 @@ class EngineServer:
             self._wanted.put((rank, request.ticket, request))
         elif isinstance(request, WeightRequest):
             self._wanted.put((0, request.ticket, request))
-        elif isinstance(request, ExplainRequest):
-            with self._arrived:
-                self._idle_work.append(request)
-                self._arrived.notify()
+        elif isinstance(request, (ExplainRequest, AttentionRequest)):
+            self._look(request)
         else:
             with self._arrived:
                 self._queue.append(request)
                 self._arrived.notify()
+
+    def _look(self, request: FetchRequest | ExplainRequest | AttentionRequest) -> None:
+        """Queue what is computed once there is no other work."""
+        with self._arrived:
+            self._idle_work.append(request)
+            self._arrived.notify()
 
     def close(self) -> None:
         """Stop serving and cancel the current work."""
@@ -866,12 +873,10 @@ class EngineServer:
             outputs.touch()
             return self._answer(request, values[request.operand])
         self._send(Evicted(request.ticket))
-        with self._arrived:
-            self._idle_work.append(request)
-            self._arrived.notify()
+        self._look(request)
         return None
 
-    def _outputs_of(self, request: FetchRequest | ExplainRequest) -> StepOutputs | None:
+    def _outputs_of(self, request: FetchRequest | ExplainRequest | AttentionRequest) -> StepOutputs | None:
         """Return the outputs of a request, if they belong to the current pass."""
         session = self._session
         if session is None:
@@ -905,6 +910,36 @@ class EngineServer:
 
     def _recompute(self, request: FetchRequest) -> None:
         """Recompute an evicted value and send it."""
+        check_cancelled = self._check_looked_at(
+            request, f"Computing operand {request.operand} again"
+        )
+
+        def make() -> Answer:
+            outputs = self._outputs_of(request)
+            if outputs is None:
+                return Answer(request.ticket)
+            return self._answer(request, outputs.fetch(request.operand, check_cancelled))
+
+        self._send_made(request, make)
+
+    def _attend(self, request: AttentionRequest) -> None:
+        """Compute the weights of an attention and send them."""
+        check_cancelled = self._check_looked_at(request, "Computing attention")
+
+        def make() -> Answer:
+            from kuiper_studio.engine_service.studies import look_at_attention
+
+            if self._outputs_of(request) is None:
+                return Answer(request.ticket, reason="the attention is of an earlier pass")
+            found = look_at_attention(self._opened_session(), request, check_cancelled)
+            return Answer(request.ticket, found, found=True)
+
+        self._send_made(request, make)
+
+    def _check_looked_at(
+        self, request: FetchRequest | AttentionRequest, text: str
+    ) -> Callable[[], None]:
+        """Return a check that work on a request may go on; it also shows its progress."""
         started, told = time.perf_counter(), False
 
         def check_cancelled() -> None:
@@ -913,43 +948,43 @@ class EngineServer:
             if self._queue or self._closed or request.ticket <= self._cancelled_ticket:
                 raise _CancelledError
             if not told and time.perf_counter() - started >= _LONG:
-                self._send(Progress(f"Computing operand {request.operand} again"))
+                self._send(Progress(text))
                 told = True
 
-        outputs = self._outputs_of(request)
+        return check_cancelled
+
+    def _send_made(
+        self,
+        request: FetchRequest | ExplainRequest | AttentionRequest,
+        make: Callable[[], Answer],
+    ) -> None:
+        """Send an answer, or the reason why there is none."""
         answer = Answer(request.ticket)
         try:
-            if outputs is not None:
-                answer = self._answer(request, outputs.fetch(request.operand, check_cancelled))
+            answer = make()
         except _CancelledError:
             pass
         except EngineError as exc:
             answer = Answer(request.ticket, reason=str(exc))
         except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
-            _log.exception("operand %s was not computed again", request.operand)
+            _log.exception("what is looked at of operand %s failed", request.operand)
             answer = Answer(request.ticket, reason=str(exc) or type(exc).__name__)
         self._send(answer)
 
     def _explain(self, request: ExplainRequest) -> None:
         """Say where an element comes from, or what it depends on."""
-        session = self._session
-        answer = Answer(request.ticket, reason="the value is of an earlier pass")
-        try:
-            if session is not None and self._outputs_of(request) is not None:
-                explain = (
-                    engine.explain_element
-                    if request.what == "terms"
-                    else engine.receptive_field
-                )
-                with session.within_bound():
-                    found = explain(session, request.operand, request.index)
-                answer = Answer(request.ticket, found, found=True)
-        except EngineError as exc:
-            answer = Answer(request.ticket, reason=str(exc))
-        except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
-            _log.exception("an element of %s was not explained", request.operand)
-            answer = Answer(request.ticket, reason=str(exc) or type(exc).__name__)
-        self._send(answer)
+
+        def make() -> Answer:
+            if self._outputs_of(request) is None:
+                return Answer(request.ticket, reason="the value is of an earlier pass")
+            session = self._opened_session()
+            is_terms = request.what == "terms"
+            explain = engine.explain_element if is_terms else engine.receptive_field
+            with session.within_bound():
+                found = explain(session, request.operand, request.index)
+            return Answer(request.ticket, found, found=True)
+
+        self._send_made(request, make)
 
 
 class _Reports:

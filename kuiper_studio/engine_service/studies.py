@@ -1,10 +1,12 @@
-"""Studies of a session that leave it as it is: reproducers, and formats of lower precision."""
+"""Studies that leave a session as it is: reproducers, lower precision, attention."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from engine.attention.results import Place
+from engine.attention.scores import compute_attention, compute_rollout
 from engine.dump import select_operators
 from engine.errors import InferenceError
 from engine.precision import choose_float32, simulate_precision
@@ -16,11 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from engine.attention.results import AttentionScores
     from engine.session import Session
-    from engine.values import Array
-    from kuiper_studio.engine_service.protocol import ExtractRequest, PrecisionRequest
+    from engine.values import Array, Value
+    from kuiper_studio.engine_service.protocol import (
+        AttentionRequest,
+        ExtractRequest,
+        PrecisionRequest,
+    )
 
-__all__ = ["RUNNABLE", "extract_operators", "simulate_formats"]
+__all__ = ["RUNNABLE", "extract_operators", "look_at_attention", "simulate_formats"]
 
 RUNNABLE: Final = frozenset({SessionState.READY, SessionState.STOPPED})
 
@@ -104,3 +111,27 @@ def simulate_formats(
             return ()
         results.append(PrecisionResult(kept.simulation, kept))
     return tuple(results)
+
+
+def look_at_attention(
+    session: Session, request: AttentionRequest, check_cancelled: Callable[[], None]
+) -> AttentionScores | Array:
+    """Compute the weights of an attention, or the rollout of several.
+
+    Parameters
+    ----------
+    session : Session
+    request : AttentionRequest
+    check_cancelled : callable
+        Called before each value is read; what it raises ends the work.
+    """
+
+    def read(operand: str) -> Value:
+        check_cancelled()
+        return session.value(operand, check_cancelled)
+
+    with session.within_bound():
+        if request.blocks:
+            return compute_rollout(session.graph, request.blocks, read, request.sample)
+        place = Place(request.heads, request.sample, request.query)
+        return compute_attention(session.graph, request.attention, read, place)

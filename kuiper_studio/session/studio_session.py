@@ -1126,6 +1126,10 @@ class StudioSession(SessionView):
     def _on_answered(self, answer: Answer) -> None:
         if self.comparing.distances.take(answer) or self.explaining.take(answer):
             return
+        if self.attentions.take(answer):
+            if not self.busy and not self.tensors.recalling:
+                self._set_progress(None)
+            return
         compared = self.comparing.tensors.take(answer)
         if compared:
             self.comparing.tensors.recalled.emit(compared)
@@ -1139,7 +1143,7 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_progressed(self, progress: Progress) -> None:
-        if self.busy or self.tensors.recalling:
+        if self.busy or self.tensors.recalling or self.attentions.is_waiting:
             self._set_progress(progress)
 
     @Slot(object)

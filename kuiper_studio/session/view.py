@@ -35,6 +35,7 @@ from kuiper_studio.engine_service.protocol import (
     RunRequest,
     StepBackRequest,
 )
+from kuiper_studio.session.attentions import Attentions
 from kuiper_studio.session.comparing import Comparing
 from kuiper_studio.session.events import Failure, RunState
 from kuiper_studio.session.explaining import Explaining
@@ -79,6 +80,7 @@ class SessionView(QObject):
         The values of operands.
     layouts : Layouts
         What dimensions mean.
+    attentions : Attentions
     comparing : Comparing
         The comparison with a reference.
     explaining : Explaining
@@ -178,6 +180,7 @@ class SessionView(QObject):
         self._memory = MemoryRequest(limit=None, bound=None)
         self.tensors = Tensors(client, self._outputs_with, self)
         self.layouts = Layouts(lambda: self._graph, self.tensors, self)
+        self.attentions = Attentions(client, lambda: self._graph, self)
         self.comparing = Comparing(client, self)
         self.explaining = Explaining(client, self.tensors, self)
         self.precision = Precision(self)

@@ -7,7 +7,8 @@ import pytest
 from attention_graphs import Run, module_line, module_weights, slow_weights, text_lines
 
 from engine.attention import find_attentions, find_heads, scores
-from engine.attention.scores import Place, compute_attention, compute_rollout, rollout
+from engine.attention.results import Place
+from engine.attention.scores import compute_attention, compute_rollout, rollout
 from engine.errors import LayerError
 
 FUNCTION = "F.scaled_dot_product_attention"

@@ -1,0 +1,482 @@
+"""Painted parts of the attention panel: the heads side by side, and the keys of one query."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+from typing_extensions import override
+
+from engine.pictures import colorize, lookup_table
+from engine.text import format_brief
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
+
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["HeadsMosaic", "KeysPicture", "KeysView", "color_image"]
+
+COLOR_MAP: Final = "inferno"
+_CAPTION: Final = 14  # height of the text above a tile
+_GAP: Final = 4
+_MOST_SHOWN: Final = 64  # heads; more would be too small to see
+_SQUARE: Final = 26  # of a token beside the picture
+_LEGEND: Final = 30
+_STEPS: Final = {
+    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1),
+    Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0),
+}  # fmt: skip
+
+
+def color_image(values: Array, most: float, opacity: Array | float = 1.0) -> QImage:
+    """Make a picture of weights.
+
+    Parameters
+    ----------
+    values : ndarray of shape (H, W)
+        From 0; NaN is transparent.
+    most : float
+        Weight of the brightest colour.
+    opacity : float or ndarray of shape (H, W)
+        From 0 to 1.
+    """
+    colors = colorize(values, 0.0, most or 1.0, lookup_table(COLOR_MAP), special=False)
+    pixels = np.ascontiguousarray(colors).copy()
+    alpha = np.broadcast_to(np.nan_to_num(np.asarray(opacity) * 255.0), values.shape)
+    pixels[..., 3] = np.where(np.isnan(values), 0, alpha).astype(np.uint8)
+    height, width = values.shape
+    image = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_RGBA8888)
+    return image.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
+
+
+def _most(values: Array) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+class HeadsMosaic(QWidget):
+    """Pictures of all heads, each scaled to its own largest weight.
+
+    Parameters
+    ----------
+    theme : Theme
+
+    Signals
+    -------
+    chosen : (int, float, float)
+        A head was clicked or reached by an arrow key, and where in its picture, from 0 to 1
+        from the left and from the top; -1 by key.
+    """
+
+    chosen = Signal(int, float, float)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._tiles: Array = np.zeros((0, 1, 1))
+        self._images: list[QImage] = []
+        self._captions: tuple[str, ...] = ()
+        self._head = 0
+        self._mark: tuple[int, int] | None = None
+        self._marks_row = False
+        self.setObjectName("attentionHeads")
+        self.setAccessibleName("Heads")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumSize(120, 110)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.changed.connect(self.update)
+
+    @property
+    def tiles(self) -> Array:
+        """The shown weights, shape (H, rows, columns)."""
+        return self._tiles
+
+    def show_tiles(self, tiles: Array, captions: tuple[str, ...]) -> None:
+        """Show one picture of weights for each head, with a text above it."""
+        self._tiles, self._captions = tiles[:_MOST_SHOWN], captions
+        self._images = [color_image(tile, _most(tile)) for tile in self._tiles]
+        hidden = len(tiles) - len(self._tiles)
+        self.setToolTip(f"{hidden} more heads are not shown" if hidden else "")
+        self.update()
+
+    def show_marks(self, head: int, mark: tuple[int, int] | None, *, row: bool) -> None:
+        """Mark the chosen head, and in each picture an element or a row.
+
+        Parameters
+        ----------
+        head : int
+            -1 for none.
+        mark : (int, int) or None
+            Row and column.
+        row : bool
+            Whether to mark the whole row.
+        """
+        self._head, self._mark, self._marks_row = head, mark, row
+        shown = f"head {head}" if head >= 0 else "all heads"
+        self.setAccessibleDescription(f"{len(self._tiles)} heads; chosen: {shown}")
+        self.update()
+
+    def _columns(self) -> tuple[int, float]:
+        """Return the number of columns that makes tiles largest, and their side."""
+        best = (1, 0.0)
+        for columns in range(1, max(1, len(self._tiles)) + 1):
+            rows = -(-max(1, len(self._tiles)) // columns)
+            side = min(
+                (self.width() - 2 + _GAP) / columns - _GAP,
+                (self.height() - 2 + _GAP) / rows - _GAP - _CAPTION,
+            )
+            if side > best[1]:
+                best = columns, side
+        return best
+
+    def area(self, head: int) -> QRectF:
+        """Return the picture of a head."""
+        columns, side = self._columns()
+        row, column = divmod(head, columns)
+        left = column * (side + _GAP) + 1
+        return QRectF(left, row * (side + _GAP + _CAPTION) + _CAPTION + 1, side, side)
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(220, 260)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        for head, image in enumerate(self._images):
+            area = self.area(head)
+            caption = area.adjusted(0, -_CAPTION, 0, 0)
+            caption.setHeight(_CAPTION)
+            painter.setFont(self._theme.mono_font(9.5))
+            painter.setPen(self._theme.color("text" if head == self._head else "text3"))
+            painter.drawText(caption, Qt.AlignmentFlag.AlignLeft, self._captions[head])
+            painter.fillRect(area, self._theme.color("base"))
+            painter.drawImage(area, image)
+            self._draw_mark(painter, area, image)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            if head == self._head:
+                painter.setPen(QPen(self._theme.color("focus"), 2))
+                painter.drawRect(area)
+        if self.hasFocus():
+            painter.setPen(QPen(self._theme.color("focus"), 1, Qt.PenStyle.DotLine))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        painter.end()
+
+    def _draw_mark(self, painter: QPainter, area: QRectF, image: QImage) -> None:
+        if self._mark is None:
+            return
+        wide, high = area.width() / image.width(), area.height() / image.height()
+        row, column = self._mark
+        if self._marks_row:
+            cell = QRectF(area.left(), area.top() + row * high, area.width(), max(2.0, high))
+        else:
+            left, top = area.left() + column * wide, area.top() + row * high
+            cell = QRectF(left, top, max(4.0, wide), max(4.0, high))
+        _draw_frame(painter, cell)
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        for head in range(len(self._images)):
+            area = self.area(head)
+            if area.adjusted(0, -_CAPTION, 0, 0).contains(event.position()):
+                at = event.position() - area.topLeft()
+                down = at.y() / area.height()
+                self.chosen.emit(head, min(at.x() / area.width(), 0.9999), min(down, 0.9999))
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = _STEPS.get(Qt.Key(event.key()))
+        if step is None or not self._images:
+            super().keyPressEvent(event)
+            return
+        columns, _ = self._columns()
+        head = max(self._head, 0) + step[0] * columns + step[1]
+        if 0 <= head < len(self._images):
+            self.chosen.emit(head, -1.0, -1.0)
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+
+def _draw_frame(painter: QPainter, cell: QRectF) -> None:
+    """Outline a cell so that it is seen on any colour: white over black."""
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(QColor("#000000"), 3))
+    painter.drawRect(cell)
+    painter.setPen(QPen(QColor("#FFFFFF"), 1.4))
+    painter.drawRect(cell)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeysPicture:
+    """The keys of one query.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (S,)
+        Of every key.
+    names : tuple of str
+        Of the keys.
+    query_name : str
+    cells : ndarray of shape (rows, columns) or None
+        The weights on their grid, NaN where there is no key; None without a grid.
+    beside : tuple of int
+        Keys that are not on the grid.
+    query : (int, int) or None
+        Row and column of the query on the grid of the keys.
+    picture : QImage or None
+        Behind the cells.
+    query_key : int
+        The key that is the same token as the query; -1 for none.
+    """
+
+    weights: Array
+    names: tuple[str, ...]
+    query_name: str
+    cells: Array | None = None
+    beside: tuple[int, ...] = ()
+    query: tuple[int, int] | None = None
+    picture: QImage | None = None
+    query_key: int = -1
+
+
+class KeysView(QWidget):
+    """The keys of one query: over the input picture, or as bars.
+
+    Parameters
+    ----------
+    theme : Theme
+
+    Signals
+    -------
+    place_chosen : (int, int)
+        Row and column of a cell of the grid that was clicked, or reached by an arrow key.
+    token_chosen : int
+        A key beside the grid, or a bar.
+    hovered : str
+        What is under the pointer; ``""`` for nothing.
+    """
+
+    place_chosen = Signal(int, int)
+    token_chosen = Signal(int)
+    hovered = Signal(str)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._shown: KeysPicture | None = None
+        self._opacity = 0.7
+        self.setObjectName("attentionKeys")
+        self.setAccessibleName("Keys of the query")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setMinimumSize(120, 110)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.changed.connect(self.update)
+
+    @property
+    def shown(self) -> KeysPicture | None:
+        """What is shown."""
+        return self._shown
+
+    def show_keys(self, picture: KeysPicture | None) -> None:
+        """Show the keys of another query."""
+        self._shown = picture
+        text = ""
+        if picture is not None and picture.weights.size:
+            best = int(np.argmax(np.nan_to_num(picture.weights, nan=-1.0)))
+            text = (
+                f"query {picture.query_name}; largest weight "
+                f"{format_brief(float(picture.weights[best]))} of key {picture.names[best]}"
+            )
+        self.setAccessibleDescription(text)
+        self.update()
+
+    def set_opacity(self, opacity: float) -> None:
+        """Change how much of the picture the keys hide, from 0 to 1."""
+        self._opacity = opacity
+        self.update()
+
+    # Places
+
+    def grid_area(self) -> QRectF:
+        """Return where the cells are, with the shape of the picture."""
+        shown = self._shown
+        if shown is None or shown.cells is None:
+            return QRectF()
+        rows, columns = shown.cells.shape
+        source = shown.picture.size() if shown.picture is not None else QSize(columns, rows)
+        room = QSize(self.width() - 2, self.height() - 2 - _LEGEND)
+        fitted = source.scaled(room, Qt.AspectRatioMode.KeepAspectRatio)
+        return QRectF(QPointF(1, 1), fitted.toSizeF())
+
+    def cell_area(self, row: int, column: int) -> QRectF:
+        """Return where a cell is."""
+        area, shown = self.grid_area(), self._shown
+        if shown is None or shown.cells is None:
+            return QRectF()
+        rows, columns = shown.cells.shape
+        wide, high = area.width() / columns, area.height() / rows
+        return QRectF(area.left() + column * wide, area.top() + row * high, wide, high)
+
+    def square_area(self, number: int) -> QRectF:
+        """Return the square of a key beside the grid."""
+        top = self.grid_area().bottom() + 4
+        return QRectF(1 + number * (_SQUARE + 4), top, _SQUARE, _SQUARE)
+
+    def bar_area(self, key: int) -> QRectF:
+        """Return the slot of a key's bar."""
+        count = self._shown.weights.size if self._shown is not None else 1
+        slot = (self.width() - 2) / max(1, count)
+        return QRectF(1 + key * slot, 1, slot, self.height() - 18)
+
+    def _at(self, at: QPointF) -> tuple[int, int] | int | None:
+        """Return the cell, or the key, under the pointer."""
+        shown = self._shown
+        if shown is None:
+            return None
+        if shown.cells is None:
+            slot = self.bar_area(0).width()
+            key = math.floor((at.x() - 1) / slot)
+            return key if 0 <= key < shown.weights.size else None
+        area = self.grid_area()
+        if area.contains(at) and area.width() and area.height():
+            rows, columns = shown.cells.shape
+            down = (at.y() - area.top()) / area.height() * rows
+            across = (at.x() - area.left()) / area.width() * columns
+            return min(int(down), rows - 1), min(int(across), columns - 1)
+        for number, key in enumerate(shown.beside):
+            if self.square_area(number).contains(at):
+                return key
+        return None
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(220, 260)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        shown = self._shown
+        if shown is not None and shown.cells is not None:
+            self._draw_cells(painter, shown, shown.cells)
+        elif shown is not None:
+            self._draw_bars(painter, shown)
+        if self.hasFocus():
+            painter.setPen(QPen(self._theme.color("focus"), 1, Qt.PenStyle.DotLine))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        painter.end()
+
+    def _draw_cells(self, painter: QPainter, shown: KeysPicture, cells: Array) -> None:
+        area, most = self.grid_area(), _most(shown.weights)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        if shown.picture is not None:
+            painter.drawImage(area, shown.picture)
+        else:
+            painter.fillRect(area, self._theme.color("base"))
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, on=False)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.clip(cells / (most or 1.0), 0, 1)
+        opacity = self._opacity * share**0.75 if shown.picture is not None else 1.0
+        painter.drawImage(area, color_image(cells, most, opacity))
+        if shown.query is not None:
+            _draw_frame(painter, self.cell_area(*shown.query).adjusted(1, 1, -1, -1))
+        self._draw_beside(painter, shown, most)
+
+    def _draw_beside(self, painter: QPainter, shown: KeysPicture, most: float) -> None:
+        painter.setFont(self._theme.mono_font(9.5))
+        for number, key in enumerate(shown.beside):
+            square = self.square_area(number)
+            if square.right() > self.width():
+                break
+            image = color_image(shown.weights[key : key + 1, np.newaxis], most)
+            painter.drawImage(square, image)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(self._theme.color("ctl"))
+            painter.drawRect(square)
+            if key == shown.query_key and shown.query is None:
+                _draw_frame(painter, square.adjusted(1, 1, -1, -1))
+        if len(shown.beside) == 1:
+            key = shown.beside[0]
+            square = self.square_area(0)
+            text = f"{shown.names[key]} {format_brief(float(shown.weights[key]))}"
+            painter.setPen(self._theme.color("text2"))
+            left = QPointF(square.right() + 6, square.center().y() + 4)
+            painter.drawText(left, text)
+
+    def _draw_bars(self, painter: QPainter, shown: KeysPicture) -> None:
+        most = _most(shown.weights) or 1.0
+        table = lookup_table(COLOR_MAP)
+        floor = self.bar_area(0).bottom()
+        for key, weight in enumerate(np.nan_to_num(shown.weights).tolist()):
+            slot = self.bar_area(key)
+            gap = 1 if slot.width() > 3 else 0
+            high = weight / most * (slot.height() - 2)
+            bar = QRectF(slot.left(), floor - high, max(1.0, slot.width() - gap), high)
+            red, green, blue, _ = table[int(80 + 140 * min(1.0, weight / most))].tolist()
+            painter.fillRect(bar, QColor(red, green, blue))
+            if key == shown.query_key:
+                mark = QRectF(slot.left(), floor + 1, max(2.0, slot.width() - gap), 3)
+                painter.fillRect(mark, self._theme.color("focus"))
+        painter.setPen(self._theme.color("ctl"))
+        painter.drawLine(QPointF(1, floor), QPointF(self.width() - 1, floor))
+        painter.setFont(self._theme.mono_font(9.5))
+        painter.setPen(self._theme.color("text3"))
+        row = QRect(QPoint(1, round(floor) + 3), QSize(self.width() - 2, 14))
+        painter.drawText(row, Qt.AlignmentFlag.AlignLeft, "0")
+        last = str(shown.weights.size - 1)
+        painter.drawText(row, Qt.AlignmentFlag.AlignRight, last)
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        found = self._at(event.position())
+        if isinstance(found, tuple):
+            self.place_chosen.emit(*found)
+        elif found is not None:
+            self.token_chosen.emit(found)
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        found, shown = self._at(event.position()), self._shown
+        if found is None or shown is None:
+            self.hovered.emit("")
+        elif isinstance(found, tuple) and shown.cells is not None:
+            self.hovered.emit(f"({found[0]}, {found[1]}) {_weight_text(shown.cells[found])}")
+        elif isinstance(found, int):
+            weight = _weight_text(shown.weights[found])
+            self.hovered.emit(f"key {shown.names[found]} {weight}")
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step, shown = _STEPS.get(Qt.Key(event.key())), self._shown
+        if step is None or shown is None:
+            super().keyPressEvent(event)
+            return
+        if shown.cells is not None:
+            at = shown.query or (0, 0)
+            rows, columns = shown.cells.shape
+            row, column = at[0] + step[0], at[1] + step[1]
+            if shown.query is None:
+                row, column = at
+            if 0 <= row < rows and 0 <= column < columns:
+                self.place_chosen.emit(row, column)
+        elif 0 <= shown.query_key + step[1] < shown.weights.size:
+            self.token_chosen.emit(shown.query_key + step[1])
+
+
+def _weight_text(weight: float) -> str:
+    return "" if math.isnan(weight) else format_brief(float(weight))
