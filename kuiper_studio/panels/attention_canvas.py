@@ -26,6 +26,7 @@ __all__ = ["HeadsMosaic", "KeysPicture", "KeysView", "color_image"]
 COLOR_MAP: Final = "inferno"
 _CAPTION: Final = 14  # height of the text above a tile
 _GAP: Final = 4
+_LEAST_HEIGHT: Final = 190
 _MOST_SHOWN: Final = 64  # heads; more would be too small to see
 _SQUARE: Final = 26  # of a token beside the picture
 _LEGEND: Final = 30
@@ -82,14 +83,13 @@ class HeadsMosaic(QWidget):
         self._theme = theme
         self._tiles: Array = np.zeros((0, 1, 1))
         self._images: list[QImage] = []
-        self._captions: tuple[str, ...] = ()
+        self._shares: tuple[str, ...] = ()
         self._head = 0
-        self._mark: tuple[int, int] | None = None
-        self._marks_row = False
+        self._row: int | None = None
         self.setObjectName("attentionHeads")
         self.setAccessibleName("Heads")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMinimumSize(120, 110)
+        self.setMinimumSize(120, _LEAST_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.changed.connect(self.update)
 
@@ -98,27 +98,25 @@ class HeadsMosaic(QWidget):
         """The shown weights, shape (H, rows, columns)."""
         return self._tiles
 
-    def show_tiles(self, tiles: Array, captions: tuple[str, ...]) -> None:
-        """Show one picture of weights for each head, with a text above it."""
-        self._tiles, self._captions = tiles[:_MOST_SHOWN], captions
+    def show_tiles(self, tiles: Array, shares: tuple[str, ...] = ()) -> None:
+        """Show one picture of weights for each head, with the class token's share above it."""
+        self._tiles, self._shares = tiles[:_MOST_SHOWN], shares
         self._images = [color_image(tile, _most(tile)) for tile in self._tiles]
         hidden = len(tiles) - len(self._tiles)
         self.setToolTip(f"{hidden} more heads are not shown" if hidden else "")
         self.update()
 
-    def show_marks(self, head: int, mark: tuple[int, int] | None, *, row: bool) -> None:
-        """Mark the chosen head, and in each picture an element or a row.
+    def show_marks(self, head: int, row: int | None) -> None:
+        """Mark the chosen head, and in each picture a row.
 
         Parameters
         ----------
         head : int
             -1 for none.
-        mark : (int, int) or None
-            Row and column.
-        row : bool
-            Whether to mark the whole row.
+        row : int or None
+            Of the pictures.
         """
-        self._head, self._mark, self._marks_row = head, mark, row
+        self._head, self._row = head, row
         shown = f"head {head}" if head >= 0 else "all heads"
         self.setAccessibleDescription(f"{len(self._tiles)} heads; chosen: {shown}")
         self.update()
@@ -158,10 +156,17 @@ class HeadsMosaic(QWidget):
             caption.setHeight(_CAPTION)
             painter.setFont(self._theme.mono_font(9.5))
             painter.setPen(self._theme.color("text" if head == self._head else "text3"))
-            painter.drawText(caption, Qt.AlignmentFlag.AlignLeft, self._captions[head])
+            number, share = str(head), self._shares[head] if self._shares else ""
+            painter.drawText(caption, Qt.AlignmentFlag.AlignLeft, number)
+            metrics = painter.fontMetrics()
+            if metrics.horizontalAdvance(f"{number} {share}") <= caption.width():
+                painter.drawText(caption, Qt.AlignmentFlag.AlignRight, share)
             painter.fillRect(area, self._theme.color("base"))
             painter.drawImage(area, image)
-            self._draw_mark(painter, area, image)
+            if self._row is not None:
+                high = area.height() / image.height()
+                row = QRectF(area.left(), area.top() + self._row * high, area.width(), high)
+                _draw_around(painter, row)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             if head == self._head:
                 painter.setPen(QPen(self._theme.color("focus"), 2))
@@ -170,18 +175,6 @@ class HeadsMosaic(QWidget):
             painter.setPen(QPen(self._theme.color("focus"), 1, Qt.PenStyle.DotLine))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         painter.end()
-
-    def _draw_mark(self, painter: QPainter, area: QRectF, image: QImage) -> None:
-        if self._mark is None:
-            return
-        wide, high = area.width() / image.width(), area.height() / image.height()
-        row, column = self._mark
-        if self._marks_row:
-            cell = QRectF(area.left(), area.top() + row * high, area.width(), max(2.0, high))
-        else:
-            left, top = area.left() + column * wide, area.top() + row * high
-            cell = QRectF(left, top, max(4.0, wide), max(4.0, high))
-        _draw_frame(painter, cell)
 
     @override
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -216,6 +209,14 @@ def _draw_frame(painter: QPainter, cell: QRectF) -> None:
     painter.drawRect(cell)
     painter.setPen(QPen(QColor("#FFFFFF"), 1.4))
     painter.drawRect(cell)
+
+
+def _draw_around(painter: QPainter, row: QRectF) -> None:
+    """Outline a row, which may be thin, and cover nothing of it."""
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for distance, color in ((1, "#FFFFFF"), (2, "#000000")):
+        painter.setPen(QPen(QColor(color), 1))
+        painter.drawRect(row.adjusted(0, -distance, 0, distance))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -281,7 +282,7 @@ class KeysView(QWidget):
         self.setAccessibleName("Keys of the query")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
-        self.setMinimumSize(120, 110)
+        self.setMinimumSize(120, _LEAST_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.changed.connect(self.update)
 

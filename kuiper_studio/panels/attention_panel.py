@@ -43,7 +43,8 @@ __all__ = ["AttentionPanel"]
 _MEAN, _LARGEST = -1, -2  # instead of the number of a head
 _OPACITY: Final = 70
 _WIDE: Final = 620  # pixels from which the stages are beside the pictures
-_STAGES_HEIGHT: Final = 148  # of seven rows
+_STAGES: Final = 148  # height of seven rows
+_LEAST_STAGES: Final = 44
 _WAITING: Final = "Computing the weights…"
 
 
@@ -167,7 +168,10 @@ class AttentionPanel(Panel):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setAccessibleName("Stages of the attention")
         area.setWidget(inner)
-        area.setFixedHeight(_STAGES_HEIGHT)
+        area.setMinimumHeight(_LEAST_STAGES)
+        area.setMaximumHeight(_STAGES)
+        for part in (inner, area.viewport()):
+            part.setAutoFillBackground(False)
         holder = QWidget()
         column = QVBoxLayout(holder)
         column.setContentsMargins(0, 0, 0, 0)
@@ -351,30 +355,26 @@ class AttentionPanel(Panel):
     def _show_heads(self, scores: AttentionScores, sample: int, query: int) -> None:
         matrices = scores.weights[sample - scores.first]
         rows, places = self._rows(scores, sample, query), self._key_places
-        mark: tuple[int, int] | None = (query // scores.block[0], 0)
+        row: int | None = query // scores.block[0]
         tiles: Array = matrices
         of_query = self.tiles.currentIndex() == 1
         if of_query and places is not None and places.grid is not None:
             page = self._page(places, sample, query)
             count = places.count
-            tiles = np.stack([places.fold(sample, row[:count], page) for row in rows])
-            tiles = _without_empty(tiles)
-            mark = None
+            tiles = np.stack([places.fold(sample, each[:count], page) for each in rows])
+            tiles, row = _without_empty(tiles), None
         elif of_query:
             side = max(1, round(rows.shape[1] ** 0.5))
             padded = -(-rows.shape[1] // side) * side
             tiles = np.full((len(rows), padded), np.nan)
             tiles[:, : rows.shape[1]] = rows
-            tiles, mark = tiles.reshape(len(rows), -1, side), None
-        captions = [str(head) for head in range(len(tiles))]
+            tiles, row = tiles.reshape(len(rows), -1, side), None
+        shares: tuple[str, ...] = ()
         if places is not None and len(places.beside) == 1:
-            beside = places.beside[0]
-            captions = [
-                f"{n}  {format_brief(float(rows[n, beside]), 2)}" for n in range(len(rows))
-            ]
-        self.heads.show_tiles(tiles, tuple(captions))
-        head = self._head if self._rollout is None else _MEAN
-        self.heads.show_marks(head, mark, row=True)
+            found = rows[:, places.beside[0]].tolist()
+            shares = tuple([f"{share:.3f}".removeprefix("0") for share in found])
+        self.heads.show_tiles(tiles, shares)
+        self.heads.show_marks(self._head if self._rollout is None else _MEAN, row)
 
     def _page(self, places: TokenPlaces, sample: int, query: int) -> tuple[int, ...]:
         """Return which picture of the keys to show: that of the query, if it has one."""
@@ -481,7 +481,14 @@ class AttentionPanel(Panel):
             )
         if self._rollout is not None:
             tokens += " At the right: rollout of all blocks up to this one."
-        self.caption.setText(f"Each picture is scaled to its own largest weight.{tokens}")
+        places = self._key_places
+        beside = places.beside if places is not None else ()
+        share = (
+            f"; above it is the share of {places.name(beside[0])}"
+            if places and len(beside) == 1
+            else ""
+        )
+        self.caption.setText(f"A head is scaled to its own largest weight{share}.{tokens}")
         queries = self._queries
         query = queries.name(self.query.value()) if queries is not None else ""
         place = queries.place(self.sample.value(), self.query.value()) if queries else None
