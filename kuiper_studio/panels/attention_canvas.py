@@ -30,6 +30,8 @@ _LEAST_HEIGHT: Final = 190
 _MOST_SHOWN: Final = 64  # heads; more would be too small to see
 _SQUARE: Final = 26  # of a token beside the picture
 _LEGEND: Final = 30
+_BAR: Final = 64  # width of the colour bar
+_LEAST_CELL: Final = 10  # smaller ones are outlined around, not inside
 _STEPS: Final = {
     Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1),
     Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0),
@@ -379,11 +381,12 @@ class KeysView(QWidget):
         if self.hasFocus():
             painter.setPen(QPen(self._theme.color("focus"), 1, Qt.PenStyle.DotLine))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+            area = self.grid_area().adjusted(-1, -1, 1, 1)
+            painter.drawRect(area if area.width() > 2 else self.rect().adjusted(0, 0, -1, -1))
         painter.end()
 
     def _draw_cells(self, painter: QPainter, shown: KeysPicture, cells: Array) -> None:
-        area, most = self.grid_area(), _most(shown.weights)
+        area, most = self.grid_area(), _most(cells)
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
         if shown.picture is not None:
             painter.drawImage(area, shown.picture)
@@ -395,8 +398,22 @@ class KeysView(QWidget):
         opacity = self._opacity * share**0.75 if shown.picture is not None else 1.0
         painter.drawImage(area, color_image(cells, most, opacity))
         if shown.query is not None:
-            _draw_frame(painter, self.cell_area(*shown.query).adjusted(1, 1, -1, -1))
+            cell = self.cell_area(*shown.query)
+            inset = 1 if min(cell.width(), cell.height()) >= _LEAST_CELL else -2
+            _draw_frame(painter, cell.adjusted(inset, inset, -inset, -inset))
         self._draw_beside(painter, shown, most)
+        self._draw_scale(painter, most)
+
+    def _draw_scale(self, painter: QPainter, most: float) -> None:
+        """Draw a colour bar below the picture, at the right."""
+        area = self.grid_area()
+        bar = QRectF(area.right() - _BAR, area.bottom() + 5, _BAR, 7)
+        ramp = np.linspace(0.0, 1.0, 64)[np.newaxis]
+        painter.drawImage(bar, color_image(ramp, 1.0))
+        painter.setFont(self._theme.mono_font(9.5))
+        painter.setPen(self._theme.color("text2"))
+        numbers = bar.adjusted(-20, 8, 0, 12)
+        painter.drawText(numbers, Qt.AlignmentFlag.AlignRight, f"0 … {_weight_text(most)}")
 
     def _draw_beside(self, painter: QPainter, shown: KeysPicture, most: float) -> None:
         painter.setFont(self._theme.mono_font(9.5))

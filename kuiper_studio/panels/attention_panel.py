@@ -42,9 +42,11 @@ __all__ = ["AttentionPanel"]
 
 _MEAN, _LARGEST = -1, -2  # instead of the number of a head
 _OPACITY: Final = 70
+_SPIN_WIDTH: Final = 62
 _WIDE: Final = 620  # pixels from which the stages are beside the pictures
 _STAGES: Final = 148  # height of seven rows
-_LEAST_STAGES: Final = 44
+_LEAST_STAGES: Final = 58  # in a panel that is lower than this:
+_ROOMY: Final = 520
 _WAITING: Final = "Computing the weights…"
 
 
@@ -100,8 +102,11 @@ class AttentionPanel(Panel):
         )
         self.sample = _spin("Sample", "Sample of the batch, or window")
         self.query = _spin("Query", "Token whose keys are shown")
-        self.tiles = _combo("Pictures of heads", "What the picture of each head shows")
-        self.tiles.addItems(["Queries × keys", "Keys of the query"])
+        self.tiles = _combo(
+            "Pictures of heads",
+            "All queries by their keys, or the keys of one query on their grid",
+        )
+        self.tiles.addItems(["All queries", "One query"])
         self.shown = _combo("Heads", "Heads whose weights are shown at the right")
         self.rollout = QCheckBox("Rollout")
         self.opacity = QSlider(Qt.Orientation.Horizontal)
@@ -112,20 +117,6 @@ class AttentionPanel(Panel):
         self.opacity.setMaximumWidth(110)
 
     def _build(self) -> None:
-        first, second = QHBoxLayout(), QHBoxLayout()
-        first.addWidget(self.chosen, 1)
-        first.addWidget(self.rollout)
-        self._sample_label = QLabel("Sample")
-        for widget in (
-            self._sample_label, self.sample, QLabel("Query"), self.query, self.tiles, self.shown
-        ):  # fmt: skip
-            second.addWidget(widget)
-        second.addStretch(1)
-        head = QVBoxLayout()
-        head.setContentsMargins(12, 8, 12, 4)
-        head.setSpacing(6)
-        head.addLayout(first)
-        head.addLayout(second)
         pictures = QHBoxLayout()
         pictures.setSpacing(10)
         pictures.addWidget(self.heads, 1)
@@ -149,12 +140,30 @@ class AttentionPanel(Panel):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addLayout(head)
+        column.addLayout(self._make_head())
         self.message.setContentsMargins(12, 8, 12, 8)
         column.addWidget(self.message)
         column.addWidget(self._content, 1)
         self._rest = QWidget()  # keeps the fields at the top while there is only a message
         column.addWidget(self._rest, 1)
+
+    def _make_head(self) -> QVBoxLayout:
+        first, second = QHBoxLayout(), QHBoxLayout()
+        second.setSpacing(6)
+        first.addWidget(self.chosen, 1)
+        first.addWidget(self.rollout)
+        self._sample_label = QLabel("Sample")
+        for widget in (
+            self._sample_label, self.sample, QLabel("Query"), self.query, self.tiles, self.shown
+        ):  # fmt: skip
+            second.addWidget(widget)
+        second.addStretch(1)
+        head = QVBoxLayout()
+        head.setContentsMargins(12, 8, 12, 4)
+        head.setSpacing(6)
+        head.addLayout(first)
+        head.addLayout(second)
+        return head
 
     def _make_stages(self) -> QWidget:
         self._stages.setContentsMargins(0, 4, 8, 4)
@@ -168,8 +177,7 @@ class AttentionPanel(Panel):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setAccessibleName("Stages of the attention")
         area.setWidget(inner)
-        area.setMinimumHeight(_LEAST_STAGES)
-        area.setMaximumHeight(_STAGES)
+        self._stages_area = area
         for part in (inner, area.viewport()):
             part.setAutoFillBackground(False)
         holder = QWidget()
@@ -589,6 +597,8 @@ class AttentionPanel(Panel):
         wide = event.size().width() >= _WIDE
         direction = QBoxLayout.Direction
         self._body.setDirection(direction.LeftToRight if wide else direction.TopToBottom)
+        roomy = wide or event.size().height() >= _ROOMY
+        self._stages_area.setFixedHeight(_STAGES if roomy else _LEAST_STAGES)
         super().resizeEvent(event)
 
     @override
@@ -610,6 +620,7 @@ def _spin(name: str, tip: str) -> QSpinBox:
     found.setAccessibleName(name)
     found.setToolTip(tip)
     found.setKeyboardTracking(False)
+    found.setFixedWidth(_SPIN_WIDTH)
     return found
 
 
