@@ -138,6 +138,7 @@ class _NotesWanted(NamedTuple):
 
 _Loaded: TypeAlias = "tuple[RuntimeGraph, GraphDescription]"
 _Wanted: TypeAlias = "FetchRequest | WeightRequest | _NotesWanted"
+_LookedAt: TypeAlias = FetchRequest | ExplainRequest | AttentionRequest
 
 
 class _Sent(NamedTuple):
@@ -180,7 +181,7 @@ class EngineServer:
         self._closed = False
         # What is done when there is no other work: values to recompute, elements to explain,
         # and attention to compute.
-        self._idle_work: deque[FetchRequest | ExplainRequest | AttentionRequest] = deque()
+        self._idle_work: deque[_LookedAt] = deque()
         self._cancelled = 0  # runs up to this number are cancelled
         self._passed_over: set[int] = set()  # cancelled requests to open models
         self._cancelled_ticket = 0  # and values up to this one
@@ -234,7 +235,7 @@ class EngineServer:
                 self._queue.append(request)
                 self._arrived.notify()
 
-    def _look(self, request: FetchRequest | ExplainRequest | AttentionRequest) -> None:
+    def _look(self, request: _LookedAt) -> None:
         """Queue what is computed once there is no other work."""
         with self._arrived:
             self._idle_work.append(request)
@@ -876,7 +877,7 @@ class EngineServer:
         self._look(request)
         return None
 
-    def _outputs_of(self, request: FetchRequest | ExplainRequest | AttentionRequest) -> StepOutputs | None:
+    def _outputs_of(self, request: _LookedAt) -> StepOutputs | None:
         """Return the outputs of a request, if they belong to the current pass."""
         session = self._session
         if session is None:
@@ -936,9 +937,7 @@ class EngineServer:
 
         self._send_made(request, make)
 
-    def _check_looked_at(
-        self, request: FetchRequest | AttentionRequest, text: str
-    ) -> Callable[[], None]:
+    def _check_looked_at(self, request: _LookedAt, text: str) -> Callable[[], None]:
         """Return a check that work on a request may go on; it also shows its progress."""
         started, told = time.perf_counter(), False
 
@@ -955,7 +954,7 @@ class EngineServer:
 
     def _send_made(
         self,
-        request: FetchRequest | ExplainRequest | AttentionRequest,
+        request: _LookedAt,
         make: Callable[[], Answer],
     ) -> None:
         """Send an answer, or the reason why there is none."""

@@ -68,7 +68,8 @@ class Actions:
             (2, self._resize), (2, self._context_menu), (6, self._compare),
             (1, self._clear_comparison), (8, self._analyse), (1, self._report),
             (1, self._rest), (1, self._ncnn_options), (1, self._kernels), (1, self._bound),
-            (3, self._match), (3, self._layout), (4, self._explain), (1, self._extract), (1, self._precision),
+            (3, self._match), (3, self._layout), (1, self._extract), (1, self._precision),
+            (4, self._explain),
         ]  # fmt: skip
         total = sum(weight for weight, _ in self._weighted)
         self._chances = [weight / total for weight, _ in self._weighted]
@@ -264,7 +265,7 @@ class Actions:
         return "clear the comparison"
 
     def _analyse(self) -> str:
-        names = ("nextOrigin", "previousOrigin", "flicker", "worstElement")
+        names = ("nextOrigin", "previousOrigin", "flicker", "worstElement", "attention")
         name = f"analyse.{self._one(names)}"
         self._window.actions_by_id[name].trigger()
         return f"command {name}"
