@@ -113,6 +113,9 @@ def show_digits(folder: Path) -> None:
     save(part(window, "tensor"), "looking")
     save(part(window, "properties"), "properties")
     save(part(window, "input"), "input")
+    session.explain(session.graph.operator("convbn2d_0").outputs[0].name, (0, 5, 9, 12))
+    wait_idle(window)
+    save(part(window, "provenance"), "provenance")
     QTimer.singleShot(500, lambda: save_dialog("export"))  # it is modal
     run(window, "file.exportDump")
     window.close()

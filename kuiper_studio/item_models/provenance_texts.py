@@ -73,17 +73,18 @@ def _format_sum(breakdown: Breakdown) -> str:
     terms = breakdown.terms
     by_axis = len(terms.shape) > 1 and terms.shape[0] > 1
     sums = terms.partial_sums if by_axis else terms.products
-    word = f" {terms.axes[0]} " if by_axis else " term "
+    word = terms.axes[0] if by_axis else "term"
     order = np.argsort(-np.abs(np.nan_to_num(sums)), kind="stable")
-    shown = [f"{_signed(float(sums[at]))}{word}{at}" for at in order[:_LARGEST].tolist()]
+    shown = [f"{_signed(float(sums[at]))} ({word} {at})" for at in order[:_LARGEST].tolist()]
     if len(order) > _LARGEST:
         rest = float(sums[order[_LARGEST:]].sum())
-        shown.append(f"{_signed(rest)} {len(order) - _LARGEST} more")
+        shown.append(f"{_signed(rest)} ({len(order) - _LARGEST} more)")
     if breakdown.offset is not None:
-        shown.insert(0, f"{_signed(breakdown.offset)} {breakdown.offset_name}")
+        shown.insert(0, f"{_signed(breakdown.offset)} ({breakdown.offset_name})")
     # A term is not torn apart where the line ends.
     text = " ".join([each.replace(" ", _TIED) for each in shown])
-    return "= " + text.removeprefix(f"+{_TIED}")
+    first = text.removeprefix(f"+{_TIED}")
+    return "= " + (MINUS + first[2:] if first.startswith(f"{MINUS}{_TIED}") else first)
 
 
 def _signed(value: float) -> str:

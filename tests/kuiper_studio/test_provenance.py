@@ -70,8 +70,11 @@ def test_an_element_of_a_convolution(window, qtbot):
     graph = window.session.graph
     weight = graph.operator("layer1.conv").attributes["weight"].array
     products = INPUT[0, :, 2:5, 3:6].astype(np.float64) * weight[2]
-    shown = panel.difference.text()
-    assert shown.startswith("✓ difference ")
+    assert panel.difference.text().startswith("✓ difference ")
+    sums = products.sum(axis=(1, 2))
+    largest = int(np.abs(sums).argmax())
+    numbers = panel.numbers.text().replace("\u00a0", " ")
+    assert f"{abs(sums[largest]):.4f} (channel {largest})" in numbers
     first, second = panel.check.text().splitlines()
     number = float(first.split()[-1].replace("−", "-"))
     assert number == pytest.approx(products.sum(), abs=1e-7)  # the third bias is 0
