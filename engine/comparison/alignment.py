@@ -1017,6 +1017,7 @@ class _Walk:
         operator that only moves elements gives no others, whatever is wrong with it.
         """
         only_moves = self._only_moves(operator, result)
+        without = self._given_without(operator, operand)
         for key, evidence, matched_by in self._candidates(operator, operand, result):
             found = self._matcher.layout(key, self._shapes_of(operand, result))
             if found is None:
@@ -1025,9 +1026,7 @@ class _Walk:
             if guessed and not self._has_elements_of(key, result):
                 continue  # the reference's operator also computes
             shape, layout = found
-            if matched_by in {CONTENT, ALIGNMENT} and self._is_of_reader(
-                operator, operand, key
-            ):
+            if matched_by in {CONTENT, ALIGNMENT} and key in without:
                 continue
             if not self._is_fused(operand, result, key, layout, shape):
                 yield key, evidence, matched_by, shape, layout
@@ -1178,27 +1177,22 @@ class _Walk:
             found |= level
         return found
 
-    def _is_of_reader(
-        self, operator: RuntimeOperator, operand: RuntimeOperand, key: str
-    ) -> bool:
-        """Whether what reads a function gives a tensor already of the function's own input.
+    def _given_without(self, operator: RuntimeOperator, operand: RuntimeOperand) -> set[str]:
+        """Return the tensors that what reads a function gives of the function's own input.
 
-        Then the function is one too many, or changes nothing.
+        If they are the reference's, the function is one too many, or changes nothing.
         """
         if operator.has_attributes or len(operator.inputs) != 1 or len(operand.consumers) != 1:
-            return False
+            return set()
         (reader,), arguments = operand.consumers, self._arguments(operator)
         if reader.is_output or reader.random or arguments is None:
-            return False
+            return set()
         given = self._arguments(reader, {operand.name: arguments[0]})
         results, failure = self._try(reader, given) if given is not None else ((), "unknown")
-        if (
-            failure
-            or key in self._inputs_of(operator)
-            or not isinstance(results[0], np.ndarray)
-        ):
-            return False
-        return any(each.key == key for each in self._index.similar(results[0], _EXACT))
+        if failure or not isinstance(results[0], np.ndarray) or not is_numeric(results[0]):
+            return set()
+        similar = self._index.similar(results[0], _EXACT)
+        return {each.key for each in similar} - self._inputs_of(operator)
 
     def _is_fused(
         self,
