@@ -516,7 +516,8 @@ class _Report:
             if row.born is None or row.born <= _ROUNDED or row.status is Status.NOT_COMPARED:
                 continue
             operand = self._session.graph.operand(row.operand)
-            found = Span.above(operand, self._is_shown).compute(self._given)
+            computed = Span.above(operand, self._is_shown).compute(self._given)
+            found = dequantise(computed, self._requantised.get(row.operand))
             theirs = self._reference_array(operand)
             if theirs is None or not isinstance(found, np.ndarray):
                 continue
