@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 __all__ = [
+    "Accumulator",
     "ChannelStatistics",
+    "Scratch",
     "TensorStatistics",
+    "add_rows",
     "channel_statistics",
     "dot_rows",
     "histogram",
@@ -141,20 +144,7 @@ def statistics(array: Array, threads: int = 2) -> TensorStatistics:
     if total.low < total.high and not _WIDE[0] < biggest < _WIDE[1]:
         # Their squares overflow float64.
         moments = _go_through(array, threads, -math.frexp(biggest)[1])
-    known = total.finite > 0
-    return TensorStatistics(
-        count=array.size,
-        min=total.low if known else math.nan,
-        max=total.high if known else math.nan,
-        mean=moments.mean if known else math.nan,
-        std=moments.deviation if known else math.nan,
-        zeros=total.zeros,
-        nan=total.nan,
-        pinf=total.pinf,
-        ninf=total.ninf,
-        dtype=array.dtype,
-        shape=array.shape,
-    )
+    return total.statistics(array, moments)
 
 
 def histogram(
@@ -327,11 +317,11 @@ def _real(values: Array) -> Array:
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
-def _go_through(array: Array, threads: int, exponent: int = 0) -> _Accumulator:
-    """Add up an array, see `_Accumulator`."""
+def _go_through(array: Array, threads: int, exponent: int = 0) -> Accumulator:
+    """Add up an array, see `Accumulator`."""
 
-    def add_up(chunks: Iterator[Array]) -> _Accumulator:
-        total = _Accumulator(exponent)
+    def add_up(chunks: Iterator[Array]) -> Accumulator:
+        total = Accumulator(exponent)
         # Values at the ends of the floats overflow on the way to their mean.
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             for chunk in chunks:
@@ -344,26 +334,41 @@ def _go_through(array: Array, threads: int, exponent: int = 0) -> _Accumulator:
     return total
 
 
-class _Accumulator:
+class Accumulator:
     """Adds up chunks; sums are kept in Python's own 64-bit and unbounded numbers.
 
     Parameters
     ----------
-    exponent : int
+    exponent : int, optional
         Mean and deviation are worked out of the elements times two to this power.
+    scratch : Scratch, optional
+        To share with others of the same thread.
+
+    Attributes
+    ----------
+    low, high : int or float
+        Least and largest finite element so far; inf and -inf for none.
+    finite, zeros, nan, pinf, ninf : int
+        Numbers of such elements so far.
     """
 
-    def __init__(self, exponent: int) -> None:
+    def __init__(self, exponent: int = 0, scratch: Scratch | None = None) -> None:
         self.low: int | float = math.inf
         self.high: int | float = -math.inf
         self.finite = self.zeros = self.nan = self.pinf = self.ninf = 0
         self._exponent = exponent
         self._mean = 0.0
         self._squares = 0.0  # of the distances from the mean
-        self._scratch = _Scratch()
+        self._scratch = scratch or Scratch()
 
-    def add(self, chunk: Array) -> None:
-        """Add a 1-D chunk of real numbers."""
+    def add(self, chunk: Array) -> float:
+        """Add a 1-D chunk of real numbers, not empty.
+
+        Returns
+        -------
+        float
+            Sum of the squares of its finite elements, scaled by the exponent.
+        """
         low, high = chunk.min().item(), chunk.max().item()
         if not (math.isfinite(low) and math.isfinite(high)):
             self.nan += int(np.count_nonzero(np.isnan(chunk)))
@@ -371,7 +376,7 @@ class _Accumulator:
             self.ninf += int(np.count_nonzero(chunk == -np.inf))
             chunk = chunk[np.isfinite(chunk)]
             if not chunk.size:
-                return
+                return 0.0
             low, high = chunk.min().item(), chunk.max().item()
         if low <= 0 <= high:
             zero = np.equal(chunk, 0, out=self._scratch.array(chunk.size, np.bool_))
@@ -380,9 +385,11 @@ class _Accumulator:
         if self._exponent:
             chunk = np.ldexp(chunk, self._exponent)
             low, high = math.ldexp(low, self._exponent), math.ldexp(high, self._exponent)
-        self._join(chunk.size, *self._moments(chunk, low, high))
+        mean, apart, squares = self._moments(chunk, low, high)
+        self._join(chunk.size, mean, apart)
+        return squares
 
-    def join(self, other: _Accumulator) -> None:
+    def join(self, other: Accumulator) -> None:
         """Add the sums of another accumulator."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.zeros += other.zeros
@@ -391,6 +398,31 @@ class _Accumulator:
         self.ninf += other.ninf
         if other.finite:
             self._join(other.finite, other._mean, other._squares)
+
+    def statistics(self, array: Array, moments: Accumulator | None = None) -> TensorStatistics:
+        """Return the statistics of an array whose chunks were added.
+
+        Parameters
+        ----------
+        array : ndarray
+        moments : Accumulator, optional
+            Of the same array, whose mean and deviation count.
+        """
+        moments = moments or self
+        known = self.finite > 0
+        return TensorStatistics(
+            count=array.size,
+            min=self.low if known else math.nan,
+            max=self.high if known else math.nan,
+            mean=moments.mean if known else math.nan,
+            std=moments.deviation if known else math.nan,
+            zeros=self.zeros,
+            nan=self.nan,
+            pinf=self.pinf,
+            ninf=self.ninf,
+            dtype=array.dtype,
+            shape=array.shape,
+        )
 
     @property
     def mean(self) -> float:
@@ -419,10 +451,11 @@ class _Accumulator:
         self._squares += squares + apart * apart * (self.finite * finite / both)
         self.finite = both
 
-    def _moments(self, values: Array, low: float, high: float) -> tuple[float, float]:
-        """Mean of finite values, and sum of the squared distances from it."""
+    def _moments(self, values: Array, low: float, high: float) -> tuple[float, float, float]:
+        """Mean of finite values, and sums of the squared distances from it and from 0."""
         if low == high:
-            return float(low), 0.0
+            mean = float(low)
+            return mean, 0.0, values.size * mean * mean
         small = values.dtype == np.float32 or values.dtype.itemsize <= 2
         narrow = small and _NARROW[0] < max(-low, high) < _NARROW[1]
         working: npt.NDArray[Any] = values.astype(
@@ -431,7 +464,7 @@ class _Accumulator:
         total, squares = _sums(working)
         apart = squares - total * total / values.size
         if apart * 4 >= squares:
-            return total / values.size, apart
+            return total / values.size, apart, squares
         # The mean is so large that too much of the difference has cancelled. Distances from a
         # number near the mean have no such mean.
         if narrow and not _NARROW[0] < high - low:
@@ -439,16 +472,16 @@ class _Accumulator:
         real = working.dtype.type
         near = real(total / values.size)
         distances = np.subtract(working, near, out=self._scratch.array(values.size, real))
-        total, squares = _sums(distances)
-        apart = squares - total * total / values.size
-        return float(near) + total / values.size, max(apart, 0.0)
+        total, moved = _sums(distances)
+        apart = moved - total * total / values.size
+        return float(near) + total / values.size, max(apart, 0.0), squares
 
 
 def _sums(values: Array) -> tuple[float, float]:
     """Sum of values and of their squares, as exact as if all were float64."""
     rest = values.size // _ROW * _ROW
     rows, others = values[:rest].reshape(-1, _ROW), values[rest:].astype(np.float64)
-    total = np.einsum("ij->i", rows).sum(dtype=np.float64) + others.sum()
+    total = add_rows(rows).sum(dtype=np.float64) + others.sum()
     squares = dot_rows(rows, rows).sum(dtype=np.float64) + np.dot(others, others)
     return float(total), float(squares)
 
@@ -469,13 +502,27 @@ def dot_rows(one: Array, other: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", one, other))
 
 
+def add_rows(rows: Array) -> Array:
+    """Return the sum of each row, in the array's own dtype.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (N, M)
+
+    Returns
+    -------
+    ndarray of shape (N,)
+    """
+    return np.asarray(np.einsum("ij->i", rows))  # twice as fast as add.reduce
+
+
 class _Bins:
     """Counts chunks into equal steps of a range."""
 
     def __init__(self, low: float, high: float, bins: int) -> None:
         self.counts = np.zeros(bins, np.int64)
         self._low, self._high = low, high
-        self._scratch = _Scratch()
+        self._scratch = Scratch()
 
     def add(self, chunk: Array) -> None:
         """Add a 1-D chunk of real numbers."""
@@ -505,7 +552,7 @@ class _Bins:
         self.counts[bins - 1] += counts[bins]  # the upper end belongs to the last bin
 
 
-class _Scratch:
+class Scratch:
     """Reusable memory for the results of chunks.
 
     Allocating it for every chunk would take longer than the computation.

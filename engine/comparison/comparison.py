@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +18,8 @@ from engine.comparison.explaining import Explainer, Known
 from engine.comparison.fingerprints import FingerprintIndex
 from engine.comparison.known_weights import KnownWeights
 from engine.comparison.matching import Matcher
-from engine.comparison.measures import Tolerances, relative_distance
-from engine.comparison.pairs import Pair, measure_all
+from engine.comparison.measures import Meter, Tolerances, relative_distance
+from engine.comparison.pairs import Pair, measure_pair
 from engine.comparison.references import open_reference_for
 from engine.comparison.references.sessions import names_of_members, run_to_end
 from engine.comparison.requantised import dequantise, find_requantised
@@ -33,6 +35,7 @@ from engine.comparison.ties import is_tie
 from engine.errors import EngineError, ParameterError
 from engine.ncnn.types import is_quantized
 from engine.text import format_brief, format_names, format_shape
+from engine.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,11 +185,33 @@ def compare(
 
     # NumPy warns of a signalling NaN, which a file may hold, when it converts it.
     with np.errstate(invalid="ignore"):
-        index = FingerprintIndex(reference)
+        with _arranging_values(run):
+            index = FingerprintIndex(reference)
         matcher = Matcher(run.graph, reference, index, corrections)
         alignment = align(run, reference, index, matcher, tolerances.float32, progress)
         report = _Report(run, reference, index, matcher, alignment, tolerances, check_cancelled)
         return report.make()
+
+
+@contextmanager
+def _arranging_values(session: Session) -> Iterator[None]:
+    """Arrange a session's values on another thread, while the block reads the reference.
+
+    A library leaves them in its own layout until they are first read.
+    """
+    if session.memory_limit is not None or thread_count() < 2:
+        yield
+        return
+    names = [o.name for operator in session.graph.operators for o in operator.outputs]
+
+    def arrange() -> None:
+        for name in names:
+            if session.is_resident(name):
+                session.value(name)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(arrange)  # what it raises, the first reader of the value meets again
+        yield
 
 
 class _Report:
@@ -214,9 +239,12 @@ class _Report:
         self._explainer = Explainer(self._known, check_cancelled)
 
     def make(self) -> Comparison:
-        for pair, numbers in measure_all(self._pairs()):
+        meter = Meter()
+        for pair in self._pairs():
             self._check_cancelled()
-            self._rows[pair.operand.name] = self._row(pair, numbers)
+            name = pair.operand.name
+            numbers = self._alignment.numbers.get(name) or measure_pair(pair, meter)
+            self._rows[name] = self._row(pair, numbers)
         self._blame_refused()
         self._excuse_rounding()
         self._excuse_corrected()

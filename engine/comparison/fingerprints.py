@@ -15,6 +15,7 @@ import numpy as np
 from engine.array_files import is_numeric
 from engine.comparison.layouts import Layout, layouts_between
 from engine.errors import EngineError
+from engine.statistics import dot_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,7 +58,10 @@ def is_telling(array: Array) -> bool:
     if not array.size:
         return False
     own = sample(array, positions_of(array.size))
-    commonest = int(np.unique(own, return_counts=True)[1].max())
+    own[np.isnan(own)] = np.inf  # all equal
+    own.sort()
+    starts = np.concatenate(([0], np.flatnonzero(own[1:] != own[:-1]) + 1, [own.size]))
+    commonest = int((starts[1:] - starts[:-1]).max())
     return own.size - commonest > _TELLING * own.size
 
 
@@ -71,15 +75,29 @@ class Similar:
     layout : Layout
     distance : float
         Of the fingerprints, relative to the larger one; 0 for equal ones.
-    unlike : float
-        The same, relative to how much the elements vary; 1 where they do not. Tensors around
-        a common value are near, but unlike.
+    samples : tuple of ndarray
+        Both fingerprints, the reference's first.
     """
 
     key: str
     layout: Layout
     distance: float
-    unlike: float
+    samples: tuple[Array, Array] = field(repr=False, compare=False)
+
+    @property
+    def unlike(self) -> float:
+        """The distance relative to how much the elements vary; 1 where they do not.
+
+        Tensors around a common value are near, but unlike.
+        """
+        finite = np.isfinite(self.samples[0]) & np.isfinite(self.samples[1])
+        row, own = (each[finite] for each in self.samples)
+        if not row.size:
+            return 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.linalg.norm(row - own)
+            varies = max(np.linalg.norm(each - each.mean()) for each in (row, own))
+        return min(1.0, float(apart / varies)) if 0 < varies < np.inf else 1.0
 
 
 @dataclass(slots=True)
@@ -89,12 +107,45 @@ class _Group:
     keys: list[str] = field(default_factory=list)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     samples: list[Array] = field(default_factory=list)
-    matrix: Array | None = None
+    rows: _Rows | None = None
 
-    def rows(self) -> Array:
-        if self.matrix is None:
-            self.matrix = np.stack(self.samples)
-        return self.matrix
+    def distances(self, own: Array) -> Array:
+        """Return relative distances; inf where NaN and infinities are at other positions."""
+        if self.rows is None:
+            self.rows = _Rows(np.stack(self.samples))
+        return self.rows.distances(own)
+
+
+class _Rows:
+    """Fingerprints as the rows of a matrix."""
+
+    def __init__(self, rows: Array) -> None:
+        self._rows = rows
+        others = ~np.isfinite(rows)
+        self._special = others if others.any() else None
+        self._finite = rows if self._special is None else np.where(others, 0.0, rows)
+        self._sizes = _norms(self._finite)
+
+    def distances(self, own: Array) -> Array:
+        special = ~np.isfinite(own)
+        unlike: Array | None = None
+        if self._special is not None or special.any():
+            same = (self._rows == own) | (np.isnan(self._rows) & np.isnan(own))
+            others = special if self._special is None else special | self._special
+            unlike = (others & ~same).any(axis=1)
+            own = np.where(special, 0.0, own)
+        apart = _norms(self._finite - own)
+        sizes = np.maximum(self._sizes, _norms(own[np.newaxis]))
+        relative: Array = np.divide(apart, sizes, out=np.zeros_like(apart), where=sizes > 0)
+        relative[np.isnan(relative)] = np.inf
+        if unlike is not None:
+            relative[unlike] = np.inf
+        return relative
+
+
+def _norms(rows: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt(dot_rows(rows, rows)))
 
 
 class FingerprintIndex:
@@ -186,46 +237,17 @@ class FingerprintIndex:
         if other is not None:
             positions = other[1].sample(array.shape, positions)
         own = sample(array, positions)
-        distances = _distances(group.rows(), own)
+        distances = group.distances(own)
         found = []
         for place in np.flatnonzero(distances <= limit):
             key, shape = group.keys[place], group.shapes[place]
             if key in excluded or (other is not None and shape != other[0]):
                 continue
             layout = other[1] if other is not None else _same(array.shape, shape)
-            unlike = _unlike(group.samples[place], own)
-            found.append(Similar(key, layout, float(distances[place]), unlike))
+            samples = group.samples[place], own
+            found.append(Similar(key, layout, float(distances[place]), samples))
         return sorted(found, key=lambda each: each.distance)
 
 
 def _same(ours: tuple[int, ...], theirs: tuple[int, ...]) -> Layout:
     return next(layout for layout in layouts_between(ours, theirs) if not layout.axes)
-
-
-def _distances(rows: Array, own: Array) -> Array:
-    """Return relative distances; inf where NaN and infinities are at other positions."""
-    special = ~np.isfinite(own)
-    others = ~np.isfinite(rows)
-    unlike = np.zeros(len(rows), bool)
-    if special.any() or others.any():
-        same = (rows == own) | (np.isnan(rows) & np.isnan(own))
-        unlike = ((special | others) & ~same).any(axis=1)
-        rows, own = np.where(others, 0.0, rows), np.where(special, 0.0, own)
-    with np.errstate(over="ignore"):
-        apart = np.linalg.norm(rows - own, axis=1)
-        sizes = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(own))
-    relative: Array = np.divide(apart, sizes, out=np.zeros_like(apart), where=sizes > 0)
-    relative[unlike | np.isnan(relative)] = np.inf
-    return relative
-
-
-def _unlike(row: Array, own: Array) -> float:
-    """Return the distance of two fingerprints relative to their variation, at most 1."""
-    finite = np.isfinite(row) & np.isfinite(own)
-    row, own = row[finite], own[finite]
-    if not row.size:
-        return 1.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        apart = np.linalg.norm(row - own)
-        varies = max(np.linalg.norm(each - each.mean()) for each in (row, own))
-    return min(1.0, float(apart / varies)) if 0 < varies < np.inf else 1.0

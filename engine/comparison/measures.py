@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.statistics import dot_rows
+from engine.statistics import Accumulator, Scratch, add_rows, dot_rows, statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engine.statistics import TensorStatistics
     from engine.values import Array, ArrayMetadata
 
-__all__ = ["Measures", "Tolerances", "distances", "measure", "relative_distance"]
+__all__ = ["Measures", "Meter", "Tolerances", "distances", "measure", "relative_distance"]
 
-_CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-level cache
+_CHUNK: Final = 1 << 17  # elements; with their temporaries they fit a second-level cache
 _ROW: Final = 512  # elements whose products are added up in float32; rows in float64
 _PERMILLE: Final = 1e-3
 # Squares between these neither over- nor underflow in float32, nor do sums of a row.
@@ -111,25 +111,54 @@ def measure(found: Array, expected: Array) -> Measures:
     found, expected : ndarray of the same shape, numbers of any dtype
         Not copied as a whole.
     """
-    sums = _Sums(expected)
-    for start, mine, theirs in _chunks(found, expected):
-        sums.add(start, mine, theirs)
-    return sums.measures(found.shape)
+    return Meter().measure(found, expected)[0]
+
+
+class Meter:
+    """Measures tensors one after the other, in the same working memory. Not thread-safe.
+
+    On one thread: a second one waits longer for the interpreter than its chunks take.
+    """
+
+    def __init__(self) -> None:
+        self._memory = _Memory()
+
+    def measure(
+        self, found: Array, expected: Array
+    ) -> tuple[Measures, TensorStatistics, TensorStatistics]:
+        """Measure the distance of a tensor from the reference's, and describe both.
+
+        Parameters
+        ----------
+        found, expected : ndarray of the same shape, numbers of any dtype
+            Not copied as a whole.
+        """
+        sums = _Sums(found, expected, self._memory)
+        for start, mine, theirs in _chunks(found, expected):
+            sums.add(start, mine, theirs)
+        return sums.measures(found.shape), *sums.statistics(found, expected)
 
 
 def relative_distance(found: Array, expected: Array) -> float:
     """Return only `Measures.relative`, which is quicker."""
-    scale = _scale(expected)
-    largest = 0.0
+    largest, rounded = 0.0, []
     for _, mine, theirs in _chunks(found, expected):
-        largest = max(largest, _largest_distance(mine, theirs, largest))
-        if largest == math.inf:
+        top = _largest_distance(mine, theirs)
+        if top == math.inf:
             return math.inf
-    return _relative(largest, scale)
+        if mine.dtype == np.float32:
+            rounded.append((top, mine, theirs))
+        largest = max(largest, top)
+    if rounded:
+        least, largest = largest * _ROUNDED, 0.0
+        for top, mine, theirs in rounded:
+            if top >= least:
+                largest = max(largest, _exact_distance(mine, theirs, top))
+    return _relative(largest, _scale(expected))
 
 
-def _largest_distance(mine: Array, theirs: Array, known: float) -> float:
-    """Return the largest distance in a chunk; any smaller number if it is below `known`."""
+def _largest_distance(mine: Array, theirs: Array) -> float:
+    """Return the largest distance in a chunk; of float32 chunks rounded to float32."""
     with np.errstate(invalid="ignore", over="ignore"):
         apart = mine - theirs
         if apart.dtype.kind == "c":
@@ -137,11 +166,14 @@ def _largest_distance(mine: Array, theirs: Array, known: float) -> float:
         else:
             top = max(float(apart.max()), -float(apart.min()))
     if math.isfinite(top):
-        if apart.dtype != np.float32 or top * (1 + 2.0**-22) < known:
-            return top
-        return _exact_top(mine, theirs, np.abs(apart, out=apart), top)[0]
+        return top
     distance, _ = distances(*_doubled(mine, theirs))
     return float(distance.max())
+
+
+def _exact_distance(mine: Array, theirs: Array, top: float) -> float:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _exact_top(mine, theirs, np.abs(mine - theirs), top)[0]
 
 
 def _exact_top(mine: Array, theirs: Array, apart: Array, top: float) -> tuple[float, int]:
@@ -160,36 +192,58 @@ def _exact_top(mine: Array, theirs: Array, apart: Array, top: float) -> tuple[fl
     return float(exact[first]), int(places[first])
 
 
-class _Narrow:
+class _Memory:
     """Memory for chunks of float32; allocating it for each takes as long as the sums."""
 
-    def __init__(self, size: int, floor: float) -> None:
-        self.apart, self.sizes = np.empty((2, size), np.float32)
-        # An array, because NumPy compares with a number three times slower.
-        self.floors = np.full(size, floor, np.float32)
+    def __init__(self) -> None:
+        self.scratch = Scratch()
+        self._arrays = np.empty((3, 0), np.float32)
+
+    def arrays(self, size: int) -> Array:
+        """Return three arrays of shape (size,), which the next call gives again."""
+        if self._arrays.shape[1] < size:
+            self._arrays = np.empty((3, size), np.float32)
+        return self._arrays[:, :size]
 
 
 class _Sums:
-    def __init__(self, expected: Array) -> None:
-        self._scale = _scale(expected)
-        self._longest = min(_CHUNK, expected.size)
+    """Adds up what the measures need, chunk by chunk.
+
+    Parameters
+    ----------
+    found, expected : ndarray
+        All elements, for what must be known before the first chunk.
+    memory : _Memory
+    """
+
+    def __init__(self, found: Array, expected: Array, memory: _Memory) -> None:
+        self._memory = memory
+        self._narrow = found.dtype == expected.dtype == np.float32
+        self._described = tuple(Accumulator(scratch=memory.scratch) for _ in range(2))
+        self._squares: list[float] = []  # of the reference's chunks
+        if self._narrow:
+            theirs = self._described[1]
+            self._squares = [theirs.add(chunk) for _, _, chunk in _chunks(found, expected)]
+            self._scale = max(-theirs.low, theirs.high) if theirs.finite else 0.0
+        else:
+            self._scale = _scale(expected)
         self._floor = _FLOOR * self._scale
+        # An array, because NumPy compares with a number three times slower.
+        self._floors = memory.arrays(min(_CHUNK, expected.size))[2]
+        self._floors.fill(self._floor)
         self._count = self._wrong = self._within = 0
         self._largest, self._where, self._max_rel = 0.0, -1, 0.0
         self._absolute = self._square = self._mine = self._theirs = self._dot = 0.0
 
-    @cached_property
-    def _narrow(self) -> _Narrow:
-        return _Narrow(self._longest, self._floor)
-
     def add(self, start: int, mine: Array, theirs: Array) -> None:
         self._count += mine.size
-        if mine.dtype != np.float32 or not self._add_narrow(start, mine, theirs):
+        if not self._narrow or not self._add_narrow(start, mine, theirs):
             self._add_wide(start, *_doubled(mine, theirs))
 
     def _add_narrow(self, start: int, mine: Array, theirs: Array) -> bool:
         """Add a chunk of float32 without copies in float64, if its squares fit float32."""
-        apart = self._narrow.apart[: mine.size]
+        own, other = self._described[0].add(mine), self._squares[start // _CHUNK]
+        apart, sizes, _ = self._memory.arrays(mine.size)
         with np.errstate(invalid="ignore", over="ignore"):
             np.subtract(mine, theirs, out=apart)
             top = float(np.abs(apart, out=apart).max())
@@ -199,9 +253,11 @@ class _Sums:
             (top == 0 or low < top < high) and (self._scale == 0 or low < self._scale < high)
         ):
             return False
-        self._mine += _row_dots(mine, mine)
-        self._theirs += _row_dots(theirs, theirs)
-        self._dot += _row_dots(mine, theirs)
+        square = _row_dots(apart, apart) if top else 0.0
+        self._mine += own
+        self._theirs += other
+        self._dot += (own + other - square) / 2
+        self._square += square
         if not top:
             self._within += mine.size
             return True
@@ -210,9 +266,7 @@ class _Sums:
             if exact > self._largest:
                 self._largest, self._where = exact, start + place
         self._absolute += _row_sums(apart)
-        self._square += _row_dots(apart, apart)
-        sizes = np.abs(theirs, out=self._narrow.sizes[: mine.size])
-        self._add_relative(apart, sizes, self._narrow.floors[: mine.size])
+        self._add_relative(apart, np.abs(theirs, out=sizes), self._floors[: mine.size])
         return True
 
     def _add_wide(self, start: int, mine: Array, theirs: Array) -> None:
@@ -265,6 +319,15 @@ class _Sums:
             rmse=math.sqrt(self._square / count),
         )
 
+    def statistics(
+        self, found: Array, expected: Array
+    ) -> tuple[TensorStatistics, TensorStatistics]:
+        """Return the statistics of both tensors, whose chunks were added."""
+        if not self._narrow:
+            return statistics(found, threads=1), statistics(expected, threads=1)
+        one, other = self._described
+        return one.statistics(found), other.statistics(expected)
+
 
 def _relative(largest: float, scale: float) -> float:
     if not largest:
@@ -294,7 +357,7 @@ def _row_dots(one: Array, other: Array) -> float:
 def _row_sums(values: Array) -> float:
     """Return the sum of a float32 chunk, nearly as exact as in float64."""
     rows = values.size // _ROW * _ROW
-    sums = np.einsum("ij->i", values[:rows].reshape(-1, _ROW))
+    sums = add_rows(values[:rows].reshape(-1, _ROW))
     return float(sums.sum(dtype=np.float64) + values[rows:].sum(dtype=np.float64))
 
 

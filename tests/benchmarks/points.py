@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks import (
+    comparing,
     export,
     graph_frames,
     memory,
@@ -53,4 +54,5 @@ POINTS: Final = (
     Point("8a", "Repainting a tensor", tensor_repaints.rows),
     Point("8b", "Statistics and histogram", tensor_statistics.rows),
     Point("9", "Export", export.rows),
+    Point("10", "Comparing", comparing.rows),
 )
