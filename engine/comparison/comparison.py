@@ -34,6 +34,7 @@ from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
 from engine.errors import EngineError, ParameterError
 from engine.ncnn.types import is_quantized
+from engine.runtime.operator import INPUT_TYPES
 from engine.text import format_brief, format_names, format_shape
 from engine.threads import thread_count
 
@@ -67,7 +68,8 @@ class Comparison:
     Attributes
     ----------
     verdict : {"same", "differs"}
-        ``"differs"`` also without rows: nothing shows that they are the same.
+        ``"differs"`` also where nothing but inputs matches a tensor of the reference: nothing
+        shows that they are the same.
     rows : tuple of Row
         One per matched operand, in execution order.
     origins : tuple of Origin
@@ -91,12 +93,13 @@ class Comparison:
 
     @property
     def advice(self) -> str:
-        """Why nothing was compared, and what to do; ``""`` if there are rows."""
-        if self.rows:
+        """Why nothing was compared, and what to do; ``""`` if something was."""
+        if self.origins or not _is_empty(self.rows, self.unmatched):
             return ""
+        inputs = " but its inputs" if self.rows else ""
         return (
-            f"No tensor of {self.reference} matches an operand by name, values or place. "
-            "Another reference may, or match one by hand."
+            f"No tensor of {self.reference}{inputs} matches an operand by name, values or "
+            "place. Another reference may, or match one by hand."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -134,6 +137,12 @@ class Comparison:
         if row is None or (row.measures is None and row.shape is not None):
             return None
         return row.load(reference)
+
+
+def _is_empty(rows: Sequence[Row], unmatched: Unmatched) -> bool:
+    """Whether nothing is known of what a model computes, though the reference has more."""
+    known = any(row.operator.type not in INPUT_TYPES for row in rows)
+    return not known and (not rows or bool(unmatched.reference))
 
 
 def compare(
@@ -256,12 +265,13 @@ class _Report:
             self._measure_born()
             origins = self._suspects()
             differs = bool(origins) or not self._excuse_amplified()
-            rows = tuple(self._rows.values())
+        self._mark_excused()
+        rows, unmatched = tuple(self._rows.values()), self._unmatched()
         return Comparison(
-            "differs" if differs or not rows else "same",
+            "differs" if differs or _is_empty(rows, unmatched) else "same",
             rows,
             origins,
-            self._unmatched(),
+            unmatched,
             self._reference.title,
             self._tolerances,
             self._missing_outputs(),
@@ -611,16 +621,32 @@ class _Report:
 
     def _has_unexcused(self) -> bool:
         """Whether an operand differs, and no tie and nothing random upstream explains it."""
-        excused: set[str] = set()
+        excused = self._downstream(lambda row: row.status.is_excused)
+        return any(
+            row.status is Status.INHERITED and row.operand not in excused
+            for row in self._rows.values()
+        )
+
+    def _mark_excused(self) -> None:
+        """Mark rows that inherit only what is no fault."""
+        excused = self._downstream(lambda row: row.status.is_excused)
+        faulty = self._downstream(lambda row: row.status is Status.ORIGIN)
+        inherits = excused - faulty
+        for name, row in self._rows.items():
+            if row.status is Status.INHERITED and name in inherits:
+                reason = row.reason or "what differs upstream is no fault"
+                self._rows[name] = replace(row, excused=True, reason=reason)
+
+    def _downstream(self, begins: Callable[[Row], bool]) -> set[str]:
+        """Return the operands whose rows satisfy a condition, and all downstream."""
+        found: set[str] = set()
         for operator in self._session.graph.operators:
-            above = any(operand.name in excused for operand in operator.inputs)
+            above = any(operand.name in found for operand in operator.inputs)
             for operand in operator.outputs:
                 row = self._rows.get(operand.name)
-                if above or (row is not None and row.status.is_excused):
-                    excused.add(operand.name)
-                elif row is not None and row.status is Status.INHERITED:
-                    return True
-        return False
+                if above or (row is not None and begins(row)):
+                    found.add(operand.name)
+        return found
 
     def _origin(self, row: Row) -> Origin:
         explained = self._explain(row)

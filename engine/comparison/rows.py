@@ -86,6 +86,9 @@ class Row:
     status : Status
     reason : str
         Why it was not compared, or a remark on the status; ``""`` for none.
+    excused : bool
+        Whether it inherits only what is no fault: rounded weights, a tie or random numbers
+        upstream, and no origin.
     """
 
     operator: OperatorLabel
@@ -106,6 +109,7 @@ class Row:
     amplification: float | None
     status: Status
     reason: str = ""
+    excused: bool = False
 
     def load(self, reference: Reference) -> Array:
         """Load the reference's tensor, in our layout if it has as many elements.
@@ -149,6 +153,7 @@ class Row:
             "amplification": _number(self.amplification),
             "status": self.status.value,
             "reason": self.reason,
+            "excused": self.excused,
         }
 
 

@@ -85,13 +85,14 @@ _LOOKS: Final = {
     "int8": DifferenceLook("≈", "text2", "int8", _K.EQUAL),
     "not compared": DifferenceLook("?", "text2", "not compared", _K.OTHER),
 }
+_EXCUSED: Final = DifferenceLook("≈", "text2", "inherited from what is no fault", _K.EQUAL)
 UNMATCHED: Final = DifferenceLook("?", "text2", "not matched", _K.OTHER)
 """How an operand without a counterpart looks, which has no row."""
 
 
 def look_of(row: Row) -> DifferenceLook:
     """Return how the status of a row looks."""
-    return _LOOKS[row.status.value]
+    return _EXCUSED if row.excused else _LOOKS[row.status.value]
 
 
 class DifferenceColumn(IntEnum):

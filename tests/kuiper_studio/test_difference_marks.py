@@ -274,3 +274,28 @@ def test_both_themes_paint_all_of_it(window):
     for scheme in ("Light", "Dark"):
         window.actions_by_id[f"view.theme{scheme}"].trigger()
         assert not window.grab().isNull()
+
+
+def test_what_inherits_no_fault_is_not_marked(open_window, make_pair, tmp_path):
+    net = (
+        "pnnx.Input in 0 1 0 #0=(1,64)f32",
+        "torch.rand_like noise 1 1 0 1 $input=0 #0=(1,64)f32 #1=(1,64)f32",
+        "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1) #0=(1,64)f32 #1=(1,64)f32 #2=(1,64)f32",
+        "pnnx.Output out 1 0 2 #2=(1,64)f32",
+    )
+    image, noise = np.linspace(0, 1, 64, dtype=np.float32)[np.newaxis], np.zeros((1, 64))
+    path = tmp_path / "reference.npz"
+    np.savez(path, **{"0": image, "1": noise.astype(np.float32), "2": image})
+    window = open_window(make_pair(*net), [image])
+    session = window.session
+    assert session.wait_idle(10)
+    session.resume()
+    assert session.wait_idle(10)
+    session.compare(path)
+    assert session.wait_idle(20)
+    marks = operator_marks(session)
+    assert {name: mark.look.glyph for name, mark in marks.items()} == {
+        "in": "=", "noise": "≈", "sum": "≈",
+    }  # fmt: skip
+    assert marks["sum"].kind is DifferenceKind.EQUAL
+    assert marks["sum"].text.startswith("inherited from what is no fault")

@@ -165,7 +165,8 @@ def draw_error_plot(rows: Sequence[Row], tolerance: float) -> str:
 
 
 def _draw_bar(group: Sequence[Row], x: float, width: float) -> str:
-    kind = next((s for s in _RANKS if any(row.status is s for row in group)), Status.SAME)
+    found = {row.status for row in group if not row.excused}
+    kind = next((status for status in _RANKS if status in found), Status.SAME)
     worst = max(group, key=_relative)
     top = _y(_relative(worst))
     height = max(_HEIGHT - _BOTTOM - top, 1.0)

@@ -324,7 +324,8 @@ def _format_row(row: Row) -> str:
             for text, (_, number) in zip(texts, _COLUMNS[2:], strict=True)
         ),
     ]
-    return f'<tr class="{row.status.name.lower()}">{"".join(cells)}</tr>'
+    kind = "same" if row.excused else row.status.name.lower()
+    return f'<tr class="{kind}">{"".join(cells)}</tr>'
 
 
 def _format_number(value: float | None) -> str:

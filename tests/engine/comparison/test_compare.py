@@ -272,6 +272,46 @@ def test_random_numbers_are_no_fault(make_pair):
     found = engine.compare(session, reference(arrays, ["x0"], ["x2"]))
     assert (found.verdict, found.origins) == ("same", ())
     assert statuses(found)["1"] is Status.RANDOM
+    rows = {row.operand: row for row in found.rows}
+    assert [rows[name].excused for name in ("0", "1", "2")] == [False, False, True]
+    assert rows["2"].to_json()["excused"]
+
+
+def test_nothing_but_the_input_matches(make_pair):
+    """Nothing shows then that both are the same."""
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,64)f32",
+        "pnnx.Expression triple 1 1 0 1 expr=mul(@0,3) #0=(1,64)f32 #1=(1,64)f32",
+        "pnnx.Expression less 1 1 1 2 expr=sub(@0,1) #1=(1,64)f32 #2=(1,64)f32",
+        "pnnx.Output out0 1 0 2",
+    )
+    x = np.random.default_rng(0).standard_normal((1, 64)).astype(np.float32)
+    session = run_lines(make_pair, x, *lines)
+    other = reference({"0": x, "1": np.tanh(x) + 4, "2": np.exp(x)}, ["x0"])
+    found = engine.compare(session, other)
+    assert [row.operand for row in found.rows] == ["0"]
+    assert found.verdict == "differs"
+    assert found.advice.startswith("No tensor of theirs but its inputs matches an operand")
+    alone = engine.compare(session, reference({"0": x}, ["x0"]))
+    assert (alone.verdict, alone.advice, alone.missing_outputs) == ("same", "", ("2",))
+
+
+def test_what_inherits_from_an_origin_too_is_not_excused(make_pair):
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,64)f32",
+        "torch.rand_like noise 1 1 0 1 $input=0 #0=(1,64)f32 #1=(1,64)f32",
+        "pnnx.Expression wrong 1 1 0 2 expr=mul(@0,3) #0=(1,64)f32 #2=(1,64)f32",
+        "pnnx.Expression sum 2 1 2 1 3 expr=add(@0,@1) #2=(1,64)f32 #1=(1,64)f32 #3=(1,64)f32",
+        "pnnx.Output out0 1 0 3",
+    )
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((1, 64)).astype(np.float32), rng.random((1, 64), np.float32)
+    session = run_lines(make_pair, x, *lines)
+    arrays = {"0": x, "1": noise, "2": 2 * x, "3": 2 * x + noise}
+    found = engine.compare(session, reference(arrays, ["0"], ["3"], prefix=""))
+    assert origins(found) == ["wrong"]
+    rows = {row.operand: row for row in found.rows}
+    assert (rows["3"].status, rows["3"].excused) == (Status.INHERITED, False)
 
 
 def test_a_fault_in_a_group_that_the_reference_has_fused(make_pair):
