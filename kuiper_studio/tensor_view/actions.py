@@ -56,6 +56,10 @@ class TensorState:
         Whether the reference's tensor and the difference take the grid's room.
     has_errors : bool
         Whether there is a strip with the difference of each channel.
+    can_copy : bool
+        Whether the region, or the channel, has few enough numbers to copy all of them.
+    has_region : bool
+        Whether a rectangle is chosen.
     """
 
     shown: bool = False
@@ -69,6 +73,8 @@ class TensorState:
     can_be_symmetric: bool = False
     is_split: bool = False
     has_errors: bool = False
+    can_copy: bool = False
+    has_region: bool = False
 
 
 _shown: Final = attrgetter("shown")
@@ -80,6 +86,8 @@ _has_previous_page: Final = attrgetter("has_previous_page")
 _has_next_page: Final = attrgetter("has_next_page")
 _can_be_symmetric: Final = attrgetter("can_be_symmetric")
 _has_errors: Final = attrgetter("has_errors")
+_can_copy: Final = attrgetter("can_copy")
+_has_region: Final = attrgetter("has_region")
 
 _S: Final = Surface
 
@@ -120,6 +128,13 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             key_elsewhere=True),
     Command("tensor.lastChannel", "Last channel", "Show the last channel", "show_last_channel",
             (Place(_S.TENSOR_VIEW, 2),), keys=("End",), enabled=_shown, key_elsewhere=True),
+    Command("tensor.goTo", "Go to inde&x…",
+            "Pick an element by its index, or a rectangle by ranges of rows and columns",
+            "ask_for_index", (Place(_S.TENSOR_VIEW, 2, 3),), keys=("Ctrl+G",), enabled=_shown),
+    Command("tensor.clearRegion", "C&lear rectangle",
+            "Choose no rectangle; drag with Shift to choose one", "clear_region",
+            (Place(_S.TENSOR_VIEW, 2, 3),), keys=("Esc",), enabled=_has_region,
+            key_elsewhere=True),
     Command("tensor.sortErrors", "Sort channels by &difference",
             "Order the strip of differences by the difference, the largest first",
             "sort_errors", (Place(_S.TENSOR_VIEW, 2, 2),), keys=("D",), enabled=_has_errors,
@@ -170,6 +185,12 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.copyExpression", "Copy as Python &expression",
             "Copy the Python expression of the picked element", "copy_expression",
             (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
+    Command("tensor.copyNumpy", "Copy as &NumPy array",
+            "Copy the rectangle, or the channel, as NumPy writes it: at most 65 536 numbers",
+            "copy_array", (Place(_S.TENSOR_VIEW, 6),), enabled=_can_copy),
+    Command("tensor.copyCsv", "Copy as CS&V",
+            "Copy the rectangle, or the channel, as lines of numbers: at most 65 536",
+            "copy_csv", (Place(_S.TENSOR_VIEW, 6),), enabled=_can_copy),
     Command("tensor.savePicture", "Save pict&ure…", "Save the shown picture",
             "ask_to_save", (Place(_S.TENSOR_VIEW, 6),), icon="save", enabled=_shown),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from kuiper_studio.tensor_view.color_bar import bar_space
 from kuiper_studio.tensor_view.images import Coloring
+from kuiper_studio.tensor_view.places import Region
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +95,8 @@ class ElementCanvas(Canvas):
     """A canvas of elements that can be hovered and picked, with a colour bar.
 
     The wheel zooms about the mouse (with Shift it scrolls sideways), dragging moves the
-    contents, a click picks an element, and arrows move the pick.
+    contents, a click picks an element, and arrows move the pick. Where there are rectangles,
+    dragging with Shift chooses one.
 
     Parameters
     ----------
@@ -110,6 +112,8 @@ class ElementCanvas(Canvas):
         (row, column) under the mouse, or None.
     picked
         Row and column.
+    region_chosen
+        The `Region` that is dragged.
     zoom_changed
         `zoom_text` has changed.
     view_changed
@@ -126,8 +130,11 @@ class ElementCanvas(Canvas):
         Qt.Key.Key_Down.value: (1, 0),
     }
 
+    has_regions: ClassVar[bool] = False
+
     hovered = Signal(object)
     picked = Signal(int, int)
+    region_chosen = Signal(object)
     zoom_changed = Signal()
     view_changed = Signal()
     menu_requested = Signal(object)
@@ -141,6 +148,7 @@ class ElementCanvas(Canvas):
         self._pick: tuple[int, int] | None = None
         self._pressed: QPoint | None = None
         self._dragging = False
+        self._corner: tuple[int, int] | None = None  # where the dragged rectangle begins
         self._idle_cursor: QCursor | None = None  # to return to from dragging
 
     @property
@@ -176,6 +184,9 @@ class ElementCanvas(Canvas):
     def set_pointed(self, place: tuple[int, int] | None) -> None:
         """Mark the element that is under the mouse of a canvas beside this one."""
         raise NotImplementedError
+
+    def set_region(self, region: Region | None) -> None:
+        """Mark a rectangle; does nothing where there are none."""
 
     def follow(self, other: Self) -> None:
         """Take zoom and position of a canvas of the same shape and size."""
@@ -223,6 +234,16 @@ class ElementCanvas(Canvas):
         self.picked.emit(row, column)
         self.reveal(row, column)
 
+    def _stretch(self, at: QPointF) -> None:
+        """Choose the rectangle from where the drag began."""
+        place = self.nearest(at)
+        if self._corner is not None and place is not None:
+            self.region_chosen.emit(Region.around(self._corner, place))
+
+    def nearest(self, position: QPointF) -> tuple[int, int] | None:
+        """Return the element nearest to a position; None where there are no rectangles."""
+        return self.element_at(position)
+
     def _drag(self, at: QPoint) -> bool:
         """Move the contents with the mouse; return whether they are being dragged."""
         if self._pressed is None:
@@ -258,17 +279,25 @@ class ElementCanvas(Canvas):
         if event.button() == Qt.MouseButton.RightButton:
             self._pick_at(event.position())
             return
+        if self.has_regions and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self._corner = self.nearest(event.position())
+            return
         self._pressed = event.position().toPoint()
         self._dragging = event.button() == Qt.MouseButton.MiddleButton
 
     @override
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._corner is not None:
+            self._stretch(event.position())
         if not self._drag(event.position().toPoint()):
             self.point_at(self.element_at(event.position()))
 
     @override
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton and not self._dragging:
+        if self._corner is not None:
+            self._stretch(event.position())
+            self._corner = None
+        elif event.button() == Qt.MouseButton.LeftButton and not self._dragging:
             self._pick_at(event.position())
         self._pressed, self._dragging = None, False
         if self._idle_cursor is not None:

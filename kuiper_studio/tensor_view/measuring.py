@@ -34,6 +34,7 @@ class What(Enum):
 
     TENSOR = "statistics of the tensor"
     CHANNEL = "statistics of the channel"
+    REGION = "statistics of a rectangle of the channel"
     PAGE = "ranges of a page of channels"
     HISTOGRAM = "histogram"
     REFERENCE = "histogram of the reference"

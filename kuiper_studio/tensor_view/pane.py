@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,15 +23,24 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.errors import ExportError
+from engine.errors import ExportError, capitalized
 from engine.statistics import sampling_step
+from engine.text import format_count, format_shape
 from kuiper_studio.commands import Surface
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.tensor_view.actions import TensorActions, TensorState
 from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.images import Coloring
+from kuiper_studio.tensor_view.index_bar import IndexBar
 from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
 from kuiper_studio.tensor_view.numbers import format_range
+from kuiper_studio.tensor_view.places import (
+    MOST_COPIED,
+    Region,
+    array_text,
+    csv_text,
+    parse_place,
+)
 from kuiper_studio.tensor_view.range_bar import RangeBar
 from kuiper_studio.tensor_view.reading import Kind
 from kuiper_studio.tensor_view.tool_strip import ToolStrip
@@ -129,6 +139,7 @@ class TensorPane(QWidget):
         self.mosaic, self.plane, self.vector = body.mosaic, body.plane, body.vector
         self.table, self.message, self.top = body.table, body.message, body.top
         self.statistics = body.statistics
+        self.index_bar = IndexBar(self.theme)
         self.range_bar = RangeBar(self.theme, actions.on(Surface.RANGE_BAR))
         self._range_line = _line()
         column = QVBoxLayout(self)
@@ -136,6 +147,7 @@ class TensorPane(QWidget):
         column.setSpacing(0)
         column.addWidget(self.tools)
         column.addWidget(_line())
+        column.addWidget(self.index_bar)
         column.addWidget(body, 1)
         column.addWidget(self._range_line)
         column.addWidget(self.range_bar)
@@ -148,6 +160,7 @@ class TensorPane(QWidget):
         for canvas in self._all_canvases:
             canvas.hovered.connect(self._on_hovered)
             canvas.picked.connect(self._on_picked)
+            canvas.region_chosen.connect(self._on_region_chosen)
             canvas.zoom_changed.connect(self._on_zoom_changed)
             canvas.menu_requested.connect(self._on_menu_requested)
         for table in self.body.tables.canvases:
@@ -158,6 +171,9 @@ class TensorPane(QWidget):
         self.mosaic.channel_chosen.connect(self.show_channel)
         self.mosaic.channel_hovered.connect(self._on_channel_hovered)
         self.top.chosen.connect(self._on_score_chosen)
+        self.index_bar.edited.connect(self._on_index_edited)
+        self.index_bar.entered.connect(self._on_index_entered)
+        self.index_bar.dismissed.connect(self._close_index_bar)
         self.range_bar.range_chosen.connect(self._on_range_chosen)
         self.tools.errors.channel_chosen.connect(self.show_channel)
         self.tools.errors.channel_hovered.connect(self._tell_hovered)
@@ -269,6 +285,7 @@ class TensorPane(QWidget):
         """Show the channel of an element of the array, and pick it."""
         self.model.set_place(index)
         self._show_sample()
+        self._reveal_pick()
 
     def save_picture(self, path: Path) -> None:
         """Save the picture as it is shown, colour bar included.
@@ -370,6 +387,7 @@ class TensorPane(QWidget):
         self._show_channel_distances()
         self._show_table()
         self._show_pick()
+        self._show_region()
         self.refresh_colors()
 
     def _show_counterpart(self) -> None:
@@ -487,6 +505,8 @@ class TensorPane(QWidget):
                 can_be_symmetric=model.has_picture and (model.signed or model.symmetric),
                 is_split=model.counterpart is not None,
                 has_errors=self._has_errors,
+                can_copy=0 < model.copied.size <= MOST_COPIED,
+                has_region=model.choice.region is not None,
             )
         )
 
@@ -574,6 +594,8 @@ class TensorPane(QWidget):
                 self.model.set_page_facts(answer.result)
                 self._show_page()
                 self.refresh_colors()
+        elif answer.what is What.REGION:
+            self._tell_region_facts(answer.result)
         elif answer.what is What.CHANNEL:
             self.statistics.show_channel(f"Channel {self.model.channel}", answer.result)
         else:
@@ -594,6 +616,87 @@ class TensorPane(QWidget):
             self._pick_in_tables()
         element = self.model.picked()
         self.picked_changed.emit(str(element) if element is not None else "")
+
+    # Rectangles
+
+    @Slot(object)
+    def _on_region_chosen(self, region: Region) -> None:
+        self.model.set_region(region)
+        self._show_region()
+
+    @Slot()
+    def clear_region(self) -> None:
+        """Choose no rectangle."""
+        self.model.set_region(None)
+        self._show_region()
+
+    def _show_region(self) -> None:
+        """Frame the chosen rectangle, and show its statistics."""
+        region = self.model.choice.region
+        for canvas in self._all_canvases:
+            canvas.set_region(region)
+        if region is None:
+            self._measurer.forget(What.REGION)
+            self.statistics.show_region("", None)
+        else:
+            values = self.model.plane[region.slices]
+            self._tell_region_facts(self._measurer.ask(What.REGION, values))
+        self._update_actions()
+
+    def _tell_region_facts(self, facts: TensorStatistics | None) -> None:
+        region = self.model.choice.region
+        if region is not None:
+            rows, columns = region.plane
+            self.statistics.show_region(f"Rectangle {rows}×{columns}", facts)
+
+    # Going to an index
+
+    @Slot()
+    def ask_for_index(self) -> None:
+        """Show the field for an index, with that of the picked element."""
+        picked = self.picked
+        self.index_bar.begin(", ".join(map(str, picked.index)) if picked is not None else "")
+
+    @Slot(str)
+    def _on_index_edited(self, text: str) -> None:
+        array = self.model.array
+        if array is None or not text.strip():
+            shape = format_shape(array.shape) if array is not None else ""
+            self.index_bar.show_answer(f"into {shape}" if shape else "")
+            return
+        try:
+            places = parse_place(text, array.shape)
+            first = self.model.check_places(places)
+        except ValueError as exc:
+            self.index_bar.show_answer(capitalized(str(exc)), is_error=True)
+            return
+        counts = [each.stop - each.start for each in places if isinstance(each, slice)]
+        self.index_bar.show_answer(
+            f"{format_count(math.prod(counts), 'element')}" if counts else f"= {array[first]}"
+        )
+
+    @Slot(str)
+    def _on_index_entered(self, text: str) -> None:
+        array = self.model.array
+        if array is None:
+            return
+        try:
+            self.model.set_places(parse_place(text, array.shape))
+        except ValueError:
+            return  # the bar says what is wrong
+        self._close_index_bar()
+        self._show_sample()
+        self._reveal_pick()
+
+    @Slot()
+    def _close_index_bar(self) -> None:
+        self.index_bar.hide()
+        self.body.shown.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _reveal_pick(self) -> None:
+        pick = self.model.choice.pick
+        if pick is not None and self.body.shown in {self.plane, self.vector}:
+            self._zoomable().reveal(*pick)
 
     def _table_place(self, place: tuple[int, int]) -> tuple[int, int]:
         """Return the table's cell of an element, or back: a vector's entries go down."""
@@ -830,6 +933,16 @@ class TensorPane(QWidget):
             QGuiApplication.clipboard().setText(self.model.expression(self.picked.index))
 
     @Slot()
+    def copy_array(self) -> None:
+        """Copy the rectangle, or the channel, as NumPy writes it."""
+        QGuiApplication.clipboard().setText(array_text(self.model.copied))
+
+    @Slot()
+    def copy_csv(self) -> None:
+        """Copy the rectangle, or the channel, as lines of numbers."""
+        QGuiApplication.clipboard().setText(csv_text(self.model.copied))
+
+    @Slot()
     def ask_to_save(self) -> None:
         """Ask where to save the shown picture."""
         path, _ = QFileDialog.getSaveFileName(self, "Save picture", "tensor.png", "PNG (*.png)")
@@ -855,6 +968,8 @@ class TensorPane(QWidget):
         move = _CHANNEL_KEYS.get(event.key())
         if move is not None and not event.modifiers():
             self._go_to_channel(move)
+        elif event.key() == Qt.Key.Key_Escape and self.model.choice.region is not None:
+            self.clear_region()
         else:
             super().keyPressEvent(event)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from engine.values import Array
+    from kuiper_studio.tensor_view.places import Region
     from kuiper_studio.theme import Theme
 
 __all__ = ["PlaneCanvas", "paint_pick"]
@@ -38,7 +39,7 @@ _MARK_ZOOM: Final = 8
 
 
 class PlaneCanvas(ElementCanvas):
-    """Shows one channel; see `ElementCanvas`.
+    """Shows one channel; see `ElementCanvas`. It has rectangles.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ class PlaneCanvas(ElementCanvas):
     name, title : str, optional
         Its objectName and accessible name.
     """
+
+    has_regions = True
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class PlaneCanvas(ElementCanvas):
         self._plane: Array = np.zeros((1, 1), np.float32)
         self._space = 0.0
         self._pointed: tuple[int, int] | None = None
+        self._region: Region | None = None
         self._port = Viewport()
         self._wheel = 0.0  # notches that made no step yet
         self._values: Array | None = None
@@ -94,6 +98,12 @@ class PlaneCanvas(ElementCanvas):
     def set_pointed(self, place: tuple[int, int] | None) -> None:
         if place != self._pointed:
             self._pointed = place
+            self.update()
+
+    @override
+    def set_region(self, region: Region | None) -> None:
+        if region != self._region:
+            self._region = region
             self.update()
 
     @override
@@ -238,6 +248,14 @@ class PlaneCanvas(ElementCanvas):
         return self._port.element_at(position.x(), position.y())
 
     @override
+    def nearest(self, position: QPointF) -> tuple[int, int] | None:
+        left, top = self._port.origin
+        width, height = self._port.cell
+        rows, columns = self._plane.shape
+        row, column = (position.y() - top) // height, (position.x() - left) // width
+        return min(max(int(row), 0), rows - 1), min(max(int(column), 0), columns - 1)
+
+    @override
     def pan(self, across: float, down: float) -> None:
         self._port.pan(across, down)
         self.update()
@@ -279,6 +297,8 @@ class PlaneCanvas(ElementCanvas):
         self._paint_overlays(painter, target, source)
         if self._pointed is not None:
             paint_pointed(painter, QRectF(*self._port.cell_rect(*self._pointed)))
+        if self._region is not None:
+            self._paint_region(painter, self._region)
         if self._pick is not None:
             painter.setClipRect(view.adjusted(-_LEFT, 0, BAR_GAP, 0))
             paint_pick(painter, QRectF(*self._port.cell_rect(*self._pick)))
@@ -286,6 +306,12 @@ class PlaneCanvas(ElementCanvas):
         self._paint_bar(painter, target.intersected(view))
         self.paint_ring(painter)
         painter.end()
+
+    def _paint_region(self, painter: QPainter, region: Region) -> None:
+        """Frame a rectangle in white over black, as the element under the mouse is."""
+        first = QRectF(*self._port.cell_rect(region.top, region.left))
+        last = QRectF(*self._port.cell_rect(region.bottom - 1, region.right - 1))
+        paint_pointed(painter, first.united(last))
 
 
 def paint_pointed(painter: QPainter, cell: QRectF) -> None:

@@ -81,14 +81,16 @@ class StatisticsPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._channel = _Section(_FACTS)
-        self._tensor = _Section((*_FACTS, "NaN / Inf"))
-        self._of_channel = _Section(_OF_CHANNEL)
-        self._difference = _Section(_DISTANCES)
-        self._line, self._line_below = QFrame(), QFrame()
-        for line in (self._line, self._line_below):
+        self._channel = _Section("channelFacts", _FACTS)
+        self._tensor = _Section("tensorFacts", (*_FACTS, "NaN / Inf"))
+        self._region = _Section("regionFacts", _FACTS)
+        self._of_channel = _Section("channelDifference", _OF_CHANNEL)
+        self._difference = _Section("tensorDifferenceFacts", _DISTANCES)
+        self._line, self._line_below, self._line_above = QFrame(), QFrame(), QFrame()
+        for line in (self._line, self._line_below, self._line_above):
             line.setProperty("role", "line")
-        for part in (self._of_channel, self._line_below, self._difference):
+        compared = self._of_channel, self._line_below, self._difference
+        for part in (*compared, self._region, self._line_above):
             part.hide()
         inside = QFrame()
         inside.setProperty("role", "base")
@@ -96,7 +98,7 @@ class StatisticsPanel(QScrollArea):
         column.setContentsMargins(0, 6, 0, 6)
         column.setSpacing(4)
         for widget in (
-            self._channel, self._line, self._tensor,
+            self._region, self._line_above, self._channel, self._line, self._tensor,
             self._of_channel, self._line_below, self._difference,
         ):  # fmt: skip
             column.addWidget(widget)
@@ -110,6 +112,13 @@ class StatisticsPanel(QScrollArea):
         self._show_sections(compared=not self._difference.isHidden())
         if title:
             self._channel.show_facts(title, fact_texts(facts))
+
+    def show_region(self, title: str, facts: TensorStatistics | None) -> None:
+        """Show the statistics of a rectangle above the others; no title for none."""
+        for widget in (self._region, self._line_above):
+            widget.setVisible(bool(title))
+        if title:
+            self._region.show_facts(title, fact_texts(facts))
 
     def show_difference(self, measures: Measures | None) -> None:
         """Show how far the tensor is from the reference's, instead of statistics.
@@ -157,8 +166,9 @@ class StatisticsPanel(QScrollArea):
 class _Section(QWidget):
     """A title and rows of a label and a number."""
 
-    def __init__(self, labels: tuple[str, ...]) -> None:
+    def __init__(self, name: str, labels: tuple[str, ...]) -> None:
         super().__init__()
+        self.setObjectName(name)
         grid = QGridLayout(self)
         grid.setContentsMargins(10, 0, 10, 2)
         grid.setVerticalSpacing(3)
@@ -182,5 +192,6 @@ class _Section(QWidget):
 
     def show_facts(self, title: str, texts: tuple[str, ...]) -> None:
         self._title.setText(title)
+        self.setAccessibleName(title)
         for value, text in zip(self.values, texts, strict=True):
             value.setText(text)

@@ -33,12 +33,14 @@ from kuiper_studio.tensor_view.facts import (
     percentile_range,
     thinned,
 )
+from kuiper_studio.tensor_view.places import Region
 from kuiper_studio.tensor_view.reading import Kind, Reading, read_plan, read_shape
 
 if TYPE_CHECKING:
     from engine.axes import Layout, ViewPlan
     from engine.comparison import Measures
     from engine.values import Array, Value
+    from kuiper_studio.tensor_view.places import Place
 
 __all__ = [
     "PAGE_SIZE",
@@ -85,6 +87,8 @@ class Choice:
     channel : int or None
     pick : (int, int) or None
         Row and column of the picked element.
+    region : Region or None
+        Rectangle of a picture whose statistics are shown.
     color_map : str or None
     scope : Scope
     range, axis : ValueRange or None
@@ -101,6 +105,7 @@ class Choice:
     fixed: tuple[int, ...] = ()
     channel: int | None = None
     pick: tuple[int, int] | None = None
+    region: Region | None = None
     color_map: str | None = None
     scope: Scope = Scope.TENSOR
     range: ValueRange | None = None
@@ -334,15 +339,17 @@ class TensorViewModel:
     def set_channels_last(self, channels_last: bool) -> None:  # noqa: FBT001 - from a menu
         """Set the channel dimension: the last one, or the one before rows and columns."""
         self.choice = replace(
-            self.choice, channels_last=channels_last, fixed=(), channel=None, pick=None
-        )
+            self.choice, channels_last=channels_last, fixed=(), channel=None, pick=None,
+            region=None,
+        )  # fmt: skip
         self._adopt_member()
 
     def set_folded(self, folded: bool) -> None:  # noqa: FBT001 - from a menu
         """Fold positions to pictures, or show the array as it is."""
         self.choice = replace(
-            self.choice, folded=folded, channels_last=False, fixed=(), channel=None, pick=None
-        )
+            self.choice, folded=folded, channels_last=False, fixed=(), channel=None, pick=None,
+            region=None,
+        )  # fmt: skip
         self._adopt_member()
 
     def set_fixed(self, position: int, place: int) -> None:
@@ -363,6 +370,48 @@ class TensorViewModel:
             rows, columns = self.reading.plane
             pick = _clamped(pick[0], rows), _clamped(pick[1], columns)
         self.choice = replace(self.choice, pick=pick)
+
+    def set_region(self, region: Region | None) -> None:
+        """Choose a rectangle of the picture; None for none."""
+        if region is not None:
+            is_picture = self.reading.kind is Kind.PLANES
+            region = region.within(self.reading.plane) if is_picture else None
+        self.choice = replace(self.choice, region=region)
+
+    def set_places(self, places: tuple[Place, ...]) -> None:
+        """Choose an element by its index, or a rectangle by ranges of rows and columns.
+
+        Parameters
+        ----------
+        places : tuple of int or slice
+            One per dimension of the array, within its shape; slices have both ends.
+
+        Raises
+        ------
+        ValueError
+            In a sentence, if a range is of another dimension.
+        """
+        self.set_place(self.check_places(places))
+        rows, columns = self.reading.row_axis, self.reading.column_axis
+        is_ranged = any(isinstance(place, slice) for place in places)
+        if is_ranged and rows is not None and columns is not None:
+            (top, bottom), (left, right) = (_ends(places[axis]) for axis in (rows, columns))
+            self.set_region(Region(top, left, bottom, right))
+
+    def check_places(self, places: tuple[Place, ...]) -> tuple[int, ...]:
+        """Return the first element of an index with ranges; raise as `set_places` does."""
+        reading = self.reading
+        pictures = reading.kind is Kind.PLANES and self.plan is None
+        ranged = {axis for axis, place in enumerate(places) if isinstance(place, slice)}
+        if ranged and not pictures:
+            raise ValueError("ranges are for pictures that are not folded; name one element")
+        if not ranged <= {reading.row_axis, reading.column_axis}:
+            pair = f"dimensions {reading.row_axis} and {reading.column_axis}"
+            raise ValueError(f"ranges are for rows and columns, {pair}")
+        first = tuple([each.start if isinstance(each, slice) else each for each in places])
+        if self.plan is not None and self.plan.place(first) is None:
+            raise ValueError("that element is in no picture; W shows the tensor as it is")
+        return first
 
     def set_place(self, index: tuple[int, ...]) -> None:
         """Choose an element of the array: its axes, its channel, and the pick."""
@@ -450,6 +499,14 @@ class TensorViewModel:
     def raw_plane(self) -> Array:
         """The array's elements of the chosen channel, shape (H, W); a vector's is (K, 1)."""
         return self._as_table(self._slice(self.array)) if self.has_picture else np.zeros((0, 0))
+
+    @property
+    def copied(self) -> Array:
+        """The array's elements of the rectangle, or of the channel; a vector's is (1, K)."""
+        if not self.has_picture:
+            return np.zeros((0, 0))
+        plane, region = self._slice(self.array), self.choice.region
+        return plane[region.slices] if region is not None else plane
 
     def other_raw_plane(self) -> Array:
         """Return the reference's elements, shaped as `raw_plane`."""
@@ -694,6 +751,7 @@ class TensorViewModel:
         self.choice = replace(self.choice, fixed=tuple(map(_clamped, fixed, sizes)))
         if self.choice.pick is not None and self.has_picture:
             self.set_pick(self.choice.pick)
+        self.set_region(self.choice.region)
         self._all = None
         self._ranged = False
         self._drop_sample()
@@ -761,6 +819,10 @@ def _paths(value: Value, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
     if not isinstance(value, tuple):
         return [path]
     return [found for place, item in enumerate(value) for found in _paths(item, (*path, place))]
+
+
+def _ends(place: Place) -> tuple[int, int]:
+    return (place.start, place.stop) if isinstance(place, slice) else (place, place + 1)
 
 
 def _clamped(place: int, size: int) -> int:

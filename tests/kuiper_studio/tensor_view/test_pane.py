@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QToolButton
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QToolButton, QWidget
 
 from engine.axes import Axis, Layout
 from engine.axes import Kind as Meaning
@@ -26,11 +26,11 @@ def trigger(pane, name):
     action(pane, name).trigger()
 
 
-def numbers(pane):
-    """Statistics of the tensor as they are written, by name."""
-    section = pane.statistics.widget().layout().itemAt(2).widget()
-    labels = ("min", "max", "mean", "std", "zeros", "NaN / Inf")
-    return dict(zip(labels, (label.text() for label in section.values), strict=True))
+def numbers(pane, section="tensorFacts"):
+    """Statistics as they are written, by name."""
+    found = pane.statistics.findChild(QWidget, section)
+    labels = ("min", "max", "mean", "std", "zeros", "NaN / Inf")[: len(found.values)]
+    return dict(zip(labels, (label.text() for label in found.values), strict=True))
 
 
 # Every kind of value
@@ -565,7 +565,10 @@ def test_menu_is_grouped(pane):
     )
     assert groups[:3] == [
         "grid table channelsLast folded",
-        "previousChannel nextChannel firstChannel lastChannel previousPage nextPage sortErrors",
+        (
+            "previousChannel nextChannel firstChannel lastChannel previousPage nextPage "
+            "sortErrors goTo clearRegion"
+        ),
         "Colour &map &Same range autofit zoomRange reset percentiles symmetric histogram",
     ]
     maps = next(a.menu() for a in menu.actions() if a.text() == "Colour &map")
@@ -594,6 +597,157 @@ def test_buttons_have_names_and_tips(pane):
         if action_ is not None:
             assert action_.text()
             assert action_.toolTip()
+
+
+# Rectangles
+
+
+def centre(pane, row, column):
+    x, y, width, height = pane.plane.port.cell_rect(row, column)
+    return QPoint(round(x + width / 2), round(y + height / 2))
+
+
+def stretch(qtbot, pane, first, last):
+    """Drag with Shift from one element to another."""
+    shift, left = Qt.KeyboardModifier.ShiftModifier, Qt.MouseButton.LeftButton
+    qtbot.mousePress(pane.plane, left, shift, centre(pane, *first))
+    qtbot.mouseMove(pane.plane, centre(pane, *last))
+    qtbot.mouseRelease(pane.plane, left, shift, centre(pane, *last))
+
+
+def ends(pane):
+    """Least and largest number of the rectangle, as they are written."""
+    found = numbers(pane, "regionFacts")
+    return float(found["min"]), float(found["max"])
+
+
+@pytest.fixture
+def counted(pane):
+    """A pane with two channels, of 0 to 79 and of 80 to 159."""
+    pane.set_value("x", np.arange(160, dtype=np.float32).reshape(1, 2, 8, 10))
+    pane.show_channel(0)
+    return pane
+
+
+@pytest.mark.parametrize(("first", "last"), [((1, 2), (3, 5)), ((3, 5), (1, 2))])
+def test_a_rectangle_has_statistics(counted, qtbot, first, last):
+    section = counted.statistics.findChild(QWidget, "regionFacts")
+    assert section.isHidden()
+    stretch(qtbot, counted, first, last)
+    # Rows 1 to 3, columns 2 to 5: 12 13 14 15, 22 23 24 25, 32 33 34 35.
+    assert ends(counted) == (12, 35)
+    assert float(numbers(counted, "regionFacts")["mean"]) == 23.5
+    assert section.accessibleName() == "Rectangle 3×4"
+    assert counted.picked is None
+    counted.show_channel(1)
+    assert ends(counted) == (92, 115)
+    action(counted, "clearRegion").trigger()
+    assert section.isHidden()
+
+
+def test_a_rectangle_ends_at_the_picture(counted, qtbot):
+    shift, left = Qt.KeyboardModifier.ShiftModifier, Qt.MouseButton.LeftButton
+    qtbot.mousePress(counted.plane, left, shift, centre(counted, 6, 8))
+    qtbot.mouseRelease(counted.plane, left, shift, QPoint(10_000, 10_000))
+    assert ends(counted) == (68, 79)
+
+
+def test_a_rectangle_is_framed(counted, qtbot, color_at):
+    x, y, *_ = counted.plane.port.cell_rect(2, 3)
+    before = color_at(counted.plane, x, y + 3)
+    stretch(qtbot, counted, (2, 3), (5, 7))
+    assert color_at(counted.plane, x, y + 3).name() == "#ffffff" != before.name()
+
+
+def test_escape_clears_the_rectangle(counted, qtbot):
+    stretch(qtbot, counted, (0, 0), (1, 1))
+    counted.plane.setFocus()
+    qtbot.keyClick(counted.plane, Qt.Key.Key_Escape)
+    assert counted.model.choice.region is None
+
+
+def test_a_rectangle_is_remembered_with_its_operand(counted, qtbot):
+    stretch(qtbot, counted, (0, 0), (1, 1))
+    counted.set_value("y", np.zeros((1, 2, 1, 1), np.float32))
+    assert counted.statistics.findChild(QWidget, "regionFacts").isHidden()
+    counted.set_value("x", np.ones((1, 2, 1, 3), np.float32))  # less than the rectangle
+    assert ends(counted) == (1, 1)
+    assert counted.model.choice.region.plane == (1, 2)
+
+
+def test_copies_of_a_rectangle_are_read_back(counted, qtbot):
+    counted.set_value("x", np.float32([[[[0.1, 1 / 3], [np.nan, -np.inf], [5, 6]]]]))
+    stretch(qtbot, counted, (0, 0), (1, 1))
+    trigger(counted, "copyNumpy")
+    text = QGuiApplication.clipboard().text()
+    names = {"array": np.array, "float32": np.float32, "nan": np.nan, "inf": np.inf}
+    back = eval(text, {"__builtins__": {}}, names)
+    wanted = np.float32([[0.1, 1 / 3], [np.nan, -np.inf]])
+    np.testing.assert_allclose(back, wanted, rtol=1e-7)
+    trigger(counted, "copyCsv")
+    assert QGuiApplication.clipboard().text() == "0.1,0.33333334\nnan,-inf\n"
+
+
+def test_what_is_too_large_is_not_copied(pane):
+    pane.set_value("x", np.zeros((1, 1, 257, 256), np.float32))
+    assert not action(pane, "copyNumpy").isEnabled()
+    pane.set_value("x", np.zeros((1, 1, 256, 256), np.float32))
+    trigger(pane, "copyNumpy")
+    assert "..." not in QGuiApplication.clipboard().text()
+
+
+# Going to an index
+
+
+def enter_index(pane, qtbot, text):
+    action(pane, "goTo").trigger()
+    field = pane.index_bar.field
+    field.setText(text)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    return pane.index_bar.answer.text()
+
+
+def test_an_index_is_gone_to(counted, qtbot):
+    counted.plane.zoom_by(20)
+    enter_index(counted, qtbot, "0, 1, 7, -1")
+    assert (counted.model.channel, counted.picked.index) == (1, (0, 1, 7, 9))
+    assert not counted.index_bar.isVisible()
+    x, y, width, height = counted.plane.port.cell_rect(7, 9)
+    assert counted.plane.rect().contains(QPoint(round(x + width / 2), round(y + height / 2)))
+    action(counted, "goTo").trigger()
+    assert counted.index_bar.field.text() == "0, 1, 7, 9"
+    assert counted.index_bar.answer.text() == "= 159.0"
+
+
+def test_ranges_choose_a_rectangle(counted, qtbot):
+    enter_index(counted, qtbot, "1 2:4 :3")
+    assert counted.model.channel == 1
+    assert ends(counted) == (100, 112)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("0, 2, 0, 0", "Dimension 1 has indices 0 to 1, not 2"),
+        ("1", "An index into 1×2×8×10 has 4 numbers"),
+        ("0, one, 0, 0", "'one' is neither a number nor a range such as 0:8"),
+        ("0, 0:2, 0, 0", "Ranges are for rows and columns, dimensions 2 and 3"),
+        ("0, 0, 4:4, 0", "The range 4:4 of dimension 2, of size 8, is empty"),
+    ],
+)
+def test_a_wrong_index_is_explained(counted, qtbot, text, answer):
+    found = enter_index(counted, qtbot, text)
+    assert found == answer
+    assert counted.index_bar.isVisible()
+    assert counted.picked is None
+    qtbot.keyClick(counted.index_bar.field, Qt.Key.Key_Escape)
+    assert not counted.index_bar.isVisible()
+
+
+def test_an_index_into_a_vector(pane, qtbot):
+    pane.set_value("x", np.arange(1000.0))
+    enter_index(pane, qtbot, "[998]")
+    assert pane.picked.index == (998,)
 
 
 # Labels
