@@ -23,6 +23,7 @@ from kuiper_studio.commands import (
     fill_menu,
 )
 from kuiper_studio.icons import icon
+from kuiper_studio.tensor_view.channel_order import Order
 from kuiper_studio.tensor_view.images import map_swatch
 from kuiper_studio.tensor_view.view_model import Scope
 
@@ -128,10 +129,10 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             key_elsewhere=True),
     Command("tensor.lastChannel", "Last channel", "Show the last channel", "show_last_channel",
             (Place(_S.TENSOR_VIEW, 2),), keys=("End",), enabled=_shown, key_elsewhere=True),
-    Command("tensor.goTo", "Go to inde&x…",
+    Command("tensor.goTo", "Go to index…",
             "Pick an element by its index, or a rectangle by ranges of rows and columns",
             "ask_for_index", (Place(_S.TENSOR_VIEW, 2, 3),), keys=("Ctrl+G",), enabled=_shown),
-    Command("tensor.clearRegion", "C&lear rectangle",
+    Command("tensor.clearRegion", "Clear rectangle",
             "Choose no rectangle; drag with Shift to choose one", "clear_region",
             (Place(_S.TENSOR_VIEW, 2, 3),), keys=("Esc",), enabled=_has_region,
             key_elsewhere=True),
@@ -185,10 +186,10 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.copyExpression", "Copy as Python &expression",
             "Copy the Python expression of the picked element", "copy_expression",
             (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
-    Command("tensor.copyNumpy", "Copy as &NumPy array",
+    Command("tensor.copyNumpy", "Copy as NumPy array",
             "Copy the rectangle, or the channel, as NumPy writes it: at most 65 536 numbers",
             "copy_array", (Place(_S.TENSOR_VIEW, 6),), enabled=_can_copy),
-    Command("tensor.copyCsv", "Copy as CS&V",
+    Command("tensor.copyCsv", "Copy as CSV",
             "Copy the rectangle, or the channel, as lines of numbers: at most 65 536",
             "copy_csv", (Place(_S.TENSOR_VIEW, 6),), enabled=_can_copy),
     Command("tensor.savePicture", "Save pict&ure…", "Save the shown picture",
@@ -198,6 +199,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
 _SUBMENUS: Final = (
     Submenu("fill_maps", Place(_S.TENSOR_VIEW, 3, -2), "Colour &map"),
     Submenu("fill_scopes", Place(_S.TENSOR_VIEW, 3, -1), "&Same range"),
+    Submenu("fill_orders", Place(_S.TENSOR_VIEW, 2, 4), "Order of channels"),
 )
 
 
@@ -219,10 +221,13 @@ class TensorActions(QObject):
         Name of a colour map; ``""`` for automatic.
     scope_chosen
         A `Scope`.
+    order_chosen
+        An `Order` of the channels.
     """
 
     map_chosen = Signal(str)
     scope_chosen = Signal(object)
+    order_chosen = Signal(object)
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -230,7 +235,7 @@ class TensorActions(QObject):
         self._state: TensorState | None = None
         self._offered: list[QAction] = []
         self.by_id = {command.id: self._make(command) for command in COMMANDS}
-        self._maps, self._scopes = QActionGroup(self), QActionGroup(self)
+        self._maps, self._scopes, self._orders = (QActionGroup(self) for _ in range(3))
         self._add_choice(
             self._maps, "Colour map: automatic", "", "Chosen by the signs of the values"
         )
@@ -244,6 +249,15 @@ class TensorActions(QObject):
                 scope,
                 "The values that the range is fitted to",
             )
+        for order in Order:
+            self._add_choice(
+                self._orders,
+                f"Order of channels: {order.value}",
+                order,
+                "Order the channels of all tensors, the largest first",
+            )
+        self.show_order(Order.NUMBER)
+        self._orders.triggered.connect(self._on_order_triggered)
         self._maps.triggered.connect(self._on_map_triggered)
         self._scopes.triggered.connect(self._on_scope_triggered)
 
@@ -251,8 +265,13 @@ class TensorActions(QObject):
         return self.by_id[name]
 
     def all(self) -> list[QAction]:
-        """Return every action, including maps and scopes."""
-        return [*self.by_id.values(), *self._maps.actions(), *self._scopes.actions()]
+        """Return every action, including maps, scopes and orders."""
+        return [*self.by_id.values(), *self._choices]
+
+    @property
+    def _choices(self) -> list[QAction]:
+        groups = self._maps, self._scopes, self._orders
+        return [action for group in groups for action in group.actions()]
 
     def on(self, surface: Surface) -> list[QAction]:
         """Return the actions of a surface, in order."""
@@ -275,7 +294,7 @@ class TensorActions(QObject):
         self._state = state
         for command in COMMANDS:
             self.by_id[command.id].setEnabled(command.enabled(state))
-        for choice in (*self._maps.actions(), *self._scopes.actions()):
+        for choice in self._choices:
             choice.setEnabled(state.shown)
 
     def fill_menu(self, menu: QMenu) -> None:
@@ -292,6 +311,15 @@ class TensorActions(QObject):
     def fill_scopes(self, menu: QMenu) -> None:
         """Fill the menu of scopes of the range."""
         menu.addActions(self._scopes.actions())
+
+    def fill_orders(self, menu: QMenu) -> None:
+        """Fill the menu of orders of the channels."""
+        menu.addActions(self._orders.actions())
+
+    def show_order(self, order: Order) -> None:
+        """Check the order of the channels."""
+        for action in self._orders.actions():
+            action.setChecked(action.data() is order)
 
     def show_choice(self, map_name: str, scope: Scope) -> None:
         """Check the chosen map and scope; ``""`` for the automatic map."""
@@ -328,7 +356,7 @@ class TensorActions(QObject):
         return action
 
     def _add_choice(
-        self, group: QActionGroup, text: str, value: str | Scope, tip: str
+        self, group: QActionGroup, text: str, value: str | Scope | Order, tip: str
     ) -> QAction:
         action = QAction(text, self)
         action.setCheckable(True)
@@ -354,6 +382,10 @@ class TensorActions(QObject):
     @Slot(QAction)
     def _on_map_triggered(self, action: QAction) -> None:
         self.map_chosen.emit(action.data())
+
+    @Slot(QAction)
+    def _on_order_triggered(self, action: QAction) -> None:
+        self.order_chosen.emit(action.data())
 
     @Slot(QAction)
     def _on_scope_triggered(self, action: QAction) -> None:

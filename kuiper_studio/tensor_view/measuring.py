@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.statistics import histogram, sampling_step, statistics
 from kuiper_studio.background import Background, Done
+from kuiper_studio.tensor_view.channel_order import likeness, measure_channels
 from kuiper_studio.tensor_view.facts import channel_facts
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class What(Enum):
     TENSOR = "statistics of the tensor"
     CHANNEL = "statistics of the channel"
     REGION = "statistics of a rectangle of the channel"
+    KEYS = "what is special about the channels"
+    LIKENESS = "likeness of the channels to one of them"
     PAGE = "ranges of a page of channels"
     HISTOGRAM = "histogram"
     REFERENCE = "histogram of the reference"
@@ -42,13 +45,14 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One request; `low` and `high` are for histograms."""
+    """One request; `low` and `high` are for histograms, `channel` for likeness."""
 
     number: int
     what: What
     array: Array = field(repr=False, compare=False)
     low: float
     high: float
+    channel: int = 0
 
     def measure(self) -> Any:  # noqa: ANN401 - statistics or counts
         """Measure, on any thread."""
@@ -57,6 +61,10 @@ class _Request:
             return histogram(self.array, self.low, self.high, step=step)
         if self.what is What.PAGE:
             return channel_facts(self.array)
+        if self.what is What.KEYS:
+            return measure_channels(self.array)
+        if self.what is What.LIKENESS:
+            return likeness(self.array, self.channel)
         return statistics(self.array, threads=_THREADS)
 
 
@@ -69,7 +77,7 @@ class Answer:
     number : int
         Number of the request.
     what : What
-    result : TensorStatistics, ChannelFacts, ndarray of shape (256,), or None
+    result : TensorStatistics, ChannelFacts, ChannelKeys, ndarray, or None
         None if memory ran out.
     """
 
@@ -97,7 +105,9 @@ class Measurer(QObject):
         self._background = Background(self)
         self._background.finished.connect(self._on_measured)
 
-    def ask(self, what: What, array: Array, low: float = 0.0, high: float = 0.0) -> Any | None:  # noqa: ANN401 - statistics or counts
+    def ask(
+        self, what: What, array: Array, low: float = 0.0, high: float = 0.0, channel: int = 0
+    ) -> Any | None:  # noqa: ANN401 - statistics or counts
         """Measure an array.
 
         Parameters
@@ -107,15 +117,17 @@ class Measurer(QObject):
             Of real or complex numbers; must not be written to afterwards.
         low, high : float, optional
             Range of the histogram.
+        channel : int, optional
+            That others are compared with.
 
         Returns
         -------
-        TensorStatistics, ChannelFacts, ndarray of shape (256,), or None
+        TensorStatistics, ChannelFacts, ChannelKeys, ndarray, or None
             None if the signal will deliver the result.
         """
         self._number += 1
         self._latest[what] = self._number
-        request = _Request(self._number, what, array, low, high)
+        request = _Request(self._number, what, array, low, high, channel)
         if array.size <= self._at_once:
             return request.measure()
         self._background.submit(request, _measure, request, self._latest)

@@ -63,7 +63,9 @@ class MosaicView(Canvas):
     Signals
     -------
     channel_chosen
-        Number of the channel selected by mouse or keyboard.
+        Number of the channel selected by mouse.
+    moved
+        By how many places keys or the wheel move the selection; it may leave the channels.
     channel_hovered
         Number of the channel under the mouse, or None.
     menu_requested
@@ -71,6 +73,7 @@ class MosaicView(Canvas):
     """
 
     channel_chosen = Signal(int)
+    moved = Signal(int)
     channel_hovered = Signal(object)
     menu_requested = Signal(object)
 
@@ -78,8 +81,10 @@ class MosaicView(Canvas):
         super().__init__("tensorMosaic", "Channels side by side", theme, parent)
         self._planes: Array = np.zeros((1, 1, 1), np.float32)
         self._facts = ChannelFacts(np.zeros(1), np.zeros(1), np.zeros(1, np.int64))
+        self._channels = np.zeros(1, np.int64)
         self._first = 0
         self._total = 1
+        self._ordered_by = ""
         self._paged = False
         self._wheel = 0
         self._chosen = 0
@@ -95,7 +100,15 @@ class MosaicView(Canvas):
 
     # What is shown
 
-    def set_page(self, planes: Array, facts: ChannelFacts, first: int, total: int) -> None:
+    def set_page(
+        self,
+        planes: Array,
+        facts: ChannelFacts,
+        first: int,
+        total: int,
+        channels: Array | None = None,
+        ordered_by: str = "",
+    ) -> None:
         """Show channels.
 
         Parameters
@@ -105,12 +118,18 @@ class MosaicView(Canvas):
         facts : ChannelFacts
             Facts about these channels.
         first : int
-            Number of the first one.
+            Place of the first one.
         total : int
             Number of channels of all pages. All pages have the same layout, and the wheel turns
             them.
+        channels : ndarray of shape (C,), optional
+            Their numbers; by default they are in order.
+        ordered_by : str, optional
+            What they are ordered by, if that is not their number.
         """
         self._planes, self._facts, self._first, self._total = planes, facts, first, total
+        self._channels = np.arange(first, first + len(planes)) if channels is None else channels
+        self._ordered_by = ordered_by
         self._paged = total > _PAGE
         self._lay_out()
 
@@ -152,19 +171,22 @@ class MosaicView(Canvas):
         scale = self.devicePixelRatioF()
         place = (position - QPointF(self._left(), _MARGIN)) * scale
         tile = self._grid.tile_at(place.x(), place.y())
-        return self._first + tile if tile is not None else None
+        return int(self._channels[tile]) if tile is not None else None
 
     def tile_rect(self, channel: int) -> QRectF:
         """Return the rectangle of a channel of the page."""
+        return self._tile(int(np.flatnonzero(self._channels == channel)[0]))
+
+    def _tile(self, tile: int) -> QRectF:
         scale = self.devicePixelRatioF()
-        x, y = (length / scale for length in self._grid.origin(channel - self._first))
+        x, y = (length / scale for length in self._grid.origin(tile))
         width, height = self._grid.tile_width / scale, self._grid.tile_height / scale
         return QRectF(self._left() + x, _MARGIN + y, width, height)
 
     # Layout
 
     def _caption_width(self) -> float:
-        last = str(max(self._first + len(self._planes) - 1, 10))
+        last = str(max(int(self._channels.max(initial=0)), 10))
         if self._widest[0] != last:  # cached: the position of every tile needs it
             metrics = QFontMetricsF(self.theme.mono_font(9.5))
             self._widest = last, metrics.horizontalAdvance(last)
@@ -175,7 +197,7 @@ class MosaicView(Canvas):
 
     def _foot(self) -> int:
         """Height of the line with the page number."""
-        return _FOOT if self._paged else 0
+        return _FOOT if self._paged or self._ordered_by else 0
 
     def _grid_for(self, area: tuple[float, float]) -> TileGrid:
         rows, columns = self._planes.shape[1:]
@@ -231,7 +253,8 @@ class MosaicView(Canvas):
     def _caption_picture(self) -> QPixmap:
         """Paint the captions, which are the same for most operands."""
         scale, tokens = self.devicePixelRatioF(), self.theme.tokens
-        key = (self._first, len(self._planes), self._grid, self.height(), scale, tokens)
+        shown = self._channels[:: self._grid.columns].tobytes()
+        key = (shown, len(self._planes), self._grid, self.height(), scale, tokens)
         if self._captions is None or self._captions[0] != key:
             pixmap = QPixmap(QSize(round(self._left()), self.height()) * scale)
             pixmap.setDevicePixelRatio(scale)
@@ -250,12 +273,13 @@ class MosaicView(Canvas):
         width = self._caption_width()
         flags = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         for row in range(0, self._grid.rows, every):
-            middle = self.tile_rect(self._first + row * self._grid.columns).center().y()
+            tile = row * self._grid.columns
+            middle = self._tile(tile).center().y()
             place = QRectF(self._left() - width - _CAPTION_GAP, middle - 8, width, 16)
-            painter.drawText(place, flags, str(self._first + row * self._grid.columns))
+            painter.drawText(place, flags, str(self._channels[tile]))
 
     def _paint_foot(self, painter: QPainter) -> None:
-        if not self._paged:
+        if not self._foot():
             return
         painter.setFont(self.theme.mono_font(9.5))
         painter.setPen(self.theme.color("text3"))
@@ -264,11 +288,15 @@ class MosaicView(Canvas):
         painter.drawText(place, flags, self.page_text())
 
     def page_text(self) -> str:
-        """Return the channels of the page and its number, as far as there is room."""
+        """Return the channels of the page and their order, as far as there is room."""
+        order = f"by {self._ordered_by}" if self._ordered_by else ""
+        if not self._paged:
+            return order
         last = self._first + len(self._planes) - 1
         page, pages = self._first // _PAGE + 1, -(-self._total // _PAGE)
         range_text = f"{self._first}–{last}"
         texts = (
+            *((f"{range_text} of {self._total} {order} · {page}/{pages}",) if order else ()),
             f"{range_text} of {self._total} · page {page}/{pages} (wheel)",
             f"{range_text} of {self._total} · {page}/{pages}",
             f"{range_text} · {page}/{pages}",
@@ -289,9 +317,9 @@ class MosaicView(Canvas):
         for place in marked.tolist():
             count = int(self._facts.special[place])
             if count and self._coloring.mark_special:
-                self._paint_badge(painter, self.tile_rect(self._first + place), count)
+                self._paint_badge(painter, self._tile(place), count)
             elif text := self._facts.flat_text(place):
-                self._paint_flat(painter, self.tile_rect(self._first + place), text)
+                self._paint_flat(painter, self._tile(place), text)
 
     def _paint_flat(self, painter: QPainter, tile: QRectF, text: str) -> None:
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
@@ -315,7 +343,7 @@ class MosaicView(Canvas):
 
     def _paint_ring(self, painter: QPainter) -> None:
         """2 pixels of focus colour around the chosen tile, 1 pixel of base inside."""
-        if not self._first <= self._chosen < self._first + len(self._planes):
+        if self._chosen not in self._channels:
             return
         tile = self.tile_rect(self._chosen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -333,7 +361,7 @@ class MosaicView(Canvas):
 
     def describe(self, channel: int) -> str:
         """Describe a channel of the page: number, range and special values."""
-        place = channel - self._first
+        place = int(np.flatnonzero(self._channels == channel)[0])
         special = int(self._facts.special[place])
         low, high = float(self._facts.low[place]), float(self._facts.high[place])
         text = f"Channel {channel}: "
@@ -392,9 +420,10 @@ class MosaicView(Canvas):
         self._wheel -= event.angleDelta().y()
         pages = int(self._wheel / _NOTCH)
         self._wheel -= pages * _NOTCH
-        channel = min(max(self._chosen + pages * _PAGE, 0), self._total - 1)
-        if channel // _PAGE != self._chosen // _PAGE:
-            self.channel_chosen.emit(channel)
+        page = self._first // _PAGE
+        turned = min(max(page + pages, 0), (self._total - 1) // _PAGE) - page
+        if turned:
+            self.moved.emit(turned * _PAGE)
 
     @override
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -419,5 +448,5 @@ class MosaicView(Canvas):
         move = moves.get(event.key())
         if move is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             super().keyPressEvent(event)
-        elif self._chosen + move >= 0:
-            self.channel_chosen.emit(self._chosen + move)
+        else:
+            self.moved.emit(move)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt, Signal, Slot
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -30,6 +30,7 @@ from kuiper_studio.commands import Surface
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.tensor_view.actions import TensorActions, TensorState
 from kuiper_studio.tensor_view.body import Body
+from kuiper_studio.tensor_view.channel_order import Order
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.index_bar import IndexBar
 from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
@@ -52,9 +53,10 @@ if TYPE_CHECKING:
 
     from engine.axes import Layout
     from engine.statistics import TensorStatistics
-    from engine.values import Value
+    from engine.values import Array, Value
     from kuiper_studio.engine_service.channels import ChannelDistances
     from kuiper_studio.tensor_view.canvas import ElementCanvas
+    from kuiper_studio.tensor_view.channel_order import ChannelKeys
     from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
     from kuiper_studio.tensor_view.side_by_side import CanvasesBySide
     from kuiper_studio.tensor_view.vector_plot import VectorPlot
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = ["TensorPane"]
 
 _DIFFERENCES: Final = "RdBu_r"  # colour map of differences
+_SETTLING: Final = 120  # ms
 _END: Final = 1 << 40  # larger than any number of channels
 _CHANNEL_KEYS: Final = {
     Qt.Key.Key_PageUp.value: -1,
@@ -116,6 +119,9 @@ class TensorPane(QWidget):
         self.actions_table = TensorActions(theme, self)
         self._measurer = Measurer(self)
         self._measurer.answered.connect(self._on_answered)
+        # Channels are measured when the view rests, not at every step of a held key.
+        self._settling = QTimer(self, interval=_SETTLING, singleShot=True)
+        self._settling.timeout.connect(self._measure_channels)
         self._labels: tuple[str, ...] = ()
         self._facts: TensorStatistics | None = None
         self._distances: ChannelDistances | None = None
@@ -169,6 +175,7 @@ class TensorPane(QWidget):
             table.hovered.connect(self._on_cell_hovered)
         self.mosaic.menu_requested.connect(self._on_menu_requested)
         self.mosaic.channel_chosen.connect(self.show_channel)
+        self.mosaic.moved.connect(self._go_to_channel)
         self.mosaic.channel_hovered.connect(self._on_channel_hovered)
         self.top.chosen.connect(self._on_score_chosen)
         self.index_bar.edited.connect(self._on_index_edited)
@@ -182,6 +189,7 @@ class TensorPane(QWidget):
         self.tools.fixed_chosen.connect(self._on_fixed_chosen)
         self.actions_table.map_chosen.connect(self._on_map_chosen)
         self.actions_table.scope_chosen.connect(self._on_scope_chosen)
+        self.actions_table.order_chosen.connect(self._on_order_chosen)
         self.actions_table.connect_all(self)
 
     # What is shown
@@ -353,7 +361,12 @@ class TensorPane(QWidget):
             self.vector.set_vector(model.planes[0, 0], model.tensor_range)
         elif model.reading.kind is not Kind.PLANES:
             self._show_message()
+        self.statistics.show_special_channels("")
         self._show_channel()
+        if model.order is Order.NUMBER:
+            self._settling.start()
+        else:
+            self._measure_channels()
         self.body.balance()
         self._on_zoom_changed()
         self.shown_changed.emit()
@@ -416,7 +429,14 @@ class TensorPane(QWidget):
     def _show_page(self) -> None:
         model = self.model
         planes, facts = model.page_planes(), model.page_facts()
-        self.mosaic.set_page(planes, facts, model.page * PAGE_SIZE, model.reading.channels)
+        self.mosaic.set_page(
+            planes,
+            facts,
+            model.page * PAGE_SIZE,
+            model.reading.channels,
+            model.page_channels(),
+            model.order.value if model.is_ordered else "",
+        )
         if model.page_is_estimated:
             self._measurer.ask(What.PAGE, planes)
         else:
@@ -491,7 +511,7 @@ class TensorPane(QWidget):
         model = self.model
         pictures = model.reading.kind is Kind.PLANES
         channels = model.reading.channels if pictures else 1
-        channel = model.channel if pictures else 0
+        channel = model.place if pictures else 0
         self.actions_table.update(
             TensorState(
                 shown=pictures or model.reading.kind is Kind.VECTOR,
@@ -594,6 +614,10 @@ class TensorPane(QWidget):
                 self.model.set_page_facts(answer.result)
                 self._show_page()
                 self.refresh_colors()
+        elif answer.what is What.KEYS:
+            self._show_keys(answer.result)
+        elif answer.what is What.LIKENESS:
+            self._show_likeness(answer.result)
         elif answer.what is What.REGION:
             self._tell_region_facts(answer.result)
         elif answer.what is What.CHANNEL:
@@ -616,6 +640,46 @@ class TensorPane(QWidget):
             self._pick_in_tables()
         element = self.model.picked()
         self.picked_changed.emit(str(element) if element is not None else "")
+
+    # The order of the channels, and what is special about them
+
+    @Slot(object)
+    def _on_order_chosen(self, order: Order) -> None:
+        self.model.set_order(order)
+        self._measure_channels()
+        self._show_order()
+
+    @Slot()
+    def _measure_channels(self) -> None:
+        """Measure what the channels are ordered by and marked for."""
+        model = self.model
+        if model.reading.kind is not Kind.PLANES or model.reading.channels == 1:
+            self._measurer.forget(What.KEYS)
+            self._measurer.forget(What.LIKENESS)
+            return
+        if model.keys is None:
+            self._show_keys(self._measurer.ask(What.KEYS, model.planes))
+        if model.order is Order.LIKENESS and not model.is_ordered:
+            found = self._measurer.ask(What.LIKENESS, model.planes, channel=model.channel)
+            self._show_likeness(found)
+
+    def _show_keys(self, keys: ChannelKeys | None) -> None:
+        if keys is not None:
+            self.model.set_keys(keys)
+            if self.model.is_ordered:
+                self._show_order()
+        self.statistics.show_special_channels(keys.summary() if keys is not None else "")
+
+    def _show_likeness(self, likeness: Array | None) -> None:
+        if likeness is not None and self.model.order is Order.LIKENESS:
+            self.model.set_likeness(likeness)
+            self._show_order()
+
+    def _show_order(self) -> None:
+        if self.model.reading.kind is Kind.PLANES:
+            self._show_page()
+            self.refresh_colors()
+        self.actions_table.show_order(self.model.order)
 
     # Rectangles
 
@@ -733,7 +797,11 @@ class TensorPane(QWidget):
 
     @Slot(object)
     def _on_channel_hovered(self, channel: int | None) -> None:
-        self._tell_hovered(self.mosaic.describe(channel) if channel is not None else "")
+        text = self.mosaic.describe(channel) if channel is not None else ""
+        keys = self.model.keys
+        if channel is not None and keys is not None and keys.describe(channel):
+            text += f", {keys.describe(channel)}"
+        self._tell_hovered(text)
 
     @Slot(str)
     def _tell_hovered(self, text: str) -> None:
@@ -835,12 +903,11 @@ class TensorPane(QWidget):
         """Show the last channel."""
         self._go_to_channel(_END)
 
+    @Slot(int)
     def _go_to_channel(self, move: int) -> None:
-        """Move by some channels, but not beyond the ends."""
-        model = self.model
-        if model.reading.kind is Kind.PLANES:
-            wanted = model.channel + move
-            self.show_channel(min(max(wanted, 0), model.reading.channels - 1))
+        """Move by some channels in their order, but not beyond the ends."""
+        if self.model.reading.kind is Kind.PLANES:
+            self.show_channel(self.model.channel_in_place(self.model.place + move))
 
     @Slot()
     def zoom_range(self) -> None:

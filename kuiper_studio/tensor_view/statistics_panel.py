@@ -86,6 +86,15 @@ class StatisticsPanel(QScrollArea):
         self._region = _Section("regionFacts", _FACTS)
         self._of_channel = _Section("channelDifference", _OF_CHANNEL)
         self._difference = _Section("tensorDifferenceFacts", _DISTANCES)
+        self._special_channels = QLabel()
+        self._special_channels.setObjectName("specialChannels")
+        self._special_channels.setProperty("role", "secondary")
+        self._special_channels.setWordWrap(True)
+        self._special_channels.setContentsMargins(10, 0, 10, 2)
+        self._special_channels.setToolTip(
+            "Channels that are all zeros, that have one value, and that equal another one"
+        )
+        self._special_channels.hide()
         self._line, self._line_below, self._line_above = QFrame(), QFrame(), QFrame()
         for line in (self._line, self._line_below, self._line_above):
             line.setProperty("role", "line")
@@ -99,6 +108,7 @@ class StatisticsPanel(QScrollArea):
         column.setSpacing(4)
         for widget in (
             self._region, self._line_above, self._channel, self._line, self._tensor,
+            self._special_channels,
             self._of_channel, self._line_below, self._difference,
         ):  # fmt: skip
             column.addWidget(widget)
@@ -119,6 +129,11 @@ class StatisticsPanel(QScrollArea):
             widget.setVisible(bool(title))
         if title:
             self._region.show_facts(title, fact_texts(facts))
+
+    def show_special_channels(self, summary: str) -> None:
+        """Show how many channels are dead, constant or duplicates; ``""`` for none."""
+        self._special_channels.setText(f"Channels: {summary}" if summary else "")
+        self._special_channels.setVisible(bool(summary))
 
     def show_difference(self, measures: Measures | None) -> None:
         """Show how far the tensor is from the reference's, instead of statistics.

@@ -27,6 +27,7 @@ from engine.tensor import Tensor
 from engine.text import format_dtype, format_shape
 from engine.values import flatten_value
 from kuiper_studio.engine_service.channels import ChannelView
+from kuiper_studio.tensor_view.channel_order import ChannelKeys, Order, descending
 from kuiper_studio.tensor_view.facts import (
     ChannelFacts,
     channel_facts,
@@ -191,6 +192,10 @@ class TensorViewModel:
         The one that is shown; the most telling one where the user chose none.
     counterpart : Counterpart or None
         What is shown beside the array.
+    order : Order
+        Of the channels, for all operands.
+    keys : ChannelKeys or None
+        Of the shown channels; None while they are measured.
     """
 
     def __init__(self) -> None:
@@ -216,6 +221,10 @@ class TensorViewModel:
         self._plane_ranges: dict[int, tuple[float, float] | None] = {}
         self._facts: tuple[int, ChannelFacts] | None = None
         self._estimated = False
+        self.order = Order.NUMBER
+        self.keys: ChannelKeys | None = None
+        self._sequence: Array | None = None  # the channels as they are ordered
+        self._page_planes: tuple[int, Array] | None = None
 
     # The value
 
@@ -557,10 +566,59 @@ class TensorViewModel:
     def _as_table(self, plane: Array) -> Array:
         return plane.T if self.reading.kind is Kind.VECTOR else plane
 
+    # The order of the channels
+
+    def set_order(self, order: Order) -> None:
+        """Order the channels; by number until their keys are known."""
+        self.order = order
+        self._follow_keys()
+
+    def set_keys(self, keys: ChannelKeys) -> None:
+        """Set what was measured of the channels."""
+        self.keys = keys
+        self._follow_keys()
+
+    def set_likeness(self, likeness: Array) -> None:
+        """Order the channels by their likeness to one of them."""
+        self._arrange(descending(likeness))
+
+    def _follow_keys(self) -> None:
+        if self.order is Order.NUMBER or self.keys is None or self.order is Order.LIKENESS:
+            self._arrange(None)
+        else:
+            self._arrange(self.keys.sequence(self.order))
+
+    def _arrange(self, sequence: Array | None) -> None:
+        self._sequence = sequence
+        self._page_planes = self._facts = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the channels are in another order than that of their numbers."""
+        return self._sequence is not None
+
+    @property
+    def place(self) -> int:
+        """Place of the chosen channel in the order."""
+        if self._sequence is None:
+            return self.channel
+        return int(np.flatnonzero(self._sequence == self.channel)[0])
+
+    def channel_in_place(self, place: int) -> int:
+        """Return the channel at a place in the order, the nearest one that there is."""
+        place = _clamped(place, self.reading.channels)
+        return place if self._sequence is None else int(self._sequence[place])
+
     @property
     def page(self) -> int:
         """Number of the page with the chosen channel."""
-        return self.channel // PAGE_SIZE
+        return self.place // PAGE_SIZE
+
+    def page_channels(self) -> Array:
+        """Numbers of the channels of the page, in order."""
+        first = self.page * PAGE_SIZE
+        last = min(first + PAGE_SIZE, self.reading.channels)
+        return np.arange(first, last) if self._sequence is None else self._sequence[first:last]
 
     @property
     def pages(self) -> int:
@@ -570,7 +628,11 @@ class TensorViewModel:
     def page_planes(self) -> Array:
         """Real values of the channels of the page, shape (at most 256, H, W)."""
         first = self.page * PAGE_SIZE
-        return self.planes[first : first + PAGE_SIZE]
+        if self._sequence is None:
+            return self.planes[first : first + PAGE_SIZE]
+        if self._page_planes is None or self._page_planes[0] != self.page:
+            self._page_planes = self.page, self.planes[self.page_channels()]
+        return self._page_planes[1]
 
     def page_facts(self) -> ChannelFacts:
         """Ranges and special values of the channels of the page; see `page_is_estimated`."""
@@ -782,7 +844,8 @@ class TensorViewModel:
     def _drop_sample(self) -> None:
         self._planes = None
         self._plane_ranges.clear()
-        self._facts = None
+        self._facts = self.keys = None
+        self._arrange(None)
 
     def _sample(self, array: Array | None) -> Tensor:
         """Return a view of the chosen sample as KuiperInfer's channels, rows and cols."""

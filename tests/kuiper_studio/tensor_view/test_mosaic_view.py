@@ -56,18 +56,18 @@ def test_click_into_a_gap_does_nothing(view, qtbot):
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        (Qt.Key.Key_Right, 6),
-        (Qt.Key.Key_Left, 4),
-        (Qt.Key.Key_Down, 9),
-        (Qt.Key.Key_Up, 1),
+        (Qt.Key.Key_Right, 1),
+        (Qt.Key.Key_Left, -1),
+        (Qt.Key.Key_Down, 4),
+        (Qt.Key.Key_Up, -4),
     ],
 )
 def test_arrows_walk(view, qtbot, key, expected):
     assert view.grid.columns == 4
     view.set_chosen(5)
-    with qtbot.waitSignal(view.channel_chosen) as chosen:
+    with qtbot.waitSignal(view.moved) as moved:
         qtbot.keyClick(view, key)
-    assert chosen.args == [expected]
+    assert moved.args == [expected]
 
 
 def test_chosen_tile_is_ringed(view, theme, color_at):
@@ -188,15 +188,32 @@ def test_wheel_turns_pages(qtbot, theme):
     planes = np.zeros((256, 2, 2), np.float32)
     view.set_page(planes, channel_facts(planes), 0, 700)
     view.set_chosen(3)
-    chosen = []
-    view.channel_chosen.connect(chosen.append)
+    moves = []
+    view.moved.connect(moves.append)
     turn(view, -120)
-    assert chosen == [259]
+    assert moves == [256]
     view.set_page(planes[:188], channel_facts(planes[:188]), 512, 700)
     view.set_chosen(690)
     turn(view, -120)  # there is no page behind
     turn(view, 120)
-    assert chosen == [259, 434]
+    assert moves == [256, -256]
+
+
+def test_tiles_in_another_order(view, qtbot, color_at):
+    """Captions, clicks and the ring follow the channels, wherever they are."""
+    planes = np.zeros((4, 8, 8), np.float32)
+    planes[1] = 1
+    view.set_page(planes, channel_facts(planes), 0, 4, np.array([3, 0, 2, 1]), "mean")
+    view.set_coloring(Coloring(0, 1, "grey"), (0.0, 1.0))
+    first, second = view.tile_rect(3), view.tile_rect(0)
+    assert (first.left(), first.top()) < (second.left(), second.top())
+    white = color_at(view, second.center().x(), second.center().y())
+    assert white.name() == "#ffffff"
+    with qtbot.waitSignal(view.channel_chosen) as chosen:
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=first.center().toPoint())
+    assert chosen.args == [3]
+    assert view.page_text() == "by mean"
+    assert view.describe(0) == "Channel 0: 1 … 1"
 
 
 def test_wheel_does_nothing_without_pages(qtbot, theme):

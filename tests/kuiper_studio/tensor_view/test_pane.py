@@ -567,7 +567,7 @@ def test_menu_is_grouped(pane):
         "grid table channelsLast folded",
         (
             "previousChannel nextChannel firstChannel lastChannel previousPage nextPage "
-            "sortErrors goTo clearRegion"
+            "sortErrors goTo clearRegion Order of channels"
         ),
         "Colour &map &Same range autofit zoomRange reset percentiles symmetric histogram",
     ]
@@ -597,6 +597,103 @@ def test_buttons_have_names_and_tips(pane):
         if action_ is not None:
             assert action_.text()
             assert action_.toolTip()
+
+
+# The order of the channels
+
+
+@pytest.fixture
+def special(pane):
+    """Channels of means 2, 0, 9, 5, 2, 0 and deviations 1, 0, 1, 0, 1, 0; 4 equals 0."""
+    wave = np.float32([[1, -1], [-1, 1]])
+    planes = [2 + wave, 0 * wave, 9 - wave, 5 + 0 * wave, 2 + wave, 0 * wave]
+    pane.set_value("x", np.stack(planes)[np.newaxis])
+    pane.show_channel(0)
+    return pane
+
+
+def choose_order(pane, order):
+    name = f"Order of channels: {order}"
+    next(each for each in pane.actions_table.all() if each.text() == name).trigger()
+
+
+def tiles(pane):
+    """The channels as they lie in the mosaic."""
+    rects = {each: pane.mosaic.tile_rect(each) for each in range(pane.model.reading.channels)}
+    return sorted(rects, key=lambda each: (rects[each].top(), rects[each].left()))
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("number", [0, 1, 2, 3, 4, 5]),
+        ("mean", [2, 3, 0, 4, 1, 5]),
+        ("largest value", [2, 3, 0, 4, 1, 5]),
+        ("standard deviation", [0, 2, 4, 1, 3, 5]),
+        ("share of zeros", [1, 5, 0, 2, 3, 4]),
+        ("likeness to the shown channel", [0, 4, 1, 3, 5, 2]),  # 2 is its negative
+    ],
+)
+def test_channels_in_an_order(special, order, expected):
+    choose_order(special, order)
+    assert tiles(special) == expected
+    assert special.model.channel == 0
+    special.actions_table["tensor.firstChannel"].trigger()
+    for channel in expected:
+        assert special.model.channel == channel
+        special.actions_table["tensor.nextChannel"].trigger()
+    assert not action(special, "nextChannel").isEnabled()
+
+
+def test_the_order_stays_for_other_tensors(special):
+    choose_order(special, "mean")
+    special.set_value("y", np.arange(12, dtype=np.float32).reshape(1, 3, 2, 2))
+    assert tiles(special) == [2, 1, 0]
+    assert special.mosaic.page_text() == "by mean"
+    choose_order(special, "number")
+    assert tiles(special) == [0, 1, 2]
+    assert special.mosaic.page_text() == ""
+
+
+def test_pages_follow_the_order(pane):
+    pane.set_value("x", np.arange(300, dtype=np.float32).repeat(4).reshape(1, 300, 2, 2))
+    choose_order(pane, "mean")
+    pane.show_channel(299)
+    assert pane.mosaic.page_text().startswith("0–255 of 300")
+    assert not action(pane, "previousPage").isEnabled()
+    trigger(pane, "nextPage")
+    assert pane.model.channel == 43  # 256 places behind the largest
+    pane.show_channel(0)
+    assert not action(pane, "nextChannel").isEnabled()
+
+
+def test_special_channels_are_counted(special, qtbot):
+    text = special.statistics.findChild(QWidget, "specialChannels")
+    qtbot.waitUntil(text.isVisible)
+    assert text.text() == "Channels: 2 dead, 1 constant, 1 duplicate"
+    told = []
+    special.hovered_changed.connect(lambda words, _color: told.append(words))
+    for channel in (1, 3, 4, 0):
+        special.mosaic.channel_hovered.emit(channel)
+    ends = [words.partition(", ")[2] for words in told]
+    assert ends == ["dead: all zeros", "constant", "equal to channel 0", ""]
+    special.set_value("y", np.arange(12, dtype=np.float32).reshape(1, 3, 2, 2))
+    assert not text.isVisible()
+
+
+def test_likeness_of_numbers_of_any_size(pane):
+    """Against NumPy's own correlation, in float64."""
+    rng = np.random.default_rng(7)
+    value = rng.standard_normal((1, 5, 6, 6))
+    value[0, 1] = 3 * value[0, 4] + 0.5 * value[0, 1]
+    value[0, 2] *= 1e200
+    pane.set_value("x", value)
+    pane.show_channel(4)
+    choose_order(pane, "likeness to the shown channel")
+    expected = np.corrcoef(
+        (value[0] / np.abs(value[0]).max((1, 2), keepdims=True)).reshape(5, -1)
+    )[4]
+    assert tiles(pane) == np.argsort(-expected).tolist()
 
 
 # Rectangles

@@ -1,0 +1,158 @@
+"""What is special about channels, and in which order they are shown. No Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.statistics import channel_statistics
+from engine.text import format_count
+
+if TYPE_CHECKING:
+    from engine.values import Array
+
+__all__ = ["ChannelKeys", "Order", "descending", "likeness", "measure_channels"]
+
+
+class Order(Enum):
+    """What channels are ordered by; the largest come first."""
+
+    NUMBER = "number"
+    MEAN = "mean"
+    LARGEST = "largest value"
+    DEVIATION = "standard deviation"
+    ZEROS = "share of zeros"
+    LIKENESS = "likeness to the shown channel"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelKeys:
+    """Numbers of each channel; arrays of shape (C,).
+
+    Attributes
+    ----------
+    mean, largest, deviation : ndarray of float64
+        Of the finite elements; NaN where nothing is.
+    zeros : ndarray of float64
+        Share of the elements.
+    is_constant : ndarray of bool
+        All elements are equal and finite.
+    is_dead : ndarray of bool
+        All elements are 0.
+    twin : ndarray of int64
+        First channel with the same elements, where that is another one and not constant;
+        -1 elsewhere.
+    """
+
+    mean: Array
+    largest: Array
+    deviation: Array
+    zeros: Array
+    is_constant: Array
+    is_dead: Array
+    twin: Array
+
+    def sequence(self, order: Order) -> Array:
+        """Return the channels in an order of their own numbers, unknown ones last."""
+        keys = {
+            Order.MEAN: self.mean,
+            Order.LARGEST: self.largest,
+            Order.DEVIATION: self.deviation,
+            Order.ZEROS: self.zeros,
+        }.get(order)
+        return np.arange(len(self.mean)) if keys is None else descending(keys)
+
+    def describe(self, channel: int) -> str:
+        """Say what is special about a channel; ``""`` for nothing."""
+        if self.is_dead[channel]:
+            return "dead: all zeros"
+        if self.is_constant[channel]:
+            return "constant"
+        return f"equal to channel {self.twin[channel]}" if self.twin[channel] >= 0 else ""
+
+    def summary(self) -> str:
+        """Count what is special: ``3 dead, 1 constant, 2 duplicates``; ``""`` for nothing."""
+        dead, constant = int(self.is_dead.sum()), int((self.is_constant & ~self.is_dead).sum())
+        twins = int((self.twin >= 0).sum())
+        parts = (
+            f"{dead} dead" if dead else "",
+            f"{constant} constant" if constant else "",
+            format_count(twins, "duplicate") if twins else "",
+        )
+        return ", ".join(filter(None, parts))
+
+
+def descending(keys: Array) -> Array:
+    """Return the order of keys, largest first; equal ones by place, NaN last."""
+    return np.argsort(-keys, kind="stable")
+
+
+def measure_channels(planes: Array) -> ChannelKeys:
+    """Measure channels.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (C, H, W)
+        Real values.
+    """
+    found = channel_statistics(planes, 0)
+    size = planes[0].size
+    whole = (found.nan == 0) & (found.pinf == 0) & (found.ninf == 0)
+    constant = whole & (found.min == found.max)
+    return ChannelKeys(
+        found.mean,
+        found.max,
+        found.std,
+        found.zeros / max(size, 1),
+        constant,
+        found.zeros == size,
+        _twins(planes, np.stack([found.min, found.max, found.mean], axis=1), constant),
+    )
+
+
+def _twins(planes: Array, facts: Array, constant: Array) -> Array:
+    """Return the first equal channel of each; only those with equal facts are compared."""
+    twins = np.full(len(planes), -1)
+    groups: dict[bytes, list[int]] = {}
+    for channel in np.flatnonzero(~constant).tolist():
+        # Equal channels have equal facts, because they are summed up in the same order.
+        alike = groups.setdefault(facts[channel].tobytes(), [])
+        for other in alike:
+            if np.array_equal(planes[other], planes[channel], equal_nan=True):
+                twins[channel] = other
+                break
+        else:
+            alike.append(channel)
+    return twins
+
+
+def likeness(planes: Array, channel: int) -> Array:
+    """Correlate each channel with one of them.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (C, H, W)
+        Real values; what is not finite counts as 0.
+    channel : int
+
+    Returns
+    -------
+    ndarray of shape (C,), float64
+        Pearson's correlation; 1 for the channel itself, 0 where one is constant.
+    """
+    wanted = _standardized(planes[channel])
+    found = np.array([float(np.vdot(wanted, _standardized(each))) for each in planes])
+    found[channel] = 1.0
+    return found
+
+
+def _standardized(plane: Array) -> Array:
+    """Return a plane less its mean, of length 1; all zeros for a constant one."""
+    values = np.where(np.isfinite(plane), plane, 0).astype(np.float64)
+    values /= np.abs(values).max(initial=0.0) or 1.0  # squares neither over- nor underflow
+    values -= values.mean()
+    length = float(np.linalg.norm(values))
+    return values / length if length > 1e-9 * np.sqrt(values.size) else np.zeros_like(values)
