@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engine.pnnx import Graph
     from engine.runtime import RuntimeGraph
 
-__all__ = ["ExclusionCache", "model_key", "operators_at_work"]
+__all__ = ["ExclusionCache", "exclude_library", "model_key", "operators_at_work"]
 
 _SCHEMA: Final = 1
 _MOST_MODELS: Final = 256
@@ -87,6 +87,28 @@ def operators_at_work(graph: RuntimeGraph, activity: Activity) -> list[str]:
     return [operator.name for operator in graph.operators[subgraph.first : subgraph.last + 1]]
 
 
+def exclude_library(graph: RuntimeGraph, activity: Activity) -> list[str]:
+    """Exclude the library of a crashed kernel from the operators that it was computing.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    activity : Activity
+        From the note of a crashed process.
+
+    Returns
+    -------
+    list of str
+        Names of these operators; empty if the graph has none of that name.
+    """
+    if all(operator.name != activity.operator for operator in graph.operators):
+        return []
+    operators, model = operators_at_work(graph, activity), model_key(graph.file)
+    if model is not None:
+        ExclusionCache().remember(model, operators, activity.library)
+    return operators
+
+
 class ExclusionCache:
     """The file of exclusions; each call reads it, because other processes write it, too.
 
@@ -127,6 +149,10 @@ class ExclusionCache:
             if current := frozenset(same):
                 found[operator] = current
         return found
+
+    def load_for(self, graph: RuntimeGraph) -> dict[str, frozenset[str]]:
+        """Return the libraries that must not compute a graph's operators, as `load` does."""
+        return {} if self.is_empty else self.load(model_key(graph.file))
 
     def remember(self, model: str, operators: Iterable[str], library: str) -> None:
         """Exclude a library from some operators from now on.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,12 +137,24 @@ def make_referenced_session(arguments: argparse.Namespace) -> tuple[Session, Ref
     from engine.comparison import open_data
 
     data = open_data(arguments.reference)
+    supervision: Supervision | None = arguments.supervision
+    if data is None and supervision is not None and supervision.fault is not None:
+        _exclude_in_reference(arguments.reference, supervision.fault)
 
     def recorded() -> list[Array]:
         return [] if data is None else [data.array(key) for key in data.inputs]
 
     session = make_fed_session(arguments, recorded)
     return session, arguments.reference if data is None else data
+
+
+def _exclude_in_reference(path: str, fault: Activity) -> None:
+    """Keep a library out of what it crashed in, if that is of a reference that is a model."""
+    import engine
+    from engine.exclusions import exclude_library
+
+    with suppress(EngineError):  # opening it again says what is wrong
+        exclude_library(engine.load(path), fault)
 
 
 def _require_images(arguments: argparse.Namespace, sources: Sequence[InputSource]) -> None:
@@ -237,13 +250,10 @@ def _make_session(
 
 def _excluded(graph: RuntimeGraph, fault: Activity | None) -> dict[str, frozenset[str]]:
     """Return the libraries to keep out of each operator; remember that of `fault`."""
-    from engine.exclusions import ExclusionCache, model_key, operators_at_work
+    from engine.exclusions import ExclusionCache, exclude_library
 
     cache = ExclusionCache()
-    if fault is None and cache.is_empty:
-        return {}
-    model = model_key(graph.file)
-    excluded = cache.load(model)
+    excluded = cache.load_for(graph)
     if excluded:
         names = list(excluded)
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -253,10 +263,7 @@ def _excluded(graph: RuntimeGraph, fault: Activity | None) -> dict[str, frozense
             f"there in an earlier run; remove {cache.path} to allow it again"
         )
     if fault is not None:
-        operators = operators_at_work(graph, fault)
-        if model is not None:
-            cache.remember(model, operators, fault.library)
-        for name in operators:
+        for name in exclude_library(graph, fault):
             excluded[name] = excluded.get(name, frozenset()) | {fault.library}
     return excluded
 

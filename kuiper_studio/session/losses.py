@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import capitalized
+from engine.errors import EngineError, capitalized
 from kuiper_studio.session.events import Failure
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.runtime import RuntimeGraph
     from kuiper_studio.engine_service.transport import EngineLost
 
-__all__ = ["Losses", "describe_loss", "exclude_kernel"]
+__all__ = ["Losses", "describe_loss", "exclude_from_reference", "exclude_kernel"]
 
 _MOST: Final = 2  # consecutive losses after which the model is not reopened automatically
 
@@ -83,12 +85,36 @@ def describe_loss(graph: RuntimeGraph | None, lost: EngineLost, *, stopped: bool
 def exclude_kernel(graph: RuntimeGraph, lost: EngineLost) -> None:
     """Exclude a library that crashed the engine from these operators of this model."""
     # Imported here, because the backends are large and rarely needed.
-    from engine.exclusions import ExclusionCache, model_key, operators_at_work
+    from engine.exclusions import exclude_library
 
-    key = model_key(graph.file)
-    if key is not None and lost.activity is not None and _is_to_blame(lost):
-        operators = operators_at_work(graph, lost.activity)
-        ExclusionCache().remember(key, operators, lost.activity.library)
+    if lost.activity is not None and _is_to_blame(lost):
+        exclude_library(graph, lost.activity)
+
+
+def exclude_from_reference(reference: Path, lost: EngineLost) -> Failure | None:
+    """Exclude a library that crashed the engine in a reference that is a model.
+
+    Returns
+    -------
+    Failure or None
+        None if it was not in the reference.
+    """
+    from engine.exclusions import exclude_library
+    from engine.runtime import load
+
+    activity = lost.activity
+    if activity is None or not _is_to_blame(lost):
+        return None
+    try:
+        operators = exclude_library(load(reference), activity)
+    except EngineError:  # it is no model
+        return None
+    if not operators:
+        return None
+    title = f"The engine ended in {activity.operator} of {reference.name}"
+    reason = f"{capitalized(lost.reason)}, while {activity.library} computed it."
+    hint = f"From now on {activity.library} does not compute this operator. Compare again."
+    return Failure(title, reason, hint)
 
 
 def _is_to_blame(lost: EngineLost) -> bool:

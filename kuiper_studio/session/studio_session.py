@@ -79,7 +79,12 @@ from kuiper_studio.session.failures import (
     dump_name,
 )
 from kuiper_studio.session.file_watch import FileWatch
-from kuiper_studio.session.losses import Losses, describe_loss, exclude_kernel
+from kuiper_studio.session.losses import (
+    Losses,
+    describe_loss,
+    exclude_from_reference,
+    exclude_kernel,
+)
 from kuiper_studio.session.opening import Looks, Opening, SizesQuestion, make_notice
 from kuiper_studio.session.snapshot import Snapshot, advance
 from kuiper_studio.session.view import SessionView
@@ -1180,6 +1185,9 @@ class StudioSession(SessionView):
         """Restart the engine and run the model to its previous position."""
         stopped = self._losses.by_force
         failure = describe_loss(self._graph, lost, stopped=stopped)
+        reference = self._reference_at_work()
+        if reference is not None and not stopped:
+            failure = exclude_from_reference(reference, lost) or failure
         level = "warning" if stopped else "error"
         self.workspace.log(level, f"{failure.title}: {failure.reason}")
         if self._graph is not None and failure.operator:
@@ -1201,6 +1209,12 @@ class StudioSession(SessionView):
         else:
             self._losses.take_pending()  # the model was closed
             self._refresh()
+
+    def _reference_at_work(self) -> Path | None:
+        """Return the reference that the lost engine was comparing with; None for none."""
+        first = next((request for _, request in self._client.pending()), None)
+        source = first.reference if isinstance(first, CompareRequest) else None
+        return source if isinstance(source, Path) else None
 
     def _opening_after(self, failure: Failure, *, stopped: bool) -> Opening | None:
         """Return what to open after a restart of the engine; None for nothing."""

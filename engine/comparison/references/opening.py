@@ -17,6 +17,7 @@ from engine.comparison.references.reference import Reference
 from engine.comparison.references.sessions import reference_of_model, reference_of_session
 from engine.dump import has_manifest
 from engine.errors import ReferenceFileError
+from engine.exclusions import ExclusionCache
 from engine.runtime import RuntimeGraph, load
 from engine.session import Session
 
@@ -79,8 +80,9 @@ def open_reference(
             graph.param_path, "a reference that is a model needs inputs; give them"
         )
     session = Session(
-        graph, backend=backend, ncnn_options=ncnn_options, memory_bound=memory_bound
-    )
+        graph, backend=backend, ncnn_options=ncnn_options, memory_bound=memory_bound,
+        excluded=ExclusionCache().load_for(graph),
+    )  # fmt: skip
     return reference_of_model(session, inputs, progress=progress)
 
 

@@ -219,6 +219,29 @@ def test_a_fault_in_a_library_is_worked_around_and_remembered(bench):
     assert bench.run("run", "--backend", "onnxruntime")[2] == []
 
 
+def test_a_fault_in_a_reference_is_worked_around_too(bench, make_pair):
+    """Its operators have names of their own, and the model itself keeps the library."""
+    pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    weights = {
+        f"{name}.weight": rng.normal(size=(8, 8, 3, 3)).astype(np.float32)
+        for name in ("conv", "theirs")
+    }
+    lines = [line.replace(" last ", " theirs ") for line in NETWORK]
+    other = make_pair(*lines, weights=weights, name="other")
+    bench.spoil({("theirs", "onnxruntime"): signal.SIGSEGV})
+    arguments = ("compare", "--backend", "onnxruntime", "--reference", str(other))
+    status, out, (sentence,) = bench.run(*arguments)
+    assert (status, out.splitlines()[-1][:5]) == (0, "same:")
+    assert sentence == (
+        "a segmentation fault (SIGSEGV) ended onnxruntime in operator 'theirs'; trying again "
+        "without it"
+    )
+    memory = json.loads((bench.folder / "cache" / "exclusions.json").read_text())
+    assert [list(operators) for operators in memory["models"].values()] == [["theirs"]]
+    assert bench.run(*arguments)[::2] == (0, [])  # remembered
+
+
 @pytest.mark.parametrize(
     ("number", "words"),
     [
