@@ -58,6 +58,8 @@ _SHARE_BEFORE: Final = 0.9  # share of the elements within a thousandth at the i
 _SHARE_BEHIND: Final = 0.6  # the same at the output, for an operator that could not run
 _ROUNDED: Final = 1e-6  # relative distance that rounding in one operator reaches
 _ACCUMULATED: Final = 10.0  # multiple of the tolerance that rounding may reach downstream
+_ULPS: Final = 4.0  # times what one rounding of the inputs changes, that rounding may add
+_TRIALS: Final = 2  # of such a rounding
 _SUSPECT: Final = 20.0  # multiple of the typical rounding of the operators
 
 
@@ -240,6 +242,7 @@ class _Report:
         self._matcher, self._alignment, self._tolerances = matcher, alignment, tolerances
         self._requantised = find_requantised(session.graph)
         self._rows: dict[str, Row] = {}
+        self._rounded: set[str] = set()  # operands whose operators err by rounding only
         self._known = Known(
             self._our_value, self._reference_array, alignment.computed, self._is_shown,
             self._repeats, self._is_same, KnownWeights(reference, self._key_of),
@@ -562,8 +565,36 @@ class _Report:
             if found.shape != theirs.shape:
                 continue
             born = min(row.born, relative_distance(found, theirs))
+            if born > _ROUNDED:
+                self._note_rounding(operand, found, born)
             inherited = _inherited(row.measures, born)
             self._rows[row.operand] = replace(row, born=born, inherited=inherited)
+
+    def _note_rounding(self, operand: RuntimeOperand, found: Array, born: float) -> None:
+        """Note a difference that is no larger than what rounding of the inputs makes of it.
+
+        A sigmoid of large sums, say, changes by much more than its inputs were rounded by.
+        """
+        rng = np.random.default_rng(0)
+        span = Span.above(operand, self._is_shown)
+
+        def rounded(of: RuntimeOperand) -> Value:
+            value = self._given(of)
+            if not isinstance(value, np.ndarray) or value.dtype != np.float32:
+                return value
+            with np.errstate(over="ignore"):
+                apart = rng.uniform(-1, 1, value.shape).astype(np.float32)
+                return np.asarray(value * (1 + np.finfo(np.float32).eps * apart))
+
+        scale = self._requantised.get(operand.name)
+        for _ in range(_TRIALS):
+            self._check_cancelled()
+            other = dequantise(span.compute(rounded), scale)
+            if not isinstance(other, np.ndarray) or other.shape != found.shape:
+                return
+            if born <= _ULPS * relative_distance(other, found):
+                self._rounded.add(operand.name)
+                return
 
     def _excuse_amplified(self) -> bool:
         """Mark what differs by rounding that the network amplifies; return whether all does.
@@ -572,7 +603,7 @@ class _Report:
         reference's inputs.
         """
         small, rows = self._tolerances.float32 / _ACCUMULATED, tuple(self._rows.values())
-        if any((row.born or 0.0) > small for row in rows):
+        if any((row.born or 0.0) > small and row.operand not in self._rounded for row in rows):
             return False
         if any(row.status is Status.NOT_COMPARED and self._is_apart(row) for row in rows):
             return False
@@ -699,12 +730,13 @@ class _Report:
 
     def _suspects(self) -> tuple[Origin, ...]:
         """Return the operators with more than rounding, if none exceeds the tolerance."""
-        born = [row.born for row in self._rows.values() if row.born]
+        rows = [row for row in self._rows.values() if row.operand not in self._rounded]
+        born = [row.born for row in rows if row.born]
         typical = float(np.median(born)) if born else 0.0
         worst = max(born, default=0.0)
         return tuple(
             self._origin(row)
-            for row in self._rows.values()
+            for row in rows
             if row.born and row.born > _SUSPECT * typical and row.born > worst / 2
         )
 

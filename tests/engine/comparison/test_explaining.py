@@ -351,6 +351,31 @@ def test_a_network_that_amplifies_rounding_has_no_origin(run):
     assert (found.verdict, found.origins) == ("same", ())
 
 
+@pytest.mark.parametrize(
+    ("offset", "expected"), [(4.0, "same"), (16.0, "differs")], ids=["rounding", "a fault"]
+)
+def test_what_rounding_makes_of_operators_that_the_reference_fuses(run, offset, expected):
+    """Large numbers that cancel within them: the last digit of the product is visible."""
+    steps = RNG.integers(-8, 8, (1, 4, 6, 6))
+    x = (40 + steps * np.spacing(np.float32(40))).astype(np.float32)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"pnnx.Expression small 1 1 0 1 expr=sub(mul(@0,3.000000e+05),1.200000e+07) #1={SIZE}",
+        f"pnnx.Expression scaled 1 1 1 2 expr=mul(@0,1.000000e-05) #2={SIZE}",
+        f"F.sigmoid act 1 1 2 3 $input=2 #3={SIZE}",
+        f"pnnx.Expression centred 1 1 3 4 expr=sub(@0,5.000000e-01) #4={SIZE}",
+        "pnnx.Output out0 1 0 4",
+    )
+    small = x * np.float32(3e5) - np.float32(1.2e7) + np.float32(offset)
+    act = 1 / (1 + np.exp(-small * np.float32(1e-5)))
+    theirs = {"in0x": x, "act": act, "centred": act - np.float32(0.5)}
+    found = engine.compare(session, shown({k: v.astype("f4") for k, v in theirs.items()}))
+    # A small part of the sigmoid's largest element, 0.5, and a large one of what is left.
+    assert 0 < found.rows[1].measures.relative < 1e-4 < found.rows[2].measures.relative
+    assert found.verdict == expected
+
+
 def test_a_layer_is_not_matched_with_the_end_of_its_residual_block(run):
     """A ReLU follows there as well, so what reads the layer seems to agree."""
     x, one, other, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4, 4, 1, 1), normal(4)
