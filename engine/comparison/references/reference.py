@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reference", "ReferenceOperator", "ReferenceTensor", "WeightHash", "hash_weight"]
 
+_LOOKED_AT: Final = 64  # elements that tell most tensors from integers
 _RESIDENT: Final = 256 << 20  # bytes of tensors that stay loaded for their consumers
 
 
@@ -78,6 +79,21 @@ def hash_weight(array: Array) -> WeightHash:
         Not copied if it is float32 and in C order.
     """
     return _ArrayHash(array)
+
+
+def _as_integers(array: Array) -> Array:
+    """Read the bits of float32 as int32, if all elements are subnormal, but not all zero.
+
+    ncnn has float32 alone, and keeps indices so; no result consists of subnormal numbers.
+    """
+    if array.dtype != np.float32 or not array.size:
+        return array
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
+    least = np.finfo(np.float32).smallest_normal
+    some = flat[:: -(-flat.size // _LOOKED_AT)]
+    if not (np.abs(some) < least).all() or not (np.abs(flat) < least).all() or not flat.any():
+        return array
+    return np.ascontiguousarray(array).view(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +197,8 @@ class Reference:
     def array(self, key: str) -> Array:
         """Return the elements of a tensor, read-only.
 
-        The last ones stay loaded. Not thread-safe.
+        The last ones stay loaded. Not thread-safe. Integers that ncnn keeps as the bits of
+        float32 are integers.
 
         Raises
         ------
@@ -193,7 +210,7 @@ class Reference:
         if key in self._loaded:
             self._loaded.move_to_end(key)
             return self._loaded[key]
-        array = np.asarray(self.by_key[key].load())
+        array = _as_integers(np.asarray(self.by_key[key].load()))
         if array.flags.writeable:
             array = array.view()
             array.flags.writeable = False

@@ -31,6 +31,25 @@ def test_dumps_of_ours(session, tmp_path, kind):
     assert all(row.measures.max_abs == 0 for row in found.rows)
 
 
+@pytest.mark.parametrize(
+    ("values", "integers"),
+    [
+        ([0, 3, 7], True),
+        ([[1, 2], [70_000, 0]], True),
+        ([0, 0, 0], False),  # zeros are zeros in either reading
+        ([0, 3, 1 << 23], False),  # 1.2e-38, the least normal number
+        ([*range(1, 500), 1 << 30], False),  # 2.0, not among those that are looked at first
+    ],
+)
+def test_integers_in_the_bits_of_float32(tmp_path, values, integers):
+    """As ncnn keeps indices."""
+    bits = np.int32(values)
+    np.save(tmp_path / "index.npy", bits.view(np.float32))
+    array = engine.open_reference(tmp_path).array("index")
+    assert array.dtype == (np.int32 if integers else np.float32)
+    np.testing.assert_array_equal(array, bits if integers else bits.view(np.float32))
+
+
 def test_a_dump_names_the_fault(session, make_session, tmp_path):
     engine.write_dump(session, tmp_path / "dump")
     found = engine.compare(make_session({"nn.ReLU act": "nn.Tanh act"}), tmp_path / "dump")
