@@ -117,7 +117,8 @@ def _is_of_rounded_weights(
     matrices = {operator: _matrices(operator, own) for operator, own in weights.items()}
     counts = [sum(map(len, each.values())) for each in (matrices, weights)]
     sets = ([matrices] if counts[0] else []) + ([weights] if counts[0] < counts[1] else [])
-    for chosen, rounded in itertools.product(sets, (_round_as_pnnx, _round_to_zero, _round)):
+    ways = _round_as_pnnx, _round_to_zero, _round, _cut
+    for chosen, rounded in itertools.product(sets, ways):
         twins = [
             _with_weights(operator, {key: rounded(each) for key, each in own.items()})
             for operator, own in chosen.items()
@@ -158,6 +159,15 @@ def _round_as_pnnx(weight: Array) -> Array:
     rounded = _round(np.where(np.isfinite(weight), away, weight))
     rounded[np.abs(weight) < _NORMAL] = 0
     return rounded
+
+
+def _cut(weight: Array) -> Array:
+    """Drop the digits that float16 does not keep, as ncnn does while it loads some layers."""
+    with np.errstate(over="ignore"):
+        near = weight.astype(np.float16)
+    away = np.abs(near.astype(np.float32)) > np.abs(weight)
+    bits = near.view(np.uint16) - away.astype(np.uint16)  # the next one towards 0
+    return bits.view(np.float16).astype(np.float32)
 
 
 def _is_of_exact_weights(compute: Compute, weights: Weights, theirs: Array) -> bool:
