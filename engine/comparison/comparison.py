@@ -440,10 +440,10 @@ class _Report:
             if is_tie(operator, arguments, found, theirs, ties):
                 return Status.TIE, "it takes another of several equal elements"
         if not quantised:
-            rounding = explain_by_float16(compute, span.operators, theirs, tolerance)
+            known = self._known.weights.of_producer(operand)
+            rounding = explain_by_float16(compute, span.operators, known, theirs, tolerance)
             if rounding:
                 return Status.FLOAT16_WEIGHTS, rounding
-            known = self._known.weights.of_producer(operand)
             weighted = [each for each in span.operators if "weight" in each.attributes]
             inputs = {each: given(each.inputs[0]) for each in weighted if each.inputs}
             rounding = explain_by_reference_int8(compute, inputs, known, theirs, tolerance)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownWeights"]
 
+_MOST_ABOVE: Final = 3  # operators without weights
 _WORD: Final = re.compile(r"[a-z_]+")
 _PRODUCTS: Final = ("mm", "gemm", "matmul", "innerproduct")  # what computes a linear layer
 
@@ -76,10 +77,15 @@ class KnownWeights:
     def of_producer(self, operand: RuntimeOperand) -> Mapping[str, Array]:
         """Return the weights of what gives the tensor of an operand, by the reference's names.
 
-        Empty if they are unknown.
+        They are of the nearest operator that has some, where others without any follow it, such
+        as an activation. Empty if they are unknown.
         """
         theirs = self._by_output.get(self._key_of(operand))
         try:
+            for _ in range(_MOST_ABOVE):
+                if theirs is None or len(theirs.inputs) != 1 or theirs.weights():
+                    break
+                theirs = self._by_output.get(theirs.inputs[0])
             return theirs.arrays() if theirs is not None else {}
         except EngineError:
             return {}

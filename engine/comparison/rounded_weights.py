@@ -52,7 +52,11 @@ _BY_FLOAT16: Final = _INT8 / 2**11  # steps that float16 adds, from which ncnn's
 
 
 def explain_by_float16(
-    compute: Compute, operators: Iterable[RuntimeOperator], theirs: Array, tolerance: float
+    compute: Compute,
+    operators: Iterable[RuntimeOperator],
+    known: Mapping[str, Array],
+    theirs: Array,
+    tolerance: float,
 ) -> str:
     """Find which side's float16 weights explain a difference.
 
@@ -63,6 +67,8 @@ def explain_by_float16(
         with these copies from what it shows upstream; None without a result.
     operators : iterable of RuntimeOperator
         The one whose result is shown, and those upstream whose results are not.
+    known : mapping of str to ndarray
+        The reference's weights for that result, by the reference's names; empty if unknown.
     theirs : ndarray
         The reference's result.
     tolerance : float
@@ -77,7 +83,10 @@ def explain_by_float16(
     exact, rounded = _of_dtype(stored, np.float32), _of_dtype(stored, np.float16)
     if exact and _is_of_rounded_weights(compute, exact, theirs, tolerance):
         return "the reference's weights are float16"
-    if rounded and _is_of_exact_weights(compute, rounded, theirs):
+    if rounded and (
+        _is_of_known_weights(compute, rounded, known, theirs, tolerance)
+        or _is_of_exact_weights(compute, rounded, theirs)
+    ):
         return "the model's weights are float16"
     return ""
 
@@ -117,8 +126,7 @@ def _is_of_rounded_weights(
     matrices = {operator: _matrices(operator, own) for operator, own in weights.items()}
     counts = [sum(map(len, each.values())) for each in (matrices, weights)]
     sets = ([matrices] if counts[0] else []) + ([weights] if counts[0] < counts[1] else [])
-    ways = _round_as_pnnx, _round_to_zero, _round, _cut
-    for chosen, rounded in itertools.product(sets, ways):
+    for chosen, rounded in itertools.product(sets, _WAYS):
         twins = [
             _with_weights(operator, {key: rounded(each) for key, each in own.items()})
             for operator, own in chosen.items()
@@ -168,6 +176,34 @@ def _cut(weight: Array) -> Array:
     away = np.abs(near.astype(np.float32)) > np.abs(weight)
     bits = near.view(np.uint16) - away.astype(np.uint16)  # the next one towards 0
     return bits.view(np.float16).astype(np.float32)
+
+
+_WAYS: Final = (_round_as_pnnx, _round_to_zero, _round, _cut)
+
+
+def _is_of_known_weights(
+    compute: Compute,
+    weights: Weights,
+    known: Mapping[str, Array],
+    theirs: Array,
+    tolerance: float,
+) -> bool:
+    """Whether our float16 weights are the reference's rounded, and agree before rounding."""
+    if len(weights) != 1:
+        return False
+    ((operator, own),) = weights.items()
+    exact: dict[str, Array] = {}
+    for key, each in own.items():
+        found = known.get(key)
+        if found is None or found.size != each.size or found.dtype != np.float32:
+            return False
+        exact[key] = found.reshape(each.shape)
+        if not any(np.array_equal(way(exact[key]), each) for way in _WAYS):
+            return False
+    result = compute([_with_weights(operator, exact)])
+    if result is None or result.shape != theirs.shape:
+        return False
+    return relative_distance(result, theirs) <= tolerance
 
 
 def _is_of_exact_weights(compute: Compute, weights: Weights, theirs: Array) -> bool:

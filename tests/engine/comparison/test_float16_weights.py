@@ -137,6 +137,24 @@ def test_the_reference_has_zeros_for_them(tmp_path):
 
 # References that fuse operators, as ncnn does: they show few results.
 
+
+@pytest.mark.parametrize("factor", [1.0, 1.01])
+def test_the_weights_of_a_model_say_how_they_were_rounded(
+    tmp_path, make_session, image, factor
+):
+    """All rounded in one direction, they err by more than random rounding does."""
+    weights = make_weights()
+    halves = np.abs(weights["conv.weight"]).astype(np.float16)
+    exact = halves.astype(np.float32) + np.float32(0.45) * np.spacing(halves).astype(np.float32)
+    weights["conv.weight"] = exact
+    reference = make_session(weights=weights)
+    weights["conv.weight"] = exact * np.float32(factor)
+    ours = make_rounded_session(tmp_path, np.abs(image), weights)
+    reference.feed([np.abs(image)])
+    found = engine.compare(ours, reference, 1e-5)
+    assert [origin.operator.name for origin in found.origins] == ["conv"] * (factor != 1)
+
+
 FUSED = {
     "activation": ("0", "2", "3", "4", "5", "6", "7"),
     "input": ("2", "3", "4", "5", "6", "7"),
