@@ -213,6 +213,7 @@ class _Walk:
         self._given_up: set[str] = set()
         self._blocked: set[int] = set()
         self._rounding: list[float] = []  # distances of results on the reference's own inputs
+        self._weighted: list[float] = []  # those of operators with weights, perhaps float16
         self._failures: dict[str, str] = {}  # by operand without a stand-in
         self._calls = {key: call for call in reference.operators for key in call.outputs}
         # Layers that compute in int8: on the reference's values they are only near it.
@@ -865,6 +866,8 @@ class _Walk:
             agrees = near and not born.note and _varies(result)
             if not waiting and born.relative < _CONFIRMING:
                 self._rounding.append(born.relative)
+                if producer is not None and producer.has_attributes:
+                    self._weighted.append(born.relative)
             if agrees and not any(self._is_shown(name, match.key) for name in waiting):
                 self._confirmed |= waiting
         self._stand_ins.pop(operand, None)
@@ -878,7 +881,7 @@ class _Walk:
         """
         if len(self._rounding) < _FEW_RESULTS:
             return _CONFIRMING
-        usual = median(self._rounding[-_RECENT:])
+        usual = median((self._weighted or self._rounding)[-_RECENT:])
         return min(_CONFIRMING, max(self._tolerance, _UNUSUAL * usual))
 
     def _place_of(self, operand: str) -> int:

@@ -464,6 +464,44 @@ def test_a_small_fault_is_not_confirmed_by_what_dilutes_it(run):
     assert {row.operand: row.reference for row in found.rows}["8"] == "fused"
 
 
+def test_float16_weights_confirm_though_other_operators_agree_exactly(run):
+    """The reference has copies of what it fuses, as ncnn for several consumers."""
+    x, one, other = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4, 4, 1, 1)
+    halves = other.astype(np.float16)
+    other = halves + np.float32(0.25) * np.spacing(halves).astype(np.float32)
+    bias = np.float32([2, 1, 3, 2])
+    chain = [
+        f"pnnx.Expression s{i} 1 1 {i} {i + 1} expr=mul(@0,-2) #{i + 1}={SIZE}"
+        for i in range(6)
+    ]
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        *chain,
+        f"nn.Conv2d shown 1 1 6 7 {POINTWISE} #7={SIZE}",
+        f"nn.Conv2d conv 1 1 7 8 {POINTWISE} #8={SIZE}",
+        f"F.relu act 1 1 8 9 $input=8 #9={SIZE}",
+        f"F.sigmoid gate 1 1 9 10 $input=9 #10={SIZE}",
+        f"pnnx.Expression product 2 1 9 10 11 expr=mul(@0,@1) #11={SIZE}",
+        "pnnx.Output out0 1 0 11",
+        shown__weight=one, shown__bias=bias, conv__weight=other, conv__bias=bias,
+    )  # fmt: skip
+    one, other = (each.astype(np.float16).astype(np.float32) for each in (one, other))
+    arrays = {"in0x": x}
+    value = x
+    for place in range(6):
+        value = arrays[f"s{place}"] = -2 * value
+    value = arrays["convolved"] = pointwise(value, one, bias)
+    fused = np.maximum(pointwise(value, other, bias), 0)
+    gate = 1 / (1 + np.exp(-fused))
+    arrays |= {"fused": fused, "again": fused, "gate": gate, "product": fused * gate}
+    found = engine.compare(session, shown({k: v.astype("f4") for k, v in arrays.items()}))
+    assert (found.verdict, blamed(found)) == ("same", [])
+    assert {row.operand: row for row in found.rows}["9"].born > 1e-4
+    assert {row.operand for row in found.rows} >= {"9", "10", "11"}
+    assert "8" not in {row.operand for row in found.rows}
+
+
 def test_an_activation_too_many_before_another_one(run):
     """A ReLU in its place would be right as well, but there is one behind it."""
     x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
