@@ -45,6 +45,7 @@ __all__ = [
     "ParseParameterAttrStatus",
     "ReferenceFileError",
     "RegistrationError",
+    "SearchError",
     "SessionStateError",
     "TensorError",
     "UnknownNameError",
@@ -500,3 +501,7 @@ class ReferenceFileError(EngineError):
     def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(reason if reason.startswith(str(path)) else f"{path}: {reason}")
         self.path, self.reason = Path(path), reason
+
+
+class SearchError(EngineError, ValueError):
+    """A search has a term that is not understood; the message says how to write it."""
