@@ -80,6 +80,9 @@ class CommandState:
         such match can be undone.
     has_attention : bool
         Whether the model has an attention that is known.
+    is_finding, has_found : bool
+        Whether something is looked for, and whether operators were found.
+    has_bookmarks : bool
     can_go_back, can_go_forward : bool
         Whether another operator was selected before the present one, or before going back.
     """
@@ -99,6 +102,9 @@ class CommandState:
     is_matched_by_hand: bool = False
     can_undo_match: bool = False
     has_attention: bool = False
+    is_finding: bool = False
+    has_found: bool = False
+    has_bookmarks: bool = False
     can_go_back: bool = False
     can_go_forward: bool = False
 
@@ -210,6 +216,18 @@ def _has_attention(state: CommandState) -> bool:
 
 def _has_pinned_kernels(state: CommandState) -> bool:
     return state.has_pinned_kernels
+
+
+def _is_finding(state: CommandState) -> bool:
+    return _open(state) and state.is_finding
+
+
+def _has_found(state: CommandState) -> bool:
+    return _open(state) and state.has_found
+
+
+def _has_bookmarks(state: CommandState) -> bool:
+    return _open(state) and state.has_bookmarks
 
 
 def _can_go_back(state: CommandState) -> bool:
@@ -379,26 +397,64 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("file.clearRecentLayers", "&Clear recent layers",
             "Empty the list of recent layer files",
             "opening.recent_layers.clear", (Place(_S.RECENT_LAYERS),)),
-    Command("edit.find", "&Find operator", "Filter the list of operators", "find_operator",
-            (Place(_S.EDIT, 1),), ("Ctrl+F",), "search", _open),
+    Command("edit.find", "&Find…",
+            "Find operators by name, type, shape, dtype, parameter, weight or value",
+            "finding.find", (Place(_S.EDIT, 1), Place(_S.GRAPH, 2)), ("Ctrl+F",), "search",
+            _open),
+    Command("edit.findNext", "Find ne&xt", "Select the next operator that was found",
+            "session.find_next", (Place(_S.EDIT, 1),), ("F3",), "chevron-down", _has_found),
+    Command("edit.findPrevious", "Find pre&vious",
+            "Select the previous operator that was found", "session.find_previous",
+            (Place(_S.EDIT, 1),), ("Shift+F3",), "chevron-up", _has_found),
+    Command("edit.markUpstream", "Mark &upstream",
+            "Mark all that the selected operator depends on", "finding.mark_upstream",
+            (Place(_S.EDIT, 2), Place(_S.GRAPH_OPERATOR, 2, 3), Place(_S.OPERATORS, 2, 3)),
+            ("Ctrl+Shift+Left",), enabled=_selected),
+    Command("edit.markDownstream", "Mark &downstream",
+            "Mark all that depend on the selected operator", "finding.mark_downstream",
+            (Place(_S.EDIT, 2), Place(_S.GRAPH_OPERATOR, 2, 3), Place(_S.OPERATORS, 2, 3)),
+            ("Ctrl+Shift+Right",), enabled=_selected),
+    Command("edit.markPaths", "Mark p&aths",
+            "Mark the paths between the two operators selected in the list, or from the "
+            "selected one to the next that you select", "finding.mark_paths",
+            (Place(_S.EDIT, 2), Place(_S.GRAPH_OPERATOR, 2, 3), Place(_S.OPERATORS, 2, 3)),
+            ("Ctrl+Shift+H",), enabled=_selected),
+    Command("edit.clearMarks", "C&lear marks",
+            "Mark no operators any more; Esc does the same", "finding.clear",
+            (Place(_S.EDIT, 2), Place(_S.GRAPH, 2, only_if=_is_finding)), icon="clear",
+            enabled=_is_finding),
+    Command("edit.toggleBookmark", "Toggle &bookmark",
+            "Set or remove the selected operator's bookmark", "finding.toggle_bookmark",
+            (Place(_S.EDIT, 3), Place(_S.GRAPH_OPERATOR, 1, 1), Place(_S.OPERATORS, 1, 1)),
+            ("Ctrl+B",), "bookmark", _selected),
+    Command("edit.nextBookmark", "Next b&ookmark", "Select the next bookmarked operator",
+            "finding.next_bookmark", (Place(_S.EDIT, 3),), ("F2",), enabled=_has_bookmarks),
+    Command("edit.previousBookmark", "Previous bookmark",
+            "Select the previous bookmarked operator", "finding.previous_bookmark",
+            (Place(_S.EDIT, 3),), ("Shift+F2",), enabled=_has_bookmarks),
+    Command("edit.clearBookmarks", "Remove all bookmarks",
+            "Remove the bookmarks of this model", "session.bookmarks.clear",
+            (Place(_S.EDIT, 3, 2),), enabled=_has_bookmarks),
+    Command("edit.filter", "F&ilter list", "Filter the list of operators", "filter_operators",
+            (Place(_S.EDIT, 4),), ("Ctrl+Shift+F",), "filter", _open),
     Command("edit.filterByType", "Filter by this &type",
             "List the operators of the selected operator's type",
-            "operators_panel.filter_by_type", (Place(_S.EDIT, 1), Place(_S.OPERATORS, 2, 1)),
+            "operators_panel.filter_by_type", (Place(_S.EDIT, 4), Place(_S.OPERATORS, 2, 1)),
             icon="filter", enabled=_selected),
     Command("edit.copy", "&Copy",
             "Copy the focused value, line or text, or else the selected "
-            "operator's line", "copy", (Place(_S.EDIT, 2),), ("Ctrl+C",), "copy", _open),
+            "operator's line", "copy", (Place(_S.EDIT, 5),), ("Ctrl+C",), "copy", _open),
     Command("edit.copyName", "Copy &name", "Copy the selected operator's name",
-            "operators_panel.copy_name", (Place(_S.EDIT, 2), Place(_S.OPERATORS, 2)),
+            "operators_panel.copy_name", (Place(_S.EDIT, 5), Place(_S.OPERATORS, 2)),
             icon="copy", enabled=_selected),
     Command("edit.copyType", "Copy t&ype", "Copy the selected operator's type",
-            "operators_panel.copy_type", (Place(_S.EDIT, 2), Place(_S.OPERATORS, 2)),
+            "operators_panel.copy_type", (Place(_S.EDIT, 5), Place(_S.OPERATORS, 2)),
             enabled=_selected),
     Command("view.commandPalette", "Co&mmand palette…", "Search operators and run a command",
-            "show_palette", (Place(_S.EDIT, 3),), ("Ctrl+Shift+P",), "search"),
+            "show_palette", (Place(_S.EDIT, 6),), ("Ctrl+Shift+P",), "search"),
     Command("edit.preferences", "P&references…",
             "Theme, backend, memory, random seed and exports", "show_preferences",
-            (Place(_S.EDIT, 4),), ("Ctrl+,",), enabled=_not_loading),
+            (Place(_S.EDIT, 7),), ("Ctrl+,",), enabled=_not_loading),
     Command("view.resetLayout", "&Reset layout", "Move the docks back to their places",
             "reset_layout", (Place(_S.VIEW, 1),), enabled=_open),
     Command("view.fit", "&Fit graph", "Show the whole graph", "graph_view.fit",
@@ -573,6 +629,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
 SUBMENUS: Final = (
     Submenu("opening.fill_recent_models", Place(_S.FILE, 1, 1), "Open r&ecent"),
     Submenu("opening.fill_recent_layers", Place(_S.FILE, 3, 1), "Recent layer &files"),
+    Submenu("finding.fill_bookmarks", Place(_S.EDIT, 3, 1), "Boo&kmarks"),
     Submenu("fill_docks", Place(_S.VIEW, 1, -1)),
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
 )

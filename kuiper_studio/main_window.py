@@ -45,6 +45,7 @@ from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.file_dialogs import FileDialogs
+from kuiper_studio.find_commands import FindCommands
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.panels.attention_panel import AttentionPanel
@@ -72,7 +73,13 @@ from kuiper_studio.tensor_view import Side, TensorView
 from kuiper_studio.theme import Scheme, Theme
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
+    from PySide6.QtGui import (
+        QCloseEvent,
+        QDragEnterEvent,
+        QDropEvent,
+        QKeyEvent,
+        QShowEvent,
+    )
 
     from kuiper_studio.panels.panel import Panel
     from kuiper_studio.session.explaining import Place
@@ -133,6 +140,9 @@ class MainWindow(QMainWindow):
         self._make_views()
         self.analysing = AnalyseCommands(
             session, settings, dialogs, lambda: self.operators_panel.selected_operators, self
+        )
+        self.finding = FindCommands(
+            session, self.graph_view, lambda: self.operators_panel.selected_operators, self
         )
         self._docks: dict[str, QDockWidget] = {}
         self.exporting = ExportCommands(
@@ -289,7 +299,7 @@ class MainWindow(QMainWindow):
         session.graph_changed.connect(self._on_graph_changed)
         for changed in (
             session.settled, session.backend_changed, session.supplies_changed,
-            session.comparing.changed,
+            session.comparing.changed, session.finding.changed, session.bookmarks.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
@@ -369,7 +379,7 @@ class MainWindow(QMainWindow):
         copy = getattr(focus, "copy", self.operators_panel.copy_line)
         copy()
 
-    def find_operator(self) -> None:
+    def filter_operators(self) -> None:
         """Show the list of operators and focus its filter."""
         self._docks["operators"].show()
         self.operators_panel.focus_filter()
@@ -586,6 +596,9 @@ class MainWindow(QMainWindow):
             and any(each.name in session.comparing.corrections for each in operator.outputs),
             can_undo_match=session.comparing.undone_corrections is not None,
             has_attention=bool(session.attentions.found),
+            is_finding=session.finding.is_on or bool(session.finding.start),
+            has_found=bool(session.finding.operators),
+            has_bookmarks=bool(session.bookmarks.names),
             can_go_back=self.history.can_go_back,
             can_go_forward=self.history.can_go_forward,
         )
@@ -768,6 +781,15 @@ class MainWindow(QMainWindow):
         self.settings.sync()
 
     # Overrides of Qt methods
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # What has the focus takes Esc first.
+        clear = self.actions_by_id["edit.clearMarks"]
+        if event.key() == Qt.Key.Key_Escape and clear.isEnabled():
+            clear.trigger()
+            return
+        super().keyPressEvent(event)
 
     @override
     def event(self, event: QEvent) -> bool:

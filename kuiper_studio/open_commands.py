@@ -91,11 +91,12 @@ class OpenCommands(QObject):
         self._remembered = RememberedModels(settings)
         session.inputs_changed.connect(self._remember_sizes)
         session.sizes_needed.connect(self._ask_for_sizes)
-        session.graph_changed.connect(self._restore_layouts)
+        session.graph_changed.connect(self._restore_choices)
         for changed in (
             session.inputs_changed,
             session.breakpoints_changed,
             session.layouts.chosen_changed,
+            session.bookmarks.chosen_changed,
         ):
             changed.connect(self._remember_choices)
 
@@ -274,17 +275,23 @@ class OpenCommands(QObject):
         chosen = all(name in session.inputs for name in names)
         sources = tuple(session.inputs[name] for name in names) if chosen else ()
         choices = ModelChoices(
-            sources, session.image_options, session.breakpoints, session.layouts.chosen
+            sources,
+            session.image_options,
+            session.breakpoints,
+            session.layouts.chosen,
+            frozenset(session.bookmarks.names),
         )
         self._remembered.store(graph.source_path, choices)
 
     @Slot()
-    def _restore_layouts(self) -> None:
-        """Say of the dimensions what the user said the last time."""
+    def _restore_choices(self) -> None:
+        """Say of the dimensions what the user said the last time, and set the bookmarks."""
         graph = self._session.graph
         choices = self._remembered.find(graph.source_path) if graph is not None else None
         if choices is not None and choices.layouts:
             self._session.layouts.restore(choices.layouts)
+        if choices is not None:
+            self._session.bookmarks.restore(choices.bookmarks)
 
     def prepare_choices(self, path: Path) -> None:
         """Give the model that is opened next the inputs and breakpoints that it had."""

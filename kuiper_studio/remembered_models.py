@@ -41,12 +41,15 @@ class ModelChoices:
         Names of operators.
     layouts : mapping of str to Layout
         What the user says that dimensions mean, by operand.
+    bookmarks : frozenset of str
+        Names of operators.
     """
 
     sources: tuple[InputSource, ...] = ()
     options: ImageOptions = field(default_factory=ImageOptions)
     breakpoints: frozenset[str] = frozenset()
     layouts: Mapping[str, Layout] = field(default_factory=dict)
+    bookmarks: frozenset[str] = frozenset()
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -123,6 +126,7 @@ def _to_json(choices: ModelChoices) -> str:
             "sources": sources,
             "options": asdict(choices.options),
             "breakpoints": sorted(choices.breakpoints),
+            "bookmarks": sorted(choices.bookmarks),
             "layouts": {
                 name: [axis.to_plain() for axis in layout.axes]
                 for name, layout in choices.layouts.items()
@@ -138,6 +142,7 @@ def _from_json(text: str) -> ModelChoices:
         _options(found["options"]),
         frozenset(str(name) for name in found["breakpoints"]),
         _layouts(found.get("layouts", {})),
+        frozenset(str(name) for name in found.get("bookmarks", ())),
     )
 
 

@@ -52,6 +52,7 @@ __all__ = [
     "FetchRequest",
     "LayersLoaded",
     "LoadLayersRequest",
+    "MeasureRequest",
     "MemoryRequest",
     "Model",
     "NotesRead",
@@ -400,6 +401,25 @@ class FetchRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """Measure what operators gave; answered by an `Answer`, also while a model runs.
+
+    Its result is an array of shape (K, 6), float64: a row of `summary.MEASURES` for each
+    operator. A row of NaN is an operator whose values are evicted or of an earlier execution;
+    nothing is recomputed.
+
+    Attributes
+    ----------
+    ticket : int
+    executions : tuple of (int, int)
+        Index of each operator, and number of its execution.
+    """
+
+    ticket: int
+    executions: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainRequest:
     """Say where an element comes from; answered by an `Answer` as soon as the engine rests.
 
@@ -696,6 +716,7 @@ Request: TypeAlias = (
     | CancelRequest
     | MemoryRequest
     | FetchRequest
+    | MeasureRequest
     | ExplainRequest
     | AttentionRequest
     | WeightRequest

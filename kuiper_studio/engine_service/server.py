@@ -50,6 +50,7 @@ from kuiper_studio.engine_service.protocol import (
     FetchRequest,
     LayersLoaded,
     LoadLayersRequest,
+    MeasureRequest,
     MemoryRequest,
     NotesRead,
     Opened,
@@ -76,7 +77,7 @@ from kuiper_studio.engine_service.protocol import (
     WithdrawRequest,
     WorkFailed,
 )
-from kuiper_studio.engine_service.summary import summarise
+from kuiper_studio.engine_service.summary import MEASURES, measure, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -137,7 +138,7 @@ class _NotesWanted(NamedTuple):
 
 
 _Loaded: TypeAlias = "tuple[RuntimeGraph, GraphDescription]"
-_Wanted: TypeAlias = "FetchRequest | WeightRequest | _NotesWanted"
+_Wanted: TypeAlias = "FetchRequest | MeasureRequest | WeightRequest | _NotesWanted"
 _LookedAt: TypeAlias = FetchRequest | ExplainRequest | AttentionRequest
 
 
@@ -228,6 +229,8 @@ class EngineServer:
             self._wanted.put((rank, request.ticket, request))
         elif isinstance(request, WeightRequest):
             self._wanted.put((0, request.ticket, request))
+        elif isinstance(request, MeasureRequest):
+            self._wanted.put((2, request.ticket, request))
         elif isinstance(request, (ExplainRequest, AttentionRequest)):
             self._look(request)
         else:
@@ -844,6 +847,8 @@ class EngineServer:
             try:
                 if isinstance(request, WeightRequest):
                     answer = self._weight(request)
+                elif isinstance(request, MeasureRequest):
+                    answer = self._measure(request)
                 else:
                     answer = self._value(request)
             except EngineError as exc:
@@ -860,6 +865,17 @@ class EngineServer:
         if archive is None or request.generation != generation:
             raise EngineError("another model has been opened")
         return Answer(request.ticket, archive.view(request.offset, request.nbytes), found=True)
+
+    def _measure(self, request: MeasureRequest) -> Answer:
+        rows = np.full((len(request.executions), len(MEASURES)), np.nan)
+        for row, (index, serial) in zip(rows, request.executions, strict=True):
+            sent = self._sent.get(index)
+            values = None
+            if sent is not None and sent.serial == serial:
+                values = sent.outputs.fetch_resident()
+            if values is not None:
+                row[:] = measure(values.values())
+        return Answer(request.ticket, rows, found=True)
 
     def _value(self, request: FetchRequest) -> Answer | None:
         """The answer; None where it comes when the value has been computed again."""

@@ -5,6 +5,7 @@ It may run on any thread: a tensor goes in, a frozen summary comes out.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -16,13 +17,17 @@ from engine.values import flatten_value
 from kuiper_studio.colormaps import lookup_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from engine.values import Array, Value
 
-__all__ = ["THUMBNAIL", "Summary", "summarise", "thumbnail"]
+__all__ = ["MEASURES", "THUMBNAIL", "Summary", "measure", "summarise", "thumbnail"]
 
 THUMBNAIL: Final = 33
+MEASURES: Final = ("count", "low", "high", "zeros", "nan", "inf")
+"""What `measure` returns, in order."""
 _NAN: Final = (0xFF, 0x00, 0xC8, 0xFF)
 _PLUS_INF: Final = (0xFF, 0x8A, 0x00, 0xFF)
 _MINUS_INF: Final = (0x00, 0x91, 0xFF, 0xFF)
@@ -83,6 +88,39 @@ def summarise(value: Value) -> Summary:
         ninf=facts.ninf,
         pixels=_picture_of(array, facts),
     )
+
+
+def measure(values: Iterable[Value]) -> tuple[float, ...]:
+    """Measure the elements of values together.
+
+    Parameters
+    ----------
+    values : iterable of Value
+        Those that are no arrays are left out; complex numbers enter by their magnitude.
+
+    Returns
+    -------
+    tuple of float
+        By `MEASURES`: number of elements, the least and largest one, infinite ones included
+        (NaN where there are none), and how many are zero, NaN and infinite.
+    """
+    arrays = (v for value in values for v in flatten_value(value) if isinstance(v, np.ndarray))
+    found = [statistics(array) for array in arrays]
+    ends = [end for each in found for end in _ends(each)]
+    return (
+        float(sum(each.count for each in found)),
+        min(ends, default=math.nan),
+        max(ends, default=math.nan),
+        float(sum(each.zeros for each in found)),
+        float(sum(each.nan for each in found)),
+        float(sum(each.pinf + each.ninf for each in found)),
+    )
+
+
+def _ends(facts: TensorStatistics) -> list[float]:
+    """Return the ends of the range of an array, infinite ones included."""
+    ends = [float(facts.min), float(facts.max)] if facts.finite else []
+    return ends + [math.inf] * (facts.pinf > 0) + [-math.inf] * (facts.ninf > 0)
 
 
 def _picture_of(array: Array, facts: TensorStatistics) -> bytes | None:

@@ -44,6 +44,7 @@ _GLYPH_SIZE: Final = 10.0
 _BADGE: Final = 15.0
 _BREAKPOINT: Final = 18.0
 _SMALL_BADGE: Final = 12.0
+_BOOKMARK: Final = (14.0, 11.0)  # its height in a whole and in a small box
 _BADGE_GAP: Final = 3.0
 _MOSTLY_ZERO: Final = 0.5
 _PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "ncnn.", "aten::", "prim::")
@@ -121,6 +122,7 @@ class BoxLook:
         Whether the user overrides the operator's output.
     mark : DifferenceMark or None
         What a comparison says about the operator; None without one.
+    bookmark : bool
     """
 
     box: Box
@@ -132,6 +134,7 @@ class BoxLook:
     key: str = "F10"
     supplied: bool = False
     mark: DifferenceMark | None = None
+    bookmark: bool = False
 
     @property
     def style(self) -> _Style:
@@ -280,6 +283,8 @@ class BoxPainter:
         painter.drawText(QPointF(left, 25), shown)
         if look.breakpoint:
             self._paint_breakpoint(painter, 12)
+        if look.bookmark:
+            self._paint_bookmark(painter, frame, _BOOKMARK[1])
         if look.mark is not None:
             corner = QPointF(frame.width() - 1, 0.0)
             paint_badge(painter, self._theme, look.mark.look, corner, _SMALL_BADGE)
@@ -352,6 +357,9 @@ class BoxPainter:
     def _paint_corners(self, painter: QPainter, look: BoxLook) -> None:
         if look.breakpoint:
             self._paint_breakpoint(painter, _BREAKPOINT)
+        if look.bookmark:
+            frame = QRectF(0, 0, look.box.width, BOX_HEIGHT)
+            self._paint_bookmark(painter, frame, _BOOKMARK[0])
         x = look.box.width - 2.0
         if look.mark is not None:
             paint_badge(painter, self._theme, look.mark.look, QPointF(x, -4.0), BADGE_SIZE)
@@ -371,6 +379,11 @@ class BoxPainter:
         centre = QPointF(0.0, 0.0)
         self._glyph(painter, "octagon", centre, size + 4, "base")
         self._glyph(painter, "octagon", centre, size, "bp")
+
+    def _paint_bookmark(self, painter: QPainter, frame: QRectF, size: float) -> None:
+        centre = frame.bottomLeft() + QPointF(size * 0.6, 0.0)
+        self._glyph(painter, "bookmark", centre, size + 4, "base")
+        self._glyph(painter, "bookmark", centre, size, "link")
 
     def _glyph(
         self, painter: QPainter, name: str, centre: QPointF, size: float, token: str

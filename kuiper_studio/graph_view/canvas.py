@@ -175,6 +175,8 @@ class GraphCanvas(QWidget):
         session.selection_changed.connect(self._on_selection_changed)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         session.comparing.changed.connect(self._on_compared)
+        session.finding.changed.connect(self._on_found)
+        session.bookmarks.changed.connect(self._on_bookmarks_changed)
         session.settled.connect(self._describe)
         self._theme.changed.connect(self._on_theme_changed)
 
@@ -600,6 +602,7 @@ class GraphCanvas(QWidget):
         self._left_behind |= len(self._scene.boxes) >= _LAID_OUT_AT_ONCE
         self._scene = make_scene(graph) if graph is not None else Scene()
         self._state = SceneState(self._scene, self._session)
+        self._state.follow_finding()
         self._asked.clear()
         self._sought = NONE
         self._lay_out()
@@ -656,8 +659,21 @@ class GraphCanvas(QWidget):
         self.update()
 
     @Slot()
+    def _on_bookmarks_changed(self) -> None:
+        self._state.follow_bookmarks()
+        self.update()
+
+    @Slot()
     def _on_compared(self) -> None:
         self._state.follow_comparison()
+        self._describe()
+        self.update()
+
+    @Slot()
+    def _on_found(self) -> None:
+        self._state.follow_finding()
+        if self._minimap is not None:
+            self._minimap.forget()
         self._describe()
         self.update()
 

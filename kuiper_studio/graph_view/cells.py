@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CellColors", "mixed"]
 
 _PENDING: Final = 0.6
+_DIMMED: Final = 0.22  # of the colour, beside what the user looks for
 _OWN_COLOR: Final = frozenset({DisplayStatus.CURRENT, DisplayStatus.FAILED})
 
 
@@ -58,27 +59,33 @@ class CellColors:
             shown[(boxes == state.current) & (shown != DisplayStatus.FAILED)] = (
                 DisplayStatus.CURRENT
             )
-        colors: npt.NDArray[np.uint32] = self._colors()[self._families[boxes], shown]
+        dimmed: npt.NDArray[np.intp] = np.zeros(len(boxes), np.intp)
+        if state.found is not None:
+            dimmed[~state.found[boxes]] = 1
+        colors: npt.NDArray[np.uint32] = self._colors()[dimmed, self._families[boxes], shown]
         return colors
 
     def _colors(self) -> npt.NDArray[np.uint32]:
         if self._table is None or self._table[0] is not self._theme.tokens:
             base = self._theme.color(self._base)
-            rows = [
-                [self._color(status, token, base) for status in DisplayStatus]
-                for token in self._tokens
+            table = [
+                [
+                    [self._color(status, token, base, share) for status in DisplayStatus]
+                    for token in self._tokens
+                ]
+                for share in (1.0, _DIMMED)
             ]
             self._table = (
                 self._theme.tokens,
-                np.array(rows, np.uint32).reshape(-1, len(DisplayStatus)),
+                np.array(table, np.uint32).reshape(2, -1, len(DisplayStatus)),
             )
         return self._table[1]
 
-    def _color(self, status: DisplayStatus, family: str, base: QColor) -> int:
+    def _color(self, status: DisplayStatus, family: str, base: QColor, share: float) -> int:
         token = STATUS_LOOKS[status].token if status in _OWN_COLOR else family
-        return mixed(
-            self._theme.color(token), base, _PENDING if status in QUIET else 1.0
-        ).rgba()
+        if status in QUIET:
+            share *= _PENDING
+        return mixed(self._theme.color(token), base, share).rgba()
 
 
 def mixed(color: QColor, base: QColor, share: float) -> QColor:

@@ -108,6 +108,12 @@ def _supply(painter: QPainter, color: QColor) -> None:
     painter.drawPolyline([QPointF(1, -2), QPointF(1, 1), QPointF(-2, 1)])
 
 
+def _ribbon(painter: QPainter, color: QColor) -> None:
+    _fill(painter, color)
+    corners = ((-3.4, -5), (3.4, -5), (3.4, 5), (0, 2.2), (-3.4, 5))
+    painter.drawPolygon([QPointF(x, y) for x, y in corners])
+
+
 def _regular(count: int, radius: float, turn: float) -> QPolygonF:
     angles = [turn + 2 * math.pi * i / count for i in range(count)]
     return QPolygonF([QPointF(radius * math.cos(a), radius * math.sin(a)) for a in angles])
@@ -124,4 +130,5 @@ GLYPHS: Final[dict[str, Callable[[QPainter, QColor], None]]] = {
     "down": _down,
     "exclamation": _exclamation,
     "supply": _supply,
+    "bookmark": _ribbon,
 }

@@ -75,6 +75,8 @@ def legend_entries(state: SceneState) -> list[Entry]:
         entries.append(_entry(DisplayStatus.SUPPLIED))
     if state.breakpoints:
         entries.append(Entry("octagon", "bp", "breakpoint"))
+    if state.bookmarks:
+        entries.append(Entry("bookmark", "link", "bookmark"))
     return entries
 
 

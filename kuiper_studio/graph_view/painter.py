@@ -50,6 +50,8 @@ _DASH: Final = (4.0, 3.0)
 _PENDING: Final = ("ctl", 1.4)
 _PENS: Final = (("text2", 1.8), ("div", 2.0), ("div", 3.0))
 """Token and width of an edge with a value, by `SceneState.carried`."""
+DIMMED: Final = 0.28
+"""Opacity of boxes and edges beside those that the user looks for."""
 _LABEL_DISTANCE: Final = 4.0
 _LABEL_HEIGHT: Final = 11.0
 
@@ -110,6 +112,7 @@ class ScenePainter:
             self.step_key,
             index in state.supplied,
             state.marks.get(index),
+            index in state.bookmarks,
         )
 
     # Whole scene
@@ -170,6 +173,7 @@ class ScenePainter:
         for index in self._geometry.boxes_in(area).tolist():
             x = (float(corners[index, 0]) - visible.left()) * zoom
             y = (float(corners[index, 1]) - visible.top()) * zoom
+            painter.setOpacity(DIMMED if self._state.is_dimmed(index) else 1.0)
             if keep:
                 margin = math.ceil(MARGIN * zoom)
                 at = QPointF(
@@ -181,6 +185,7 @@ class ScenePainter:
                 painter.translate(x, y)
                 self._paint_box(painter, self.look(index), zoom)
                 painter.restore()
+        painter.setOpacity(1.0)
 
     def _paint_box(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
         if zoom < FULL_FROM:
@@ -260,11 +265,14 @@ class ScenePainter:
     ) -> None:
         state = self._state
         self._visible = visible
-        kinds = 2 * state.carried[near] + state.computed_among(near)
+        shown = ~state.dimmed_among(near)  # painted last, over the dimmed ones
+        kinds = 16 * shown + 2 * state.carried[near] + state.computed_among(near)
         for kind in sorted(set(kinds.tolist())):
-            carried, computed = divmod(kind, 2)
+            carried, computed = divmod(kind % 16, 2)
             pen = self._pen(carried=carried, computed=bool(computed))
+            painter.setOpacity(1.0 if kind >= 16 else DIMMED)
             self._draw_edges(painter, near[kinds == kind].tolist(), pen)
+        painter.setOpacity(1.0)
         if lit:
             pen = QPen(self._theme.color("focus"), 2.5)
             self._draw_edges(painter, sorted(lit), pen, whole=True)
@@ -341,8 +349,11 @@ class ScenePainter:
             & (points[:, 1] < area.bottom())
         )
         painter.setFont(fonts().edge)
-        for number in near.nonzero()[0].tolist():
+        numbers = near.nonzero()[0]
+        dimmed = state.dimmed_among(numbers).tolist()
+        for number, is_dimmed in zip(numbers.tolist(), dimmed, strict=True):
             edge = state.scene.edges[number]
+            painter.setOpacity(DIMMED if is_dimmed else 1.0)
             skip = bool(layout.skips[number])
             text = edge.text(state.shape(edge.operand), skip=skip)
             width = self._edge_metrics.horizontalAdvance(text) / TEXT_SCALE
@@ -358,6 +369,7 @@ class ScenePainter:
                 if across or width + _LABEL_DISTANCE <= room[number]:
                     # On the other side of the line than the shape.
                     self._paint_label(painter, x, y, -side or 1, difference, width, "div")
+        painter.setOpacity(1.0)
 
     def _paint_label(
         self,

@@ -59,7 +59,7 @@ class SceneState:
         The selected box, or NONE.
     picked : str
         The operand of the last clicked edge, ``""`` for none.
-    breakpoints : frozenset of int
+    breakpoints, bookmarks : frozenset of int
     supplied : frozenset of int
         Boxes of operators whose output is overridden.
     marks : dict of int to DifferenceMark
@@ -69,6 +69,8 @@ class SceneState:
         source, else 0.
     differences : dict of str to str
         How far operands are from the reference's, for edges that carry a difference.
+    found : ndarray of shape (N,), bool, or None
+        The boxes that the user looks for; others are dimmed. None while nothing is looked for.
     summaries : dict of int to Summary
     generation : int
         Number of times that values were dropped.
@@ -85,14 +87,17 @@ class SceneState:
         self.selected = NONE
         self.picked = ""
         self.breakpoints: frozenset[int] = frozenset()
+        self.bookmarks: frozenset[int] = frozenset()
         self.supplied: frozenset[int] = frozenset()
         self.marks: dict[int, DifferenceMark] = {}
         self.carried: npt.NDArray[np.int8] = np.zeros(len(scene.edges), np.int8)
         self.differences: dict[str, str] = {}
+        self.found: npt.NDArray[np.bool_] | None = None
         self.summaries: dict[int, Summary] = {}
         self.generation = 0
         self._shapes: dict[str, str] = {}
         self._sources = np.array([edge.source for edge in scene.edges], np.intp)
+        self._targets = np.array([edge.target for edge in scene.edges], np.intp)
         if session is not None:
             self.refresh()
             self.follow_comparison()
@@ -112,6 +117,7 @@ class SceneState:
         self.follow_position()
         self.follow_selection()
         self.follow_breakpoints()
+        self.follow_bookmarks()
         self.follow_supplies()
 
     def apply(self, records: Iterable[Record]) -> list[int]:
@@ -167,6 +173,11 @@ class SceneState:
             names = self._session.breakpoints
             self.breakpoints = frozenset(index[name] for name in names if name in index)
 
+    def follow_bookmarks(self) -> None:
+        """Read the bookmarks."""
+        if self._session is not None:
+            self.bookmarks = self._session.bookmarks.indices
+
     def follow_supplies(self) -> None:
         """Read the overrides."""
         session = self._session
@@ -198,6 +209,12 @@ class SceneState:
                     text = format_brief(row.measures.relative, 2)
                     self.differences[edge.operand] = f"≠ {text}"
 
+    def follow_finding(self) -> None:
+        """Read which operators the user looks for."""
+        found = self._session.finding.marks if self._session is not None else None
+        fits = found is not None and len(found) == len(self.scene.boxes)
+        self.found = found if fits else None
+
     def _block_behind(self, failed: int) -> None:
         """Mark boxes that can no longer run; boxes are in execution order."""
         blocked = {failed}
@@ -226,6 +243,16 @@ class SceneState:
     def computed_among(self, edges: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
         """Return which of some edges have a value; see `computed`."""
         return np.isin(self.states[self._sources[edges]], (_EXECUTED, _PLAIN))
+
+    def is_dimmed(self, index: int) -> bool:
+        """Return whether a box is none of those that the user looks for."""
+        return self.found is not None and not self.found[index]
+
+    def dimmed_among(self, edges: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Return which of some edges do not join two boxes that the user looks for."""
+        if self.found is None:
+            return np.zeros(len(edges), np.bool_)
+        return ~(self.found[self._sources[edges]] & self.found[self._targets[edges]])
 
     def shape(self, operand: str) -> str:
         """Return the computed shape of an operand without batch 1; ``""`` for none."""

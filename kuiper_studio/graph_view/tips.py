@@ -86,6 +86,9 @@ def describe(state: SceneState) -> str:
     text = f"{format_count(count, 'operator')}, {state.count(DisplayStatus.EXECUTED)} executed."
     if state.marks:
         text += f" Beside the reference: {count_text(state.marks.values())}."
+    if state.found is not None:
+        found = format_count(int(state.found.sum()), "operator")
+        text += f" {found} marked by the search."
     for name, box in (("Next", state.current), ("Selected", state.selected)):
         if box != NONE:
             shown = state.scene.boxes[box]

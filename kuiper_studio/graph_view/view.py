@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kuiper_studio.graph_view.canvas import GraphCanvas
+from kuiper_studio.graph_view.find_bar import FindBar
 from kuiper_studio.graph_view.header import Header
 from kuiper_studio.item_models.module_runs import module_path
 
@@ -51,16 +52,19 @@ class GraphView(QWidget):
         self.setMinimumHeight(140)
         self._session = session
         self.header = Header(theme)
+        self.find_bar = FindBar(session, theme)
         self.canvas = GraphCanvas(session, theme)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
+        column.addWidget(self.find_bar)
         column.addWidget(self.canvas, 1)
         self.header.zoom_in_requested.connect(self.zoom_in)
         self.header.zoom_out_requested.connect(self.zoom_out)
         self.header.zoom_reset_requested.connect(self.zoom_reset)
         self.header.fit_requested.connect(self.fit)
+        self.find_bar.closed.connect(self._on_find_closed)
         self.canvas.zoom_changed.connect(self.header.show_zoom)
         self.canvas.zoom_changed.connect(self.zoom_changed)
         self.canvas.tensor_requested.connect(self.tensor_requested)
@@ -130,6 +134,10 @@ class GraphView(QWidget):
         return self.canvas.operator_at(point)
 
     @Slot()
+    def _on_find_closed(self) -> None:
+        if self.find_bar.isAncestorOf(self.focusWidget()):
+            self.canvas.setFocus()
+
     @Slot()
     @Slot(object)
     def _on_place_changed(self, _name: str = "") -> None:

@@ -76,6 +76,8 @@ class OperatorRole(IntEnum):
     IS_RANDOM = Qt.ItemDataRole.UserRole + 7  # bool
     IS_NONFINITE = Qt.ItemDataRole.UserRole + 8  # bool
     MARK = Qt.ItemDataRole.UserRole + 9  # DifferenceMark or None
+    IS_DIMMED = Qt.ItemDataRole.UserRole + 10  # bool: none of those that the user looks for
+    IS_BOOKMARKED = Qt.ItemDataRole.UserRole + 11  # bool
 
 
 _HEADERS: Final = {
@@ -347,6 +349,10 @@ class OperatorsModel(RowsModel):
             case _:
                 return self._display(operator, column)
 
+    def _is_dimmed(self, operator: RuntimeOperator) -> bool:
+        marks = self._session.finding.marks
+        return marks is not None and not marks[operator.index]
+
     def _answer_table(self) -> dict[int, Callable[[RuntimeOperator], object]]:
         """Return functions for the roles that are the same in every column."""
         session = self._session
@@ -359,6 +365,8 @@ class OperatorsModel(RowsModel):
             OperatorRole.BREAKPOINT: lambda operator: operator.name in self._breakpoints,
             OperatorRole.IS_RANDOM: lambda operator: bool(session.random_text(operator.name)),
             OperatorRole.MARK: lambda operator: self._marks.get(operator.name),
+            OperatorRole.IS_DIMMED: self._is_dimmed,
+            OperatorRole.IS_BOOKMARKED: lambda operator: operator.name in session.bookmarks,
             OperatorRole.IS_NONFINITE: lambda operator: session.holds_nonfinite(operator.name),
         }
 

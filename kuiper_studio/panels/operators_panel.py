@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import (
     QAbstractItemModel,
+    QItemSelectionModel,
     QModelIndex,
     QPoint,
     QRect,
@@ -63,10 +64,16 @@ __all__ = ["OperatorsPanel"]
 
 COMFORTABLE_ROW_HEIGHT: Final = 28
 MARK_SIZE: Final = 14.0  # of a comparison's mark
-RANDOM_MARK: Final = 12  # side of the die beside a random operator
+NAME_MARK: Final = 12  # side of a mark beside the name
+# A random operator has a die.
+_NAME_MARKS: Final = (
+    (OperatorRole.IS_RANDOM, "dice", "text2"),
+    (OperatorRole.IS_BOOKMARKED, "bookmark", "link"),
+)
 TIME_WIDTH: Final = 30
 END_GAP: Final = 5  # to the right of the times without a scroll bar
 SAMPLED_ROWS: Final = 500  # number of rows that decide the column widths
+_DIMMED: Final = 0.4  # opacity of rows beside those that the user looks for
 _NOT_COPIED: Final = frozenset({OperatorColumn.BREAKPOINT, OperatorColumn.FAMILY})
 
 
@@ -75,6 +82,14 @@ class OperatorDelegate(RowDelegate):
 
     @override
     def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        if not selected and index.data(OperatorRole.IS_DIMMED):
+            painter.setOpacity(_DIMMED)
+        self._draw_part(painter, rect, index, selected=selected)
+        painter.setOpacity(1.0)
+
+    def _draw_part(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
         match index.column():
@@ -122,9 +137,10 @@ class OperatorDelegate(RowDelegate):
             self.draw_text(painter, area, text, font, color, cut=Qt.TextElideMode.ElideRight)
             return
         area = rect.adjusted(0, 0, -2, 0)
-        if index.data(OperatorRole.IS_RANDOM):
-            self._draw_random_mark(painter, area, selected=selected)
-            area.setRight(area.right() - RANDOM_MARK - 3)
+        for role, name, token in _NAME_MARKS:
+            if index.data(role):
+                self._draw_name_mark(painter, area, name, "selTxt" if selected else token)
+                area.setRight(area.right() - NAME_MARK - 3)
         # Names of one module begin alike.
         self.draw_text(painter, area, text, self.mono, color, cut=Qt.TextElideMode.ElideLeft)
 
@@ -136,10 +152,10 @@ class OperatorDelegate(RowDelegate):
             paint_badge(painter, self.theme, mark.look, centre, MARK_SIZE)
             painter.restore()
 
-    def _draw_random_mark(self, painter: QPainter, area: QRect, *, selected: bool) -> None:
-        """Paint a die at the right end of the name."""
-        place = QRect(area.right() - RANDOM_MARK, area.top(), RANDOM_MARK, area.height())
-        self._draw_icon(painter, place, "dice", "selTxt" if selected else "text2", RANDOM_MARK)
+    def _draw_name_mark(self, painter: QPainter, area: QRect, name: str, token: str) -> None:
+        """Paint a mark at the right end of the name."""
+        place = QRect(area.right() - NAME_MARK, area.top(), NAME_MARK, area.height())
+        self._draw_icon(painter, place, name, token, NAME_MARK)
 
     def _draw_icon(
         self, painter: QPainter, rect: QRect, name: str, token: str, size: int
@@ -206,10 +222,11 @@ class OperatorTable(Table):
         self._share_width()
 
     def select_row(self, index: Index) -> None:
-        """Make a row the current one without scrolling."""
+        """Make a row the only selected one without scrolling, whatever keys are held."""
         auto = self.hasAutoScroll()
         self.setAutoScroll(False)
-        self.setCurrentIndex(index)
+        flags = QItemSelectionModel.SelectionFlag
+        self.selectionModel().setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
         self.setAutoScroll(auto)
 
     def bring_into_view(self, index: Index) -> None:
@@ -410,6 +427,8 @@ class OperatorsPanel(Panel):
         self.session.position_changed.connect(self._on_position_changed)
         self.session.selection_changed.connect(self._on_selection_changed)
         self.session.comparing.changed.connect(self._on_compared)
+        for marked in (self.session.finding.changed, self.session.bookmarks.changed):
+            marked.connect(self.table.viewport().update)
         self._on_compared()
         self._on_graph_changed()
 

@@ -1129,7 +1129,8 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_answered(self, answer: Answer) -> None:
-        if self.comparing.distances.take(answer) or self.explaining.take(answer):
+        takers = (self.comparing.distances, self.explaining, self.measuring)
+        if any(taker.take(answer) for taker in takers):
             return
         if self.attentions.take(answer):
             if not self.busy and not self.tensors.recalling:

@@ -36,10 +36,13 @@ from kuiper_studio.engine_service.protocol import (
     StepBackRequest,
 )
 from kuiper_studio.session.attentions import Attentions
+from kuiper_studio.session.bookmarks import Bookmarks
 from kuiper_studio.session.comparing import Comparing
 from kuiper_studio.session.events import Failure, RunState
 from kuiper_studio.session.explaining import Explaining
+from kuiper_studio.session.finding import Finding
 from kuiper_studio.session.layouts import Layouts
+from kuiper_studio.session.measuring import Measuring
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.tensors import Tensors
@@ -87,6 +90,11 @@ class SessionView(QObject):
         Where an element comes from.
     precision : Precision
         Simulated formats of lower precision.
+    measuring : Measuring
+        What the operators gave.
+    finding : Finding
+        The operators that the user looks for.
+    bookmarks : Bookmarks
     workspace : Workspace
         Class labels, layer files, and the log.
 
@@ -184,7 +192,10 @@ class SessionView(QObject):
         self.comparing = Comparing(client, self)
         self.explaining = Explaining(client, self.tensors, self)
         self.precision = Precision(self)
+        self.measuring = Measuring(client, self)
+        self.finding = Finding(lambda: self._graph, self.tensors, self.measuring, self)
         self.workspace = Workspace(self)
+        self.bookmarks = Bookmarks(lambda: self._graph, self)
         # The model
         self._graph: RuntimeGraph | None = None
         self._model: Model | None = None
@@ -218,6 +229,16 @@ class SessionView(QObject):
         ):
             changed.connect(self._on_changed)
         self.settled.connect(self.explaining.refresh)
+        self._follow_values()
+
+    def _follow_values(self) -> None:
+        """Have what is measured and marked follow the run."""
+        self.graph_changed.connect(self._on_graph_shown)
+        self.stepped.connect(self.measuring.follow)
+        for dropped in (self.values_reset, self.stepped_back):
+            dropped.connect(self._on_values_dropped)
+        self.state_changed.connect(self._on_state_shown)
+        self.selection_changed.connect(self.finding.follow_selection)
 
     # State
 
@@ -488,6 +509,23 @@ class SessionView(QObject):
             self._operand = operand
             self.operand_changed.emit(operand)
 
+    def find_next(self) -> None:
+        """Select the next operator that the user looks for; after the last the first."""
+        self._select_at(self.finding.after(self._selected_index(-1)))
+
+    def find_previous(self) -> None:
+        """Select the one before; before the first the last."""
+        self._select_at(self.finding.before(self._selected_index(0)))
+
+    def _selected_index(self, default: int) -> int:
+        if self._graph is None or not self._selected:
+            return default
+        return self._graph.operator(self._selected).index
+
+    def _select_at(self, index: int) -> None:
+        if self._graph is not None and index >= 0:
+            self.select(self._graph.operators[index].name)
+
     def explain(self, operand: str, index: tuple[int, ...]) -> None:
         """Select what produces an operand, show it, and ask where an element comes from."""
         producer = self._graph.operand(operand).producer if self._graph is not None else None
@@ -505,6 +543,22 @@ class SessionView(QObject):
         self._failure = None
 
     # Updates
+
+    @Slot()
+    def _on_graph_shown(self) -> None:
+        self.measuring.reset(len(self._graph.operators) if self._graph is not None else 0)
+        self.finding.reset()
+        self.bookmarks.reset()
+
+    @Slot()
+    @Slot(object)
+    def _on_values_dropped(self, _operator: str = "") -> None:
+        self.measuring.follow(self._snapshot.records[:], anew=True)
+
+    @Slot()
+    def _on_state_shown(self) -> None:
+        if self.state is not RunState.RUNNING:
+            self.finding.refresh()
 
     @Slot()
     def _on_changed(self) -> None:

@@ -682,7 +682,7 @@ def test_view_commands(qtbot, window):
     trigger(qtbot, window, "debug.previousOperator")
     assert window.session.selected == "in"
     trigger(qtbot, window, "view.centerCurrent")
-    trigger(qtbot, window, "edit.find")
+    trigger(qtbot, window, "edit.filter")
 
 
 def test_f1_explains_the_selected_operator(qtbot, window):
@@ -769,20 +769,23 @@ class TestCommandTable:
             "debug.runToSelected debug.stop  debug.toggleBreakpoint"
         )
         assert ids(Surface.GRAPH) == (
-            "view.fit view.zoomReset view.orientation view.legend file.exportGraph"
+            "view.fit view.zoomReset view.orientation view.legend file.exportGraph  "
+            "edit.find edit.clearMarks"
         )
         assert ids(Surface.GRAPH_OPERATOR) == (
-            "debug.runToSelected debug.toggleBreakpoint  view.centerCurrent file.exportDump "
-            "view.showWeight  "
+            "debug.runToSelected debug.toggleBreakpoint edit.toggleBookmark  "
+            "view.centerCurrent file.exportDump view.showWeight "
+            "edit.markUpstream edit.markDownstream edit.markPaths  "
             "debug.supplyOutput debug.withdrawOutput file.loadLayers  "
             "analyse.matchByHand analyse.extract  "
             "help.operator"
         )
         assert ids(Surface.OPERATORS) == (
-            "debug.runToSelected debug.toggleBreakpoint view.showOutput view.showWeight "
-            "debug.supplyOutput "
+            "debug.runToSelected debug.toggleBreakpoint edit.toggleBookmark view.showOutput "
+            "view.showWeight debug.supplyOutput "
             "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType "
-            "view.sortByTime  analyse.matchByHand analyse.extract"
+            "view.sortByTime edit.markUpstream edit.markDownstream edit.markPaths  "
+            "analyse.matchByHand analyse.extract"
         )
         assert ids(Surface.COMPARISON) == (
             "analyse.worstElement  analyse.matchByHand analyse.removeMatch analyse.undoMatch  "
