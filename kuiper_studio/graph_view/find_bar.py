@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 from typing_extensions import override
 
 from engine.text import format_count
@@ -107,8 +115,8 @@ class FindBar(QFrame):
         row.addWidget(self.field, 3)
         row.addWidget(self._previous)
         row.addWidget(self._next)
-        row.addWidget(self.count, 2)
-        row.addStretch(1)
+        self.count.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        row.addWidget(self.count, 4)
         row.addWidget(self._close)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 3, 8, 3)
