@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.pnnx import Attribute, Parameter
+from engine.pnnx import Parameter
+from faults.conversions import CONVERSIONS
+from faults.planted import Planted, change_parameter, replace_weight, value_of, weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,25 +19,6 @@ if TYPE_CHECKING:
     from engine.pnnx import Graph, Operator
 
 __all__ = ["INPUT_KINDS", "KINDS", "Planted", "plant", "plant_in_input"]
-
-
-@dataclass(frozen=True)
-class Planted:
-    """A fault that was planted.
-
-    Attributes
-    ----------
-    reasons : str
-        Right first reasons, separated by commas.
-    operator : str
-        Name of the changed operator.
-    also : tuple of str
-        Operators that are also right answers, because the values do not distinguish them.
-    """
-
-    reasons: str
-    operator: str
-    also: tuple[str, ...] = ()
 
 
 def plant(
@@ -58,32 +40,8 @@ def plant(
     return None
 
 
-def _changed(kind: str, operator: Operator, key: str, value: Any) -> Planted | None:
-    if value is None or value == operator.params[key].value:
-        return None
-    operator.params[key] = Parameter.of(value)
-    return Planted(kind, operator.name)
-
-
-def _value(operator: Operator, key: str) -> Any:
-    parameter = operator.params.get(key)
-    return parameter.value if parameter is not None else None
-
-
-def _weights_of(operator: Operator, least: int = 1) -> list[str]:
-    return [
-        key
-        for key, attribute in operator.attrs.items()
-        if attribute.dtype == "f32" and len(attribute.shape) >= least
-    ]
-
-
-def _replace(operator: Operator, key: str, array: np.ndarray) -> None:
-    operator.attrs[key] = Attribute.from_array(np.ascontiguousarray(array, np.float32))
-
-
 def weight_values(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    keys = _weights_of(operator, 2)
+    keys = weights_of(operator, 2)
     if not keys:
         return None
     key = keys[rng.integers(len(keys))]
@@ -92,19 +50,19 @@ def weight_values(graph: Graph, operator: Operator, rng: Generator) -> Planted |
         array *= 1 + 0.05 * rng.standard_normal(array.shape)
     else:  # one output channel
         array[rng.integers(len(array))] *= -1.5
-    _replace(operator, key, array)
+    replace_weight(operator, key, array)
     consumers = operator.outputs[0].consumers if operator.type == "pnnx.Attribute" else ()
     reasons = "weight_values" if len(array) > 1 else "weight_values,scale"
     return Planted(reasons, operator.name, tuple(c.name for c in consumers))
 
 
 def weight_layout(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    keys = _weights_of(operator, 2)
+    keys = weights_of(operator, 2)
     if operator.type in {"nn.LSTM", "nn.GRU"}:  # gates in another order
         order = [1, 0, 2, 3] if operator.type == "nn.LSTM" else [1, 0, 2]
-        for key in _weights_of(operator):
+        for key in weights_of(operator):
             gates = np.split(operator.attrs[key].array, len(order))
-            _replace(operator, key, np.concatenate([gates[index] for index in order]))
+            replace_weight(operator, key, np.concatenate([gates[index] for index in order]))
         return Planted("weight_layout", operator.name)
     keys = [k for k in keys if operator.attrs[k].shape[-1] == operator.attrs[k].shape[-2] > 1]
     if not keys or operator.type == "pnnx.Attribute":
@@ -112,28 +70,28 @@ def weight_layout(graph: Graph, operator: Operator, rng: Generator) -> Planted |
     key = keys[rng.integers(len(keys))]
     array = operator.attrs[key].array
     turned = np.swapaxes(array, -1, -2) if rng.integers(2) else array[..., ::-1]
-    _replace(operator, key, turned)
+    replace_weight(operator, key, turned)
     return Planted("weight_layout", operator.name)
 
 
 def bias(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    keys = [key for key in _weights_of(operator) if "bias" in key]
+    keys = [key for key in weights_of(operator) if "bias" in key]
     if not keys or "Norm" in operator.type:
         return None
     key = keys[rng.integers(len(keys))]
     array = operator.attrs[key].array
     choices = (array * 0, array + 0.1, array[::-1], -array)
-    _replace(operator, key, choices[rng.integers(len(choices))])
+    replace_weight(operator, key, choices[rng.integers(len(choices))])
     return Planted("bias", operator.name)
 
 
 def scale(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if "weight" not in _weights_of(operator, 2):
+    if "weight" not in weights_of(operator, 2):
         return None
     factor = rng.uniform(1.05, 2)
-    _replace(operator, "weight", operator.attrs["weight"].array * factor)
+    replace_weight(operator, "weight", operator.attrs["weight"].array * factor)
     if rng.integers(2) and "bias" in operator.attrs:  # the whole result
-        _replace(operator, "bias", operator.attrs["bias"].array * factor)
+        replace_weight(operator, "bias", operator.attrs["bias"].array * factor)
     return Planted("scale", operator.name)
 
 
@@ -141,12 +99,12 @@ def channel_order(graph: Graph, operator: Operator, rng: Generator) -> Planted |
     """Reverse the channels of the weights that read them."""
     if not operator.type.startswith(("nn.Conv", "F.conv")):
         return None
-    if "weight" not in operator.attrs or _value(operator, "groups") != 1:
+    if "weight" not in operator.attrs or value_of(operator, "groups") != 1:
         return None
     array, axis = operator.attrs["weight"].array, "Transpose" not in operator.type
     if array.shape[int(axis)] < 2:
         return None
-    _replace(operator, "weight", np.flip(array, int(axis)))
+    replace_weight(operator, "weight", np.flip(array, int(axis)))
     return Planted("channel_order,weight_layout", operator.name)
 
 
@@ -157,46 +115,46 @@ def _spatial(kind: str, key: str, change: Callable[[tuple[int, ...]], tuple[int,
     def plant_it(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
         if not operator.type.startswith(_WINDOWED):
             return None
-        value = _value(operator, key)
+        value = value_of(operator, key)
         if not isinstance(value, tuple) or not all(isinstance(v, int) for v in value):
             return None
-        return _changed(kind, operator, key, change(value))
+        return change_parameter(kind, operator, key, change(value))
 
     return plant_it
 
 
 def dilation(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    if not operator.type.startswith("nn.Conv") or max(_value(operator, "kernel_size")) < 2:
+    if not operator.type.startswith("nn.Conv") or max(value_of(operator, "kernel_size")) < 2:
         return None
-    value = _value(operator, "dilation")
+    value = value_of(operator, "dilation")
     other = tuple(v + 1 if max(value) == 1 else 1 for v in value)
     if rng.integers(2) and "Transpose" not in operator.type:  # with the size as before
-        kernel, padding = _value(operator, "kernel_size"), _value(operator, "padding")
+        kernel, padding = value_of(operator, "kernel_size"), value_of(operator, "padding")
         if not all(isinstance(p, int) for p in padding):
             return None
         more = [(d - o) * (k - 1) for d, o, k in zip(other, value, kernel, strict=True)]
         if not any(m % 2 for m in more):
             padding = tuple(p + m // 2 for p, m in zip(padding, more, strict=True))
             operator.params["padding"] = Parameter.of(padding)
-    return _changed("dilation,padding", operator, "dilation", other)
+    return change_parameter("dilation,padding", operator, "dilation", other)
 
 
 def groups(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     """Change the groups of a convolution to 1, or to others that fit the weights' sizes."""
-    count = _value(operator, "groups")
+    count = value_of(operator, "groups")
     if not operator.type.startswith("nn.Conv") or not isinstance(count, int) or count < 2:
         return None
     array = operator.attrs["weight"].array
     if rng.integers(2) or "Transpose" in operator.type:
-        return _changed("groups", operator, "groups", 1)  # which its weights do not fit
+        return change_parameter("groups", operator, "groups", 1)  # which its weights do not fit
     made, of_group = array.shape[:2]
     dense = np.zeros((made, of_group * count, *array.shape[2:]), np.float32)
     for index, kernel in enumerate(array):
         first = index // (made // count) * of_group
         dense[index, first : first + of_group] = kernel
     off = rng.standard_normal(dense.shape) * 0.3 * array.std()
-    _replace(operator, "weight", np.where(dense == 0, off, dense))
-    return _changed("groups", operator, "groups", 1)
+    replace_weight(operator, "weight", np.where(dense == 0, off, dense))
+    return change_parameter("groups", operator, "groups", 1)
 
 
 def ceil_mode(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
@@ -212,14 +170,14 @@ def align_corners(graph: Graph, operator: Operator, rng: Generator) -> Planted |
 
 
 def _switched(key: str, operator: Operator) -> Planted | None:
-    value = _value(operator, key)
-    return _changed(key, operator, key, not value) if isinstance(value, bool) else None
+    value = value_of(operator, key)
+    return change_parameter(key, operator, key, not value) if isinstance(value, bool) else None
 
 
 def eps(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     if "eps" not in operator.params:
         return None
-    return _changed("eps", operator, "eps", (1e-3, 1e-2, 0.1)[rng.integers(3)])
+    return change_parameter("eps", operator, "eps", (1e-3, 1e-2, 0.1)[rng.integers(3)])
 
 
 def normalization(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
@@ -227,22 +185,25 @@ def normalization(graph: Graph, operator: Operator, rng: Generator) -> Planted |
         return None
     way = rng.integers(3)
     if way == 0:  # only the weights of the affine transformation are lost
-        _replace(operator, "weight", np.ones(operator.attrs["weight"].shape))
+        replace_weight(operator, "weight", np.ones(operator.attrs["weight"].shape))
         return Planted("normalization,weight_values", operator.name)
     key = "affine" if "affine" in operator.params else "elementwise_affine"
     if way == 1 and key in operator.params:
         operator.attrs.clear()
-        return _changed("normalization", operator, key, value=False)
-    count = _value(operator, "num_groups")
+        return change_parameter("normalization", operator, key, value=False)
+    count = value_of(operator, "num_groups")
     if isinstance(count, int):
-        return _changed("normalization,parameter,groups", operator, "num_groups", count // 2)
+        return change_parameter(
+            "normalization,parameter,groups", operator, "num_groups", count // 2
+        )
     return None
 
 
 _ACTIVATIONS = (
     "nn.ReLU", "F.relu", "nn.ReLU6", "F.relu6", "nn.GELU", "F.gelu", "nn.SiLU", "F.silu",
     "nn.Sigmoid", "F.sigmoid", "nn.Hardswish", "F.hardswish", "F.tanh", "nn.Tanh",
-    "F.leaky_relu",
+    "F.leaky_relu", "nn.LeakyReLU", "nn.ELU", "F.elu", "nn.Hardsigmoid",
+    "F.softplus", "nn.Mish",
 )  # fmt: skip
 
 
@@ -308,7 +269,7 @@ def activation_other(graph: Graph, operator: Operator, rng: Generator) -> Plante
 
 
 def axis(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    value = _value(operator, "dim")
+    value = value_of(operator, "dim")
     types = {
         "nn.Softmax",
         "F.softmax",
@@ -322,7 +283,7 @@ def axis(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     shape = operator.inputs[0].shape
     if shape is None or len(shape) < 2:
         return None
-    return _changed("axis", operator, "dim", (value % len(shape) - 1) % len(shape))
+    return change_parameter("axis", operator, "dim", (value % len(shape) - 1) % len(shape))
 
 
 def expression(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
@@ -355,7 +316,7 @@ def constant(graph: Graph, operator: Operator, rng: Generator) -> Planted | None
 
 def precision(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     """Round weights as bfloat16 or int8 do."""
-    if "weight" not in _weights_of(operator, 2) or operator.type == "nn.Embedding":
+    if "weight" not in weights_of(operator, 2) or operator.type == "nn.Embedding":
         return None
     array = operator.attrs["weight"].array
     if rng.integers(2):
@@ -364,7 +325,7 @@ def precision(graph: Graph, operator: Operator, rng: Generator) -> Planted | Non
     else:
         step = np.abs(array).max() / 127
         rounded = np.round(array / step) * step
-    _replace(operator, "weight", rounded)
+    replace_weight(operator, "weight", rounded)
     return Planted("precision,weight_values", operator.name)
 
 
@@ -372,21 +333,25 @@ def parameter(graph: Graph, operator: Operator, rng: Generator) -> Planted | Non
     """Change a parameter that no other kind of fault changes."""
     kind, params = operator.type, operator.params
     if kind == "Tensor.permute":
-        dims = _value(operator, "dims")
+        dims = value_of(operator, "dims")
         if len(dims) < 3:
             return None
-        return _changed("parameter,axis", operator, "dims", (*dims[:-2], dims[-1], dims[-2]))
+        return change_parameter(
+            "parameter,axis", operator, "dims", (*dims[:-2], dims[-1], dims[-2])
+        )
     if kind == "torch.roll":
-        shifts = tuple(v + 1 for v in _value(operator, "shifts"))
-        return _changed("parameter", operator, "shifts", shifts)
-    if kind == "nn.MultiheadAttention" and _value(operator, "num_heads") % 2 == 0:
-        return _changed("parameter", operator, "num_heads", _value(operator, "num_heads") // 2)
+        shifts = tuple(v + 1 for v in value_of(operator, "shifts"))
+        return change_parameter("parameter", operator, "shifts", shifts)
+    if kind == "nn.MultiheadAttention" and value_of(operator, "num_heads") % 2 == 0:
+        return change_parameter(
+            "parameter", operator, "num_heads", value_of(operator, "num_heads") // 2
+        )
     if kind == "F.leaky_relu":
-        return _changed("parameter", operator, "negative_slope", 0.01)
+        return change_parameter("parameter", operator, "negative_slope", 0.01)
     if kind == "Tensor.select":
-        return _changed("parameter", operator, "index", _value(operator, "index") + 1)
+        return change_parameter("parameter", operator, "index", value_of(operator, "index") + 1)
     if kind == "F.upsample" and "align_corners" in params:
-        return _changed("parameter,align_corners", operator, "mode", "bicubic")
+        return change_parameter("parameter,align_corners", operator, "mode", "bicubic")
     if kind == "F.upsample_nearest":
         operator.type = "F.upsample"
         params["mode"], params["align_corners"] = Parameter.of("bilinear"), Parameter.of(False)
@@ -422,6 +387,7 @@ KINDS: dict[str, Callable[[Graph, Operator, Generator], Planted | None]] = {
     "constant": constant,
     "precision": precision,
     "parameter": parameter,
+    **CONVERSIONS,
 }
 """Kinds of faults in operators."""
 
