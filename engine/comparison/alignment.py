@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -48,7 +49,15 @@ from engine.text import format_shape
 from engine.values import ArrayMetadata, materialise_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from engine.comparison.fingerprints import FingerprintIndex, Similar
     from engine.comparison.matching import Matcher
@@ -696,6 +705,8 @@ class _Walk:
             equal = [e for e in equal if self._is_equal_constant(operator, operand, result, e)]
             if not equal:
                 return None
+        if any(self._is_of_twin(operator, each.key) for each in equal):
+            return None
         chosen = self._likeliest(operator, operand, equal)
         unique = all(self._index.equal(each.key, equal[0].key) for each in equal)
         matched_by, confidence = CONTENT, 0.9 if unique else 0.5
@@ -733,7 +744,8 @@ class _Walk:
         Its name or weights say so, or the reference computes it from the inputs in a few calls.
         Where the reference does not show the call, the order must do, if it is known.
         """
-        named = {*self._matcher.modules(operator), *self._anchored(operator)}
+        named = {*self._matcher.modules(operator), *self._anchored_in_place(operator)}
+        named |= self._matcher.layers(operator)
         if key in named or key == self._matcher.outputs.get(operand.name):
             return True
         sources, _, steps = self._above(operator)
@@ -753,15 +765,20 @@ class _Walk:
         ours = [each.type for each in between if _is_layer(each.type)]
         if not sources or any(_is_composite(type_) for type_ in ours):
             return False
-        count, waiting, seen = 0, [key], set(sources)
-        while waiting and count <= len(ours):
-            call = self._calls.get(waiting.pop())
+        return self._layers_to(key, sources, len(ours)) > len(ours)
+
+    def _layers_to(self, key: str, sources: Collection[str], most: int) -> int:
+        """Count the layers that lead to a tensor from given ones, up to one more."""
+        count, waiting, seen = 0, [key], {*sources}
+        while waiting and count <= most:
+            each = waiting.pop()
+            call = self._calls.get(each)
             if call is None or seen.issuperset(call.outputs):
                 continue
             seen.update(call.outputs)
             count += _is_layer(call.type)
             waiting += [each for each in call.inputs if each not in seen]
-        return count > len(ours)
+        return count
 
     def _above(self, operator: RuntimeOperator) -> _Above:
         """Return the nearest matched tensors upstream, and the operators between."""
@@ -839,6 +856,51 @@ class _Walk:
         if not operator.has_attributes:
             return ()
         return tuple(key for each in self._matcher.anchors(operator) for key in each.outputs)
+
+    def _anchored_in_place(self, operator: RuntimeOperator) -> tuple[str, ...]:
+        """Return the outputs of `_anchored` that are no other layer's.
+
+        If our model has the weights of two layers exchanged, they name the wrong one. Then the
+        reference computes a tensor of that size from our operator's inputs by another call of
+        the same type.
+        """
+        keys = self._anchored(operator)
+        if not keys:
+            return ()
+        sources, _, steps = self._above(operator)
+        near = self._near(sources, _AHEAD * steps)
+        if not near:
+            return keys
+        rivals = {self._kind_of(key) for key in near.difference(keys)}
+        return tuple(
+            key
+            for key in keys
+            if self._kind_of(key) not in rivals
+            or (key in near and not self._has_more_layers(operator, key))
+        )
+
+    def _kind_of(self, key: str) -> tuple[str, tuple[int, ...] | None]:
+        """Return the type of the call that gives a tensor, and the tensor's shape."""
+        return self._calls[key].type, self._index.shapes.get(key)
+
+    def _is_of_twin(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether a tensor is of the reference's layer that has another layer's name.
+
+        If two of our layers take the same tensor and have each other's weights, the elements
+        name the wrong one.
+        """
+        own = self._matcher.layers(operator)
+        if not own or key in own:
+            return False
+        twin = self._layers.get(key)
+        if twin is None or _shapes_of_weights(twin) != _shapes_of_weights(operator):
+            return False
+        return not own.isdisjoint(self._anchored(twin))
+
+    @cached_property
+    def _layers(self) -> Mapping[str, RuntimeOperator]:
+        """Our layers by the outputs of the reference's of the same names."""
+        return {key: o for o in self._operators for key in self._matcher.layers(o)}
 
     def _match(
         self,
@@ -1001,6 +1063,10 @@ class _Walk:
         certain = confirmed and placed
         if certain and best is not None and best[1].matched_by in {CONTENT, ALIGNMENT}:
             certain = self._is_next(operator, operand, result, best[1], best[2])
+        if not (confirmed and placed) and self._shift_inputs(
+            operator, operand, over_layers=True
+        ):
+            return
         if not certain and self._skip(operator, operand, result):
             return
         if best is None or not (confirmed or (best[0] >= _ENOUGH and placed)):
@@ -1148,10 +1214,12 @@ class _Walk:
         near = self._near(own)
         for rank, key in enumerate(self._following(operator, operand, result)):
             add(key, 0.5 - 0.01 * rank + (0.7 if key in near else 0.0), ALIGNMENT)
+        twins = [key for key in evidence if self._is_of_twin(operator, key)]
+        others = own.union(*(self._copies_of(key) for key in twins))
         free = [
             key
             for key in evidence
-            if key == pinned or (key not in own and key not in self._taken)
+            if key == pinned or (key not in others and key not in self._taken)
         ]
         for key in sorted(free, key=lambda key: -evidence[key]):
             guessed = matched_by[key] in {CONTENT, ALIGNMENT} and key not in equal
@@ -1162,9 +1230,11 @@ class _Walk:
         """Return outputs of operators of the same weights, and of the module of that name."""
         if len(operator.outputs) != 1:
             return
-        for key in self._anchored(operator):
+        for key in self._anchored_in_place(operator):
             yield key, 3.0, WEIGHTS
         for key in self._matcher.modules(operator):
+            yield key, 2.5, NAME
+        for key in self._matcher.layers(operator):
             yield key, 2.5, NAME
 
     def _following(
@@ -1328,13 +1398,16 @@ class _Walk:
 
     def _is_taken_upstream(self, key: str, operand: str) -> bool:
         """Whether a tensor, or a copy of it, is matched with an operand before a given one."""
-        place, size = self._place_of(operand), int(np.prod(self._index.shapes[key]))
+        place = self._place_of(operand)
         return any(
-            other in self._taken
-            and self._place_of(self._taken[other]) < place
-            and self._index.equal(other, key)
-            for other in self._index.of_size(size)
+            other in self._taken and self._place_of(self._taken[other]) < place
+            for other in self._copies_of(key)
         )
+
+    def _copies_of(self, key: str) -> list[str]:
+        """Return the tensors that are equal to one, it among them."""
+        size = int(np.prod(self._index.shapes[key]))
+        return [other for other in self._index.of_size(size) if self._index.equal(other, key)]
 
     def _read_inputs_as_theirs(self, operator: RuntimeOperator) -> bool:
         """Match an input in the reference's own layout, if only then what follows agrees.
@@ -1388,11 +1461,15 @@ class _Walk:
             operand, (key, value) = source, found
         return operand, key, value
 
-    def _shift_inputs(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
+    def _shift_inputs(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, *, over_layers: bool = False
+    ) -> bool:
         """Match an input with a tensor further downstream, if the operator then agrees.
 
         Then an operator whose activation is missing in ours is matched with the activation's
         output. An input that is only normalized stays: a normalization gives the same twice.
+        Layers between are passed only with `over_layers`: an operator with the weights of a
+        later one agrees with that one's input, too.
         """
         for source in operator.inputs:
             match = self._result.matches.get(source.name)
@@ -1407,7 +1484,7 @@ class _Walk:
                 continue
             now = self._as_ours(source.name, match.key, match.layout, shape)
             moves = self._only_moves(producer, now)
-            for key in self._after(match.key):
+            for key in self._after(match.key, over_layers=over_layers):
                 found = self._matcher.layout(key, [shape])
                 if found is None or (moves and not self._has_elements_of(key, now)):
                     continue
@@ -1452,8 +1529,8 @@ class _Walk:
         arguments = self._arguments(operator) or []
         return any(_is_normalized_of(value, each) for each in arguments)
 
-    def _after(self, key: str) -> list[str]:
-        """Return the next tensors of the same size."""
+    def _after(self, key: str, *, over_layers: bool) -> list[str]:
+        """Return the next tensors of the same size, those behind layers only on demand."""
         size = int(np.prod(self._index.shapes[key], dtype=np.int64))
         places = self._reference.index
         keys = [
@@ -1463,7 +1540,7 @@ class _Walk:
         ]
         near = self._near({key})
         keys.sort(key=lambda each: (each not in near, places[each]))
-        return keys[:_AHEAD]
+        return [k for k in keys[:_AHEAD] if over_layers or not self._layers_to(k, {key}, 0)]
 
     def _shift(self, operand: RuntimeOperand, match: Match, shape: tuple[int, ...]) -> None:
         producer = operand.producer
@@ -1498,6 +1575,11 @@ def _is_layer(type_: str) -> bool:
 def _is_composite(type_: str) -> bool:
     """Whether some libraries compute a type by several layers."""
     return _COMPOSITE.search(_function(type_)) is not None
+
+
+def _shapes_of_weights(operator: RuntimeOperator) -> Hashable:
+    """Return what layers have in common that can have each other's weights."""
+    return operator.type, tuple([(n, each.shape) for n, each in operator.attributes.items()])
 
 
 def _function(type_: str) -> str:

@@ -177,6 +177,20 @@ class Matcher:
                 found[name] = (*found.get(name, ()), tensor.key)
         return found
 
+    def layers(self, operator: RuntimeOperator) -> frozenset[str]:
+        """Return the outputs of calls whose weights have the names of an operator's."""
+        if not operator.has_attributes:
+            return frozenset()
+        return self._by_weights.get(operator.name, frozenset())
+
+    @cached_property
+    def _by_weights(self) -> Mapping[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for operator in self._reference.operators:
+            for path in {name.rpartition(".")[0] for name in operator.weights()} - {""}:
+                found[path] = found.get(path, frozenset()).union(operator.outputs)
+        return found
+
     # Positions
 
     @cached_property
