@@ -930,10 +930,22 @@ class _Walk:
                 self._rounding.append(born.relative)
                 if producer is not None and producer.has_attributes:
                     self._weighted.append(born.relative)
-            if agrees and not any(self._is_shown(name, match.key) for name in waiting):
+            if (
+                agrees
+                and not self._repeats_upstream(operand, match.key, waiting)
+                and not any(self._is_shown(name, match.key) for name in waiting)
+            ):
                 self._confirmed |= waiting
         self._stand_ins.pop(operand, None)
         self._waiting.pop(operand, None)
+
+    def _repeats_upstream(self, operand: str, key: str, stand_ins: Collection[str]) -> bool:
+        """Whether a tensor follows from stand-ins only because these repeat their inputs.
+
+        What another reader of the same tensor gives, an operand upstream has already.
+        """
+        repeated = any(name in self._same_as for name in stand_ins)
+        return repeated and self._is_taken_upstream(key, operand)
 
     def _confirming(self) -> float:
         """Return the distance up to which a result confirms what it was computed from.
@@ -1347,8 +1359,11 @@ class _Walk:
         key: str,
         *,
         telling: bool = False,
+        reader: RuntimeOperator | None = None,
     ) -> bool:
-        waiting = {consumer.index: 1 for consumer in start.consumers}
+        """Whether what follows an operand, or only one reader, gives tensors further on."""
+        readers = start.consumers if reader is None else (reader,)
+        waiting = {consumer.index: 1 for consumer in readers}
         trials, limit = 0, _ROUNDED
         told: set[str] = set()
         while waiting and trials < _MOST_TRIALS:
@@ -1422,7 +1437,60 @@ class _Walk:
             first, key, value = self._first_in_other_layout(source, *found)
             self._shift(first, Match(key, ALIGNMENT, 0.8), value.shape)
             return True
+        return any(self._read_as_shaped(operator, source) for source in operator.inputs)
+
+    def _read_as_shaped(self, operator: RuntimeOperator, source: RuntimeOperand) -> bool:
+        """Match an operand with the reference's axes of size 1, if what follows needs them.
+
+        What keeps or drops such axes has the right elements, and only its readers refuse them.
+        """
+        shaped = self._as_shaped(source)
+        if not shaped:
+            return False
+        match, shape = self._result.matches[source.name], self._result.shapes[source.name]
+        ours = self._as_ours(source.name, match.key, match.layout, shape)
+        if self._leads_on({source.name: ours}, source, match.key, reader=operator):
+            return False
+        for value in shaped:
+            if self._leads_on({source.name: value}, source, match.key, reader=operator):
+                first, shape = self._first_shaped(source, value.shape)
+                match = replace(self._result.matches[first.name], matched_by=ALIGNMENT)
+                self._shift(first, match, shape)
+                return True
         return False
+
+    def _as_shaped(self, operand: RuntimeOperand) -> list[Array]:
+        """Return the matched tensor with the reference's axes of size 1, if ours are others."""
+        match, producer = self._result.matches.get(operand.name), operand.producer
+        if match is None or match.matched_by == HAND or match.layout.axes:
+            return []
+        if producer is None or producer.is_input or producer.is_constant:
+            return []
+        theirs, ours = self._index.shapes[match.key], self._result.shapes[operand.name]
+        if ours == theirs:
+            return []
+        found = [
+            self._as_ours(operand.name, match.key, match.layout, shape)
+            for shape in (theirs, (1, *theirs))
+            if shape != ours
+        ]
+        return [value for value in found if value is not None]
+
+    def _first_shaped(
+        self, operand: RuntimeOperand, shape: tuple[int, ...]
+    ) -> tuple[RuntimeOperand, tuple[int, ...]]:
+        """Return the operand upstream from which on axes of size 1 differ, and its shape."""
+        while operand.producer is not None and len(operand.producer.inputs) == 1:
+            producer, (source,) = operand.producer, operand.producer.inputs
+            for before in self._as_shaped(source):
+                results, failure = self._try(producer, [before])
+                result = None if failure else results[producer.outputs.index(operand)]
+                if isinstance(result, np.ndarray) and result.shape == shape:
+                    operand, shape = source, before.shape
+                    break
+            else:
+                break
+        return operand, shape
 
     def _in_own_layout(self, operand: RuntimeOperand) -> tuple[str, Array] | None:
         """Return the matched tensor as the reference has it; None if that is how ours is."""

@@ -341,3 +341,66 @@ def test_a_tensor_that_is_matched_already_confirms_nothing(make_pair, tmp_path):
     assert found.origins == ()
     shown = {name: row.reference for name, row in by_operand(found).items()}
     assert shown == {"0": "x", "1": "a", "11": "n", "2": "n"}
+
+
+def test_a_lost_sum_is_not_confirmed_by_what_reads_its_operand_elsewhere(make_pair):
+    """Without the branch the second function gives what the first gave already."""
+    x = np.random.default_rng(5).standard_normal((1, 30, 20)).astype("f4")
+    size = "(1,30,20)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh start 1 1 0 1 $input=0 #1={size}",
+        f"pnnx.Expression power 1 1 1 2 expr=pow(@0,2.0) #2={size}",
+        f"pnnx.Expression branch 1 1 2 3 expr=mul(@0,0.5) #3={size}",
+        f"nn.Identity sum 1 1 1 4 #4={size}",
+        f"pnnx.Expression power2 1 1 4 5 expr=pow(@0,2.0) #5={size}",
+        f"pnnx.Expression end 3 1 4 5 3 6 expr=add(add(@0,@1),mul(@2,0.1)) #6={size}",
+        "pnnx.Output out 1 0 6",
+    )
+    a = np.tanh(x)
+    b = a**2
+    c = np.float32(0.5) * b
+    d = a + c
+    e = d**2
+    arrays = {"in": x, "tanh": a, "pow": b, "mul": c, "add": d, "pow2": e,
+              "end": d + e + np.float32(0.1) * c}  # fmt: skip
+    calls = (
+        ("tanh", ("in",), ("tanh",)), ("pow", ("tanh",), ("pow",)), ("mul", ("pow",), ("mul",)),
+        ("add", ("tanh", "mul"), ("add",)), ("pow", ("add",), ("pow2",)),
+        ("end", ("add", "pow2", "mul"), ("end",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("end",)))
+    assert [origin.operator.name for origin in found.origins] == ["sum"]
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["read", "an activation between"])
+def test_a_mean_that_keeps_its_axes_is_named(make_pair, between):
+    """The layer that reads it fails, for it takes 6 features and not 1."""
+    rng = np.random.default_rng(6)
+    x, weight = (rng.standard_normal(s).astype("f4") for s in ((1, 6, 4, 4), (5, 6)))
+    act = "F.tanh act 1 1 1 2 $input=1 #2=(1,6,1,1)f32"
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,6,4,4)f32",
+        "torch.mean pool 1 1 0 1 dim=(2,3) keepdim=True $input=0 #1=(1,6,1,1)f32",
+        *([act] if between else []),
+        f"nn.Linear fc 1 1 {1 + between} 3 bias=False in_features=6 out_features=5 "
+        "@weight=(5,6)f32 #3=(1,5)f32",
+        "pnnx.Output out 1 0 3",
+        weights={"fc.weight": weight},
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    y = x.mean((2, 3))
+    arrays, calls = {"in": x, "mean": y}, [("mean", ("in",), ("mean",))]
+    if between:
+        y = arrays["tanh"] = np.tanh(y)
+        calls.append(("tanh", ("mean",), ("tanh",)))
+    arrays["fc"] = y @ weight.T
+    calls.append(("mm", (calls[-1][2][0],), ("fc",)))
+    with pytest.raises(engine.errors.EngineError):
+        session.run()
+    (origin,) = engine.compare(session, reference_of(arrays, calls, ("fc",))).origins
+    assert origin.operator.name == "pool"
+    assert "it gives 1×6×1×1 instead of 1×6" in origin.text
+    assert [reason.kind for reason in origin.reasons] == ["parameter"]
+    assert "keepdim=False" in origin.reasons[0].text
