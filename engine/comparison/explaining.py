@@ -11,7 +11,12 @@ import numpy as np
 
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
-from engine.comparison.reasons import Explanation, diagnose_input, find_explanation
+from engine.comparison.reasons import (
+    Explanation,
+    Surroundings,
+    diagnose_input,
+    find_explanation,
+)
 from engine.comparison.spans import Span
 from engine.errors import EngineError
 
@@ -346,6 +351,7 @@ class Explainer:
                 operator, inputs, expected, check_cancelled=self._check, tail=tail,
                 tried=tried, reference_weights=self._known.weights.arrays(operator),
                 differing=self._known.weights.differing(operator),
+                surroundings=Surroundings(operator, self._known.value),
             )  # fmt: skip
         except (_SlowError, EngineError):
             return Explanation()

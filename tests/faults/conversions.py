@@ -109,7 +109,7 @@ def operands_exchanged(graph: Graph, operator: Operator, rng: Generator) -> Plan
         return None
     operator.replace_input(0, other)
     operator.replace_input(1, one)
-    return Planted("channel_order,parameter,axis", operator.name)
+    return Planted("channel_order,expression,parameter,axis", operator.name)
 
 
 def residual_lost(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:

@@ -14,6 +14,7 @@ from engine.comparison.reasons.explanation import (
 )
 from engine.comparison.reasons.preprocessing import diagnose_input
 from engine.comparison.reasons.reason import KINDS, Change, Reason
+from engine.comparison.reasons.surroundings import Surroundings
 from engine.comparison.reasons.tails import Tail, forward_all
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Change",
     "Explanation",
     "Reason",
+    "Surroundings",
     "Tail",
     "diagnose_first_activation",
     "diagnose_input",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.comparison.reasons.reason import Change
+    from engine.comparison.reasons.surroundings import Surroundings
     from engine.comparison.reasons.tails import Inverse, Tail
     from engine.layers import Registration
     from engine.runtime import RuntimeOperator
@@ -107,6 +108,8 @@ class Case:
     preview : callable or None
         Returns how much of the difference an alternative leaves on a small part of a large
         case; None if that part cannot tell.
+    surroundings : Surroundings or None
+        Of our operator in the model, if they are known.
     """
 
     call: OperatorCall
@@ -119,6 +122,7 @@ class Case:
     tail: Tail | None = None
     differing: frozenset[str] | None = None
     preview: Callable[[Alternative], float | None] | None = None
+    surroundings: Surroundings | None = None
 
     @property
     def type(self) -> str:
@@ -316,6 +320,7 @@ def make_case(
     check_cancelled: Callable[[], None] | None = None,
     tail: Tail | None = None,
     differing: frozenset[str] | None = None,
+    surroundings: Surroundings | None = None,
 ) -> Case | None:
     """Run an operator on the reference's inputs.
 
@@ -351,6 +356,7 @@ def make_case(
     return Case(
         call, table, tuple(inputs), expected, ours,
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
+        surroundings=surroundings,
     )  # fmt: skip
 
 

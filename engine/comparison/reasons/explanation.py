@@ -40,6 +40,7 @@ from engine.comparison.reasons.results import (
 )
 from engine.comparison.reasons.sampling import make_preview
 from engine.comparison.reasons.sliding import other_groups, other_windows
+from engine.comparison.reasons.surroundings import other_operands, weights_of_others
 from engine.comparison.reasons.weight_layouts import other_layouts
 from engine.comparison.reasons.weight_values import (
     differing_weights,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.comparison.reasons.case import Alternative, Case
+    from engine.comparison.reasons.surroundings import Surroundings
     from engine.comparison.reasons.tails import Tail
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
@@ -83,6 +85,8 @@ _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     other_layouts,
     other_input_layout,
     other_input_activation,
+    other_operands,
+    weights_of_others,
     other_precision,
     input_affine,
     solved_weights,
@@ -203,6 +207,7 @@ def find_explanation(
     tail: Tail | None = None,
     differing: frozenset[str] | None = None,
     tried: str = "all",
+    surroundings: Surroundings | None = None,
 ) -> Explanation:
     """Find out why an operator's result differs, and what it would be without that.
 
@@ -215,10 +220,13 @@ def find_explanation(
     tried : {"all", "settings", "results", "inputs"}
         Which alternatives: all, also two at once; only those of parameters; all others; only
         those of the model's inputs.
+    surroundings : Surroundings, optional
+        Of the operator in the model.
     """
     case = make_case(
         operator, inputs, expected, ours=ours, reference_weights=reference_weights,
         check_cancelled=check_cancelled, tail=tail, differing=differing,
+        surroundings=surroundings,
     )  # fmt: skip
     if case is None or expected is None or case.discrepancy.is_rounding:
         return Explanation()

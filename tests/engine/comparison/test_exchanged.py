@@ -90,3 +90,101 @@ def test_weights_of_layers_with_the_same_input_are_exchanged(make_pair):
         ("tanh", ("mm",), "tanh", {}), ("mul", ("tanh", "mm2"), "mul", {}),
     )  # fmt: skip
     assert names(compare(path, reference_of(arrays, calls), x)) == ["gate", "value"]
+
+
+BRANCH = (
+    f"pnnx.Input in 0 1 0 #0={SIZE}", f"F.tanh left 1 1 0 1 $input=0 #1={SIZE}",
+    f"pnnx.Expression right 1 1 0 2 expr=mul(@0,0.3) #2={SIZE}",
+)  # fmt: skip
+
+
+def first_reason(comparison):
+    (origin,) = comparison.origins
+    return origin.operator.name, origin.reasons[0].kind, origin.reasons[0].text
+
+
+def test_a_lost_operand_of_a_sum_is_named(make_pair):
+    x = normal(3, 1, 20, 16)
+    path = make_pair(
+        *BRANCH, f"nn.Identity sum 1 1 1 3 #3={SIZE}",
+        f"pnnx.Expression end 2 1 3 2 4 expr=div(@0,add(abs(@1),1.0)) #4={SIZE}",
+        "pnnx.Output out 1 0 4",
+    )  # fmt: skip
+    a, b = np.tanh(x), np.float32(0.3) * x
+    arrays = {"in": x, "tanh": a, "mul": b, "add": a + b, "div": (a + b) / (np.abs(b) + 1)}
+    calls = (
+        ("tanh", ("in",), "tanh", {}), ("mul", ("in",), "mul", {}),
+        ("add", ("tanh", "mul"), "add", {}), ("div", ("add", "mul"), "div", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("sum", "expression")
+    assert "adds the result of 'right'" in text
+
+
+def test_an_operator_that_reads_another_tensor(make_pair):
+    x, weight = normal(4, 1, 20, 16), normal(5, 16, 16)
+    path = make_pair(
+        *BRANCH, linear("fc", 1, 3),
+        f"pnnx.Expression end 3 1 3 2 1 4 expr=add(@0,mul(@1,@2)) #4={SIZE}",
+        "pnnx.Output out 1 0 4", weights={"fc.weight": weight},
+    )  # fmt: skip
+    a, b = np.tanh(x), np.float32(0.3) * x
+    y = b @ weight.T
+    arrays = {"in": x, "tanh": a, "mul": b, "fc": y, "end": y + a * b}
+    calls = (
+        ("tanh", ("in",), "tanh", {}), ("mul", ("in",), "mul", {}),
+        ("mm", ("mul",), "fc", {}), ("addcmul", ("fc", "tanh", "mul"), "end", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("fc", "expression")
+    assert "reads 'right' here, the file 'left'" in text
+
+
+def test_queries_and_keys_are_exchanged(make_pair):
+    x = normal(6, 1, 20, 16)
+    path = make_pair(
+        *BRANCH,
+        "F.scaled_dot_product_attention mix 3 1 2 1 0 3 attn_mask=None dropout_p=0.0 "
+        f"is_causal=False $query=2 $key=1 $value=0 #3={SIZE}",
+        f"pnnx.Expression end 1 1 3 4 expr=mul(@0,2.0) #4={SIZE}", "pnnx.Output out 1 0 4",
+    )  # fmt: skip
+    a, b = np.tanh(x), np.float32(0.3) * x
+    scores = np.exp((a @ b.swapaxes(1, 2)).astype(np.float64) / 4)
+    y = ((scores / scores.sum(-1, keepdims=True)) @ x).astype(np.float32)
+    arrays = {"in": x, "tanh": a, "mul": b, "mix": y, "end": 2 * y}
+    calls = (
+        ("tanh", ("in",), "tanh", {}), ("mul", ("in",), "mul", {}),
+        ("sdpa", ("tanh", "mul", "in"), "mix", {}), ("mul", ("mix",), "end", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("mix", "expression")
+    assert "inputs 0 and 1 exchanged" in text
+
+
+def test_the_weights_of_another_layer_are_named(make_pair):
+    """Fewer rows than weights: the tensors alone do not tell them."""
+    x, one, two = normal(7, 1, 4, 16), normal(8, 16, 16) / 4, normal(9, 16, 16) / 4
+    size = "(1,4,16)f32"
+    path = make_pair(
+        *(
+            line.replace(SIZE, size)
+            for line in (
+                f"pnnx.Input in 0 1 0 #0={SIZE}", linear("one", 0, 1),
+                f"F.tanh act 1 1 1 2 $input=1 #2={SIZE}", linear("two", 2, 3),
+                f"F.tanh act2 1 1 3 4 $input=3 #4={SIZE}", "pnnx.Output out 1 0 4",
+            )
+        ),
+        weights={"one.weight": two, "two.weight": one},
+    )  # fmt: skip
+    a = x @ one.T
+    b = np.tanh(a) @ two.T
+    arrays = {"in": x, "mm": a, "tanh": np.tanh(a), "mm2": b, "tanh2": np.tanh(b)}
+    calls = (
+        ("mm", ("in",), "mm", {}), ("tanh", ("mm",), "tanh", {}),
+        ("mm", ("tanh",), "mm2", {}), ("tanh", ("mm2",), "tanh2", {}),
+    )  # fmt: skip
+    first, second = compare(path, reference_of(arrays, calls), x).origins
+    assert (first.operator.name, second.operator.name) == ("one", "two")
+    for origin, other in ((first, "two"), (second, "one")):
+        assert origin.reasons[0].kind == "weight_values"
+        assert f"weights of '{other}'" in origin.reasons[0].text
