@@ -466,7 +466,9 @@ def test_a_small_fault_is_not_confirmed_by_what_dilutes_it(run):
 
 def test_float16_weights_confirm_though_other_operators_agree_exactly(run):
     """The reference has copies of what it fuses, as ncnn for several consumers."""
-    x, one, other = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4, 4, 1, 1)
+    rng = np.random.default_rng(0)
+    shapes = (1, 4, 6, 6), (4, 4, 1, 1), (4, 4, 1, 1)
+    x, one, other = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
     halves = other.astype(np.float16)
     other = halves + np.float32(0.25) * np.spacing(halves).astype(np.float32)
     bias = np.float32([2, 1, 3, 2])
