@@ -31,6 +31,7 @@ from engine.comparison.reasons.parameters import (
 )
 from engine.comparison.reasons.precision import other_precision
 from engine.comparison.reasons.reason import Reason
+from engine.comparison.reasons.reductions import other_reductions
 from engine.comparison.reasons.results import (
     other_activation,
     other_bias,
@@ -72,6 +73,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
     other_corners,
     other_epsilons,
     other_normalizations,
+    other_reductions,
     other_expressions,
     other_numbers,
 )

@@ -59,6 +59,7 @@ def _statistics(case: Case, family: str) -> Iterator[Alternative]:
     assert x is not None  # noqa: S101 - the caller has checked it
     own = norm_axes(case, family)
     kinds = (
+        (0, False, True, "the mean subtracted"),
         (1, False, True, "the unbiased variance (n - 1)"),
         (0, True, True, "eps added to the standard deviation, not to the variance"),
         (1, True, True, "the unbiased standard deviation plus eps"),
@@ -67,10 +68,33 @@ def _statistics(case: Case, family: str) -> Iterator[Alternative]:
     for ddof, outside, centred, words in kinds:
         if stored and (outside or not centred):
             continue
+        if (ddof, outside, centred) == (0, False, family != "rms"):
+            continue  # ours
         result = _normalized(case, own, ddof, outside=outside, centred=centred)
         if result is not None:
             text = f"The reference normalises with {words}. Normalise so, or export it again."
             yield Alternative("normalization", text, result=result)
+            if family == "rms" and centred:
+                yield from _with_bias(case, own, result)
+
+
+def _with_bias(case: Case, axes: tuple[int, ...], result: Array) -> Iterator[Alternative]:
+    """Return a layer norm with the bias that a norm by root mean squares has lost."""
+    if case.pair is None or case.pair[1].shape != result.shape:
+        return
+    others = tuple(axis for axis in range(result.ndim) if axis not in axes)
+    rest = (case.pair[1] - result).astype(np.float64)
+    if rest.size < 2 * math.prod(rest.shape[axis] for axis in axes):
+        return  # one element per bias tells nothing
+    offsets = rest.mean(others, keepdims=True)
+    bias = offsets.reshape([rest.shape[axis] for axis in axes]).astype(np.float32)
+    yield Alternative(
+        "normalization",
+        "The reference subtracts the mean and adds a bias (layer norm), the file does neither. "
+        "Use a layer norm.",
+        (Change("bias", bias),), result=(result + offsets).astype(result.dtype),
+        fitted=bias.size, least=0.995,
+    )  # fmt: skip
 
 
 def _without_affine(case: Case) -> Iterator[Alternative]:

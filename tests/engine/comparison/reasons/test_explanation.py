@@ -321,3 +321,47 @@ def test_a_bias_of_gates_is_fitted():
     assert "bias_hh_l0" in reason.text
     found = gru(x[0], *({**theirs, "bias_hh_l0": reason.changes[0].value}).values())
     np.testing.assert_allclose(found, gru(x[0], *theirs.values()), atol=1e-4)
+
+
+def test_a_mean_of_windows_is_told_from_a_maximum():
+    x = normal(2, 3, 6, 6)
+    ours = make_operator(
+        "nn.MaxPool2d",
+        {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1),
+         "ceil_mode": False, "return_indices": False},
+        {}, [x],
+    )  # fmt: skip
+    (reason, *_) = explain(ours, [x], x.reshape(2, 3, 3, 2, 3, 2).mean((3, 5)))
+    assert reason.kind == "parameter"
+    assert "nn.AvgPool2d" in reason.text
+
+
+def test_a_maximum_of_everything_is_told_from_a_mean():
+    x = normal(2, 3, 6, 6)
+    ours = make_operator("nn.AdaptiveAvgPool2d", {"output_size": (1, 1)}, {}, [x])
+    (reason, *_) = explain(ours, [x], x.max((2, 3), keepdims=True))
+    assert reason.kind == "parameter"
+    assert "nn.AdaptiveMaxPool2d" in reason.text
+
+
+def test_a_sum_is_told_from_a_mean_by_a_single_number():
+    x = normal(1, 16)
+    ours = make_operator("torch.mean", {"dim": (1,), "keepdim": False}, {}, [x])
+    (reason, *_) = explain(ours, [x], x.sum(1))
+    assert reason.kind == "parameter"
+    assert "torch.sum" in reason.text
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_layer_norm_is_told_from_one_by_root_mean_squares(biased):
+    x, weight = normal(1, 40, 12) + np.float32(0.7), normal(12)
+    params = {"normalized_shape": (12,), "eps": 1e-5, "elementwise_affine": True}
+    ours = make_operator("nn.RMSNorm", params, {"weight": weight}, [x])
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(-1, keepdims=True)
+    y = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight
+    if biased:
+        y = y + np.arange(12)
+    (reason, *_) = explain(ours, [x], y.astype(np.float32))
+    assert reason.kind == "normalization"
+    assert "mean" in reason.text
