@@ -39,9 +39,9 @@ from engine.comparison.reasons.results import (
     other_layout,
     other_scale,
 )
+from engine.comparison.reasons.rewiring import other_operands, weights_of_others
 from engine.comparison.reasons.sampling import make_preview
 from engine.comparison.reasons.sliding import other_groups, other_windows
-from engine.comparison.reasons.surroundings import other_operands, weights_of_others
 from engine.comparison.reasons.weight_layouts import other_layouts
 from engine.comparison.reasons.weight_values import (
     differing_weights,

@@ -1,36 +1,21 @@
-"""Alternatives that take something from elsewhere in the model: a tensor, or a layer's weights.
-
-Converters lose one operand of a sum, connect a result with the wrong reader, and exchange the
-weights of layers that are alike.
-"""
+"""What lies around an operator in the model."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.comparison.reasons.case import Alternative
-from engine.comparison.reasons.reason import Change
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from engine.comparison.reasons.case import Case
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Surroundings", "other_operands", "weights_of_others"]
+__all__ = ["Surroundings"]
 
 _MOST_VISITED: Final = 1024  # operators
-_MOST_OPERANDS: Final = 64
-_MOST_READ: Final = 16  # alternatives for which the operator runs
-_FEW_INPUTS: Final = 8
-_PROBED: Final = 256  # elements that tell most operands apart
-_NEAR: Final = 1e-3  # relative to the largest element
-_EXACT: Final = 1 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -81,97 +66,3 @@ class Surroundings:
 
 def _shapes_of(operator: RuntimeOperator) -> dict[str, tuple[int, ...]]:
     return {name: tuple(each.shape) for name, each in operator.attributes.items()}
-
-
-def other_operands(case: Case) -> Iterator[Alternative]:
-    """Return sums and products with another tensor, and reading it instead of an input."""
-    yield from _exchanged(case)
-    if case.surroundings is None:
-        return
-    if case.pair is not None and case.tail is None and case.pair[0].dtype.kind == "f":
-        yield from _combined(case, *case.pair)
-    yield from itertools.islice(_read(case), _MOST_READ)
-
-
-def _exchanged(case: Case) -> Iterator[Alternative]:
-    """Return two inputs exchanged."""
-    if not 2 <= len(case.inputs) <= _FEW_INPUTS:
-        return
-    for one, other in itertools.combinations(range(len(case.inputs)), 2):
-        inputs = list(case.inputs)
-        inputs[one], inputs[other] = inputs[other], inputs[one]
-        yield Alternative(
-            "expression",
-            f"The reference has inputs {one} and {other} exchanged. Exchange them.",
-            (Change("inputs", (other, one)),), inputs=inputs, least=_EXACT,
-        )  # fmt: skip
-
-
-def _combined(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
-    assert case.surroundings is not None  # noqa: S101 - the caller has looked
-    step = max(ours.size // _PROBED, 1)
-    mine, wanted = (each.reshape(-1)[::step].astype(np.float64) for each in (ours, expected))
-    limit = _NEAR * float(np.abs(wanted).max(initial=0.0))
-    for operand, value in itertools.islice(
-        case.surroundings.operands(ours.shape), _MOST_OPERANDS
-    ):
-        if value.dtype.kind != "f":
-            continue
-        other = value.reshape(-1)[::step].astype(np.float64)
-        for verb, probe, result in (
-            ("adds", mine + other, np.add),
-            ("subtracts", mine - other, np.subtract),
-            ("multiplies with", mine * other, np.multiply),
-        ):
-            if float(np.abs(probe - wanted).max(initial=0.0)) <= limit:
-                yield Alternative(
-                    "expression",
-                    f"The reference {verb} the result of {_name_of(operand)} here, too. "
-                    "Add what is lost.",
-                    (Change("operand", operand.name),), result=result(ours, value),
-                    least=_EXACT,
-                )  # fmt: skip
-
-
-def _read(case: Case) -> Iterator[Alternative]:
-    assert case.surroundings is not None  # noqa: S101 - the caller has looked
-    sources = case.surroundings.operator.inputs
-    for place, source in enumerate(sources):
-        given = case.inputs[place]
-        if not isinstance(given, np.ndarray) or source.producer is None:
-            continue
-        for operand, value in case.surroundings.operands(given.shape):
-            if operand in sources or value.dtype != given.dtype or np.array_equal(value, given):
-                continue
-            yield Alternative(
-                "expression",
-                f"The reference reads {_name_of(operand)} here, the file "
-                f"{_name_of(source)}. Connect that one.",
-                (Change("operand", operand.name),),
-                inputs=[*case.inputs[:place], value, *case.inputs[place + 1 :]],
-                least=_EXACT,
-            )
-
-
-def _name_of(operand: RuntimeOperand) -> str:
-    producer = operand.producer
-    if producer is None:
-        return f"operand '{operand.name}'"
-    if len(producer.outputs) == 1:
-        return f"'{producer.name}'"
-    return f"output {producer.outputs.index(operand)} of '{producer.name}'"
-
-
-def weights_of_others(case: Case) -> Iterator[Alternative]:
-    """Return the weights of other layers of ours."""
-    if case.surroundings is None or not case.weights:
-        return
-    for twin in itertools.islice(case.surroundings.twins(), _MOST_READ):
-        weights = {name: each.array for name, each in twin.attributes.items() if each.is_stored}
-        if weights.keys() == case.weights.keys():
-            yield Alternative(
-                "weight_values",
-                f"The reference has the weights of '{twin.name}' here. Exchange them.",
-                tuple(Change(name, array) for name, array in weights.items()),
-                weights=weights, least=_EXACT,
-            )  # fmt: skip
