@@ -1448,6 +1448,10 @@ class _Walk:
         if not shaped:
             return False
         match, shape = self._result.matches[source.name], self._result.shapes[source.name]
+        if _without_batch(shape) == _without_batch(self._index.shapes[match.key]) and not any(
+            operand.name in self._failures for operand in operator.outputs
+        ):
+            return False  # references without a batch have the same axes at other places
         ours = self._as_ours(source.name, match.key, match.layout, shape)
         if self._leads_on({source.name: ours}, source, match.key, reader=operator):
             return False
@@ -1693,6 +1697,11 @@ def _varies(result: Value) -> bool:
 def _is_plain(layout: Layout, theirs: tuple[int, ...], ours: tuple[int, ...]) -> bool:
     """Whether two shapes are equal up to axes of size 1, and the elements in the same order."""
     return not layout.axes and [n for n in theirs if n > 1] == [n for n in ours if n > 1]
+
+
+def _without_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without leading axes of size 1, which references add and drop."""
+    return shape[next((n for n, size in enumerate(shape) if size != 1), len(shape)) :]
 
 
 def _backend_of(session: Session) -> str | dict[str, str]:

@@ -404,3 +404,28 @@ def test_a_mean_that_keeps_its_axes_is_named(make_pair, between):
     assert "it gives 1×6×1×1 instead of 1×6" in origin.text
     assert [reason.kind for reason in origin.reasons] == ["parameter"]
     assert "keepdim=False" in origin.reasons[0].text
+
+
+def test_a_wrong_axis_is_not_excused_by_a_reference_without_batch(make_pair):
+    """Without the batch axis 2 is the last one, as it should be with it."""
+    x = np.random.default_rng(7).standard_normal((1, 4, 12, 12)).astype("f4")
+    size = "(1,4,12,12)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh start 1 1 0 1 $input=0 #1={size}",
+        f"pnnx.Expression twice 1 1 1 2 expr=mul(@0,2.0) #2={size}",
+        f"F.softmax share 1 1 2 3 dim=2 $input=2 #3={size}",
+        f"pnnx.Expression end 2 1 3 1 4 expr=add(@0,@1) #4={size}",
+        "pnnx.Output out 1 0 4",
+    )
+    a = np.tanh(x[0])
+    e = np.exp(2 * a)
+    y = e / e.sum(-1, keepdims=True)
+    arrays = {"in": x[0], "tanh": a, "mul": 2 * a, "softmax": y, "add": y + a}
+    calls = (
+        ("tanh", ("in",), ("tanh",)), ("mul", ("tanh",), ("mul",)),
+        ("softmax", ("mul",), ("softmax",)), ("add", ("softmax", "tanh"), ("add",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("add",)))
+    assert [origin.operator.name for origin in found.origins] == ["share"]
+    assert [reason.kind for reason in found.origins[0].reasons] == ["axis"]
