@@ -504,6 +504,30 @@ def test_float16_weights_confirm_though_other_operators_agree_exactly(run):
     assert "8" not in {row.operand for row in found.rows}
 
 
+def test_another_axis_behind_a_product_that_the_reference_flattens(run):
+    """In the reference's shape of the product the wrong axis would be the right one."""
+    rng = np.random.default_rng(0)
+    x, weight = (rng.standard_normal(s).astype(np.float32) for s in ((1, 30, 8), (11, 8)))
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,30,8)f32",
+        "nn.Linear head 1 1 0 1 bias=False in_features=8 out_features=11 @weight=(11,8)f32",
+        "F.softmax last 1 1 1 2 dim=1 $input=1 #2=(1,30,11)f32",
+        "pnnx.Output out0 1 0 2",
+        head__weight=weight,
+    )
+    product = (x[0].astype(np.float64) @ weight.T).astype(np.float32)
+    powers = np.exp(product.astype(np.float64))
+    last = (powers / powers.sum(1, keepdims=True)).astype(np.float32)[np.newaxis]
+    calls = [
+        ReferenceOperator("mm", "aten::mm", ("in",), ("product",)),
+        ReferenceOperator("softmax", "aten::_softmax", ("product",), ("last",)),
+    ]
+    arrays = {"in": x, "product": product, "last": last}
+    found = engine.compare(session, shown(arrays, ("in",), calls))
+    assert blamed(found) == [("last", [], ["axis"])]
+
+
 def test_an_activation_too_many_before_another_one(run):
     """A ReLU in its place would be right as well, but there is one behind it."""
     x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
