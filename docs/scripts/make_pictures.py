@@ -121,6 +121,18 @@ def show_digits(folder: Path) -> None:
     window.close()
 
 
+def show_mistake(folder: Path) -> None:
+    """The channel that the tutorial leads to."""
+    window = open_window(folder, "digits", "mistaken.png", "light")
+    run(window, "debug.continue")
+    window.session.select("block3.relu2")
+    wait_idle(window)
+    window.tensor_view.pane.show_element((0, 43, 2, 3))
+    run(window, "analyse.explain")
+    save(window, "tutorial")
+    window.close()
+
+
 def show_unet(folder: Path) -> None:
     """A run of the sample that finds shapes, in the dark theme."""
     window = open_window(folder, "unet", "scene_1.png", "dark")
@@ -135,7 +147,7 @@ def main() -> int:
     os.environ["HOME"] = "/home"  # where exports go to, and nobody's own folder
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        for show in (show_digits, show_unet):
+        for show in (show_digits, show_mistake, show_unet):
             show(Path(folder))
     return 0
 
