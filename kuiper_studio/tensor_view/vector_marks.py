@@ -163,6 +163,7 @@ class VectorMarks(QGraphicsItem):
         number_font = self._theme.mono_font(10)
         mark_font = self._theme.mono_font(min(18.0, width))
         metrics = QFontMetricsF(number_font)
+        taken = self._text_of_pick().united(self._tip_of_pick())
         center = int(Qt.AlignmentFlag.AlignCenter)
         for place, value in enumerate(self._bars.values.tolist()):
             rect = self._bars.rect(place)
@@ -174,10 +175,12 @@ class VectorMarks(QGraphicsItem):
             elif width >= _NUMBERED:
                 text = format_brief(value)
                 # Only if it does not overlap its neighbours.
-                if metrics.horizontalAdvance(text) <= width - _CLEAR:
+                beside = _beside(rect, below=value < 0)
+                fits = metrics.horizontalAdvance(text) <= width - _CLEAR
+                if fits and not taken.intersects(beside):
                     painter.setFont(number_font)
                     painter.setPen(self._theme.color("text2"))
-                    painter.drawText(_beside(rect, below=value < 0), center, text)
+                    painter.drawText(beside, center, text)
 
     def _paint_pick(self, painter: QPainter) -> None:
         area = self._area
@@ -193,15 +196,29 @@ class VectorMarks(QGraphicsItem):
         painter.drawLine(QPointF(x, self._headroom - 4), QPointF(x, area.bottom()))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.color("focus"))
-        tip = QPointF(x, self._headroom - 3)
-        painter.drawPolygon(QPolygonF([tip, tip + QPointF(-5, -7), tip + QPointF(5, -7)]))
+        arrow = self._tip_of_pick()
+        tip = QPointF(x, arrow.bottom())
+        painter.drawPolygon(QPolygonF([tip, arrow.topLeft(), arrow.topRight()]))
         painter.setFont(self._theme.mono_font(10))
         painter.setPen(self._theme.color("text"))
-        width = painter.fontMetrics().horizontalAdvance(text) + 8
+        painter.drawText(self._text_of_pick(), int(Qt.AlignmentFlag.AlignCenter), text)
+
+    def _tip_of_pick(self) -> QRectF:
+        """Return the area of the arrow to the picked position; empty without one."""
+        if self._picked is None:
+            return QRectF()
+        return QRectF(self._picked[0] - 5, self._headroom - 10, 10, 7)
+
+    def _text_of_pick(self) -> QRectF:
+        """Return the area of the text beside the arrow; empty without one."""
+        if self._picked is None:
+            return QRectF()
+        x, text = self._picked
+        width = QFontMetricsF(self._theme.mono_font(10)).horizontalAdvance(text) + 8
         place = QRectF(x + 8, 0, width, 14)
-        if place.right() > area.right():
+        if place.right() > self._area.right():
             place.moveRight(x - 8)
-        painter.drawText(place, int(Qt.AlignmentFlag.AlignCenter), text)
+        return place
 
     # Overrides of Qt methods
 

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
@@ -272,6 +272,28 @@ def test_pick_is_marked(plot, theme):
     assert arrow == focus
     plot.set_pick(None)
     assert pixels_of(plot, focus) == 0
+
+
+def test_the_text_of_the_pick_covers_no_number(plot, theme):
+    """The highest bar has its number where the arrow and its text are."""
+    plot.set_vector(np.array([1, -2, 3.125, -4], np.float32), (-4, 3.125))
+    column = plot.place_of(2)
+    above = QRectF(column.left(), column.top() - 16, column.width() / 2 - 6, 14).toRect()
+
+    def is_blank():
+        image = plot.grab(above).toImage()
+        found = {
+            image.pixelColor(x, y).name()
+            for x in range(image.width())
+            for y in range(image.height())
+        }
+        return found == {theme.color("base").name()}
+
+    assert not is_blank()
+    plot.set_pick((0, 2))
+    assert is_blank()
+    plot.set_pick((0, 0))
+    assert not is_blank()
 
 
 @pytest.mark.parametrize(
