@@ -17,8 +17,10 @@ from engine.atomic import write_file
 from engine.backends import installed_version, libraries
 from engine.backends.fusion import SubgraphName
 from engine.cache import cache_folder
+from engine.errors import EngineError
 from engine.file_lock import locked
 from engine.file_versions import read_regular
+from engine.runtime import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +30,13 @@ if TYPE_CHECKING:
     from engine.pnnx import Graph
     from engine.runtime import RuntimeGraph
 
-__all__ = ["ExclusionCache", "exclude_library", "model_key", "operators_at_work"]
+__all__ = [
+    "ExclusionCache",
+    "exclude_in_reference",
+    "exclude_library",
+    "model_key",
+    "operators_at_work",
+]
 
 _SCHEMA: Final = 1
 _MOST_MODELS: Final = 256
@@ -107,6 +115,20 @@ def exclude_library(graph: RuntimeGraph, activity: Activity) -> list[str]:
     if model is not None:
         ExclusionCache().remember(model, operators, activity.library)
     return operators
+
+
+def exclude_in_reference(path: str | Path, activity: Activity) -> list[str]:
+    """Exclude a library as `exclude_library` does, from a reference that is a model.
+
+    Returns
+    -------
+    list of str
+        Names of operators; empty if the kernel was not of this reference.
+    """
+    try:
+        return exclude_library(load(path), activity)
+    except EngineError:  # whoever opens it again is told what is wrong
+        return []
 
 
 class ExclusionCache:

@@ -557,7 +557,8 @@ class _Report:
             if row.born is None or row.born <= _ROUNDED or row.status is Status.NOT_COMPARED:
                 continue
             operand = self._session.graph.operand(row.operand)
-            computed = Span.above(operand, self._is_shown).compute(self._given)
+            span = Span.above(operand, self._is_shown)
+            computed = span.compute(self._given)
             found = dequantise(computed, self._requantised.get(row.operand))
             theirs = self._reference_array(operand)
             if theirs is None or not isinstance(found, np.ndarray):
@@ -566,17 +567,16 @@ class _Report:
                 continue
             born = min(row.born, relative_distance(found, theirs))
             if born > _ROUNDED:
-                self._note_rounding(operand, found, born)
+                self._note_rounding(span, found, born)
             inherited = _inherited(row.measures, born)
             self._rows[row.operand] = replace(row, born=born, inherited=inherited)
 
-    def _note_rounding(self, operand: RuntimeOperand, found: Array, born: float) -> None:
+    def _note_rounding(self, span: Span, found: Array, born: float) -> None:
         """Note a difference that is no larger than what rounding of the inputs makes of it.
 
         A sigmoid of large sums, say, changes by much more than its inputs were rounded by.
         """
-        rng = np.random.default_rng(0)
-        span = Span.above(operand, self._is_shown)
+        rng, end = np.random.default_rng(0), span.end.name
 
         def rounded(of: RuntimeOperand) -> Value:
             value = self._given(of)
@@ -586,14 +586,14 @@ class _Report:
                 apart = rng.uniform(-1, 1, value.shape).astype(np.float32)
                 return np.asarray(value * (1 + np.finfo(np.float32).eps * apart))
 
-        scale = self._requantised.get(operand.name)
+        scale = self._requantised.get(end)
         for _ in range(_TRIALS):
             self._check_cancelled()
             other = dequantise(span.compute(rounded), scale)
             if not isinstance(other, np.ndarray) or other.shape != found.shape:
                 return
             if born <= _ULPS * relative_distance(other, found):
-                self._rounded.add(operand.name)
+                self._rounded.add(end)
                 return
 
     def _excuse_amplified(self) -> bool:

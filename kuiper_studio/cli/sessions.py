@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,26 +134,18 @@ def make_referenced_session(arguments: argparse.Namespace) -> tuple[Session, Ref
     is returned as its path: the session's inputs have to be computed first.
     """
     from engine.comparison import open_data
+    from engine.exclusions import exclude_in_reference
 
     data = open_data(arguments.reference)
     supervision: Supervision | None = arguments.supervision
     if data is None and supervision is not None and supervision.fault is not None:
-        _exclude_in_reference(arguments.reference, supervision.fault)
+        exclude_in_reference(arguments.reference, supervision.fault)
 
     def recorded() -> list[Array]:
         return [] if data is None else [data.array(key) for key in data.inputs]
 
     session = make_fed_session(arguments, recorded)
     return session, arguments.reference if data is None else data
-
-
-def _exclude_in_reference(path: str, fault: Activity) -> None:
-    """Keep a library out of what it crashed in, if that is of a reference that is a model."""
-    import engine
-    from engine.exclusions import exclude_library
-
-    with suppress(EngineError):  # opening it again says what is wrong
-        exclude_library(engine.load(path), fault)
 
 
 def _require_images(arguments: argparse.Namespace, sources: Sequence[InputSource]) -> None:

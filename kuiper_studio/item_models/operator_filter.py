@@ -16,13 +16,13 @@ blanks::
 
 from __future__ import annotations
 
-import fnmatch
 import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from engine.search import text_matcher
 from kuiper_studio.item_models.statuses import NONFINITE, STATUS_LOOKS
 
 __all__ = ["STATES", "FilterError", "OperatorFacts", "OperatorFilter", "parse_filter"]
@@ -147,11 +147,8 @@ def _parse_word(word: str) -> Test:
 
 def _matcher(value: str) -> Callable[[str], bool]:
     """Match a substring, ignoring case; with ``*`` or ``?`` a pattern for the whole text."""
-    low = value.lower()
-    if "*" in low or "?" in low:
-        pattern = re.compile(fnmatch.translate(low))
-        return lambda text: pattern.match(text.lower()) is not None
-    return lambda text: low in text.lower()
+    matches = text_matcher(value)
+    return lambda text: matches(text.lower())
 
 
 def _text_test(value: str) -> Test:

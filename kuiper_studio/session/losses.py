@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import EngineError, capitalized
+from engine.errors import capitalized
 from kuiper_studio.session.events import Failure
 
 if TYPE_CHECKING:
@@ -99,17 +99,12 @@ def exclude_from_reference(reference: Path, lost: EngineLost) -> Failure | None:
     Failure or None
         None if it was not in the reference.
     """
-    from engine.exclusions import exclude_library
-    from engine.runtime import load
+    from engine.exclusions import exclude_in_reference
 
     activity = lost.activity
     if activity is None or not _is_to_blame(lost):
         return None
-    try:
-        operators = exclude_library(load(reference), activity)
-    except EngineError:  # it is no model
-        return None
-    if not operators:
+    if not exclude_in_reference(reference, activity):
         return None
     title = f"The engine ended in {activity.operator} of {reference.name}"
     reason = f"{capitalized(lost.reason)}, while {activity.library} computed it."
