@@ -288,6 +288,8 @@ class ProvenancePanel(Panel):
             middle = tuple([(each.start + each.stop - 1) // 2 for each in source.box])
             link.clicked.connect(partial(self._go_to, source.operand, middle))
             self._sources.addWidget(link, 0, Qt.AlignmentFlag.AlignLeft)
+            # The layout would show it only later, after the other answer may have replaced it.
+            link.show()
 
     @staticmethod
     def _needs_sources(provenance: Provenance) -> bool:
