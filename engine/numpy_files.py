@@ -10,6 +10,8 @@ import math
 import os
 import zipfile
 import zlib
+from functools import lru_cache
+from io import BytesIO
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -25,24 +27,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from engine.blocks import Blocks
     from engine.values import Array
 
 __all__ = ["MOST_DIMENSIONS", "read_npy", "read_npz"]
 
 MOST_DIMENSIONS: Final = 64
 """That an array may have."""
+_LENGTHS: Final = {(1, 0): 2, (2, 0): 4}  # bytes of the header's length, by version
+_LONGEST_HEADER: Final = 10_000  # bytes, as NumPy has it
 _LARGEST: Final = (1 << 63) - 1  # bytes that NumPy can say, axes of size 0 left out
 
 
-def read_npy(path: Path, blocks: Blocks | None = None) -> Array:
+def read_npy(path: Path) -> Array:
     """Read an ``.npy``.
-
-    Parameters
-    ----------
-    path : Path
-    blocks : Blocks, optional
-        Where the elements go, quicker for the files of a folder.
 
     Returns
     -------
@@ -57,7 +54,7 @@ def read_npy(path: Path, blocks: Blocks | None = None) -> Array:
     try:
         with open_steady(path) as file:
             size = os.fstat(file.fileno()).st_size
-            return _read_array(file, size, str(path), blocks=blocks)
+            return _read_array(file, size, str(path))
     except OSError as exc:
         raise FeedError(f"{path} cannot be read: {format_os_error(exc)}") from exc
 
@@ -117,19 +114,15 @@ def _read_member(
         raise FeedError(f"{where} cannot be unpacked: {str(exc) or 'it is cut short'}") from exc
 
 
-def _read_array(
-    file: BinaryIO, available: int, where: str, taken: int = 0, blocks: Blocks | None = None
-) -> Array:
+def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> Array:
     """Read one ``.npy`` of at most `available` bytes."""
     try:
         version = np.lib.format.read_magic(file)
-        read_header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read_header is None:
+        if version not in _LENGTHS:
             raise FeedError(f"{where} is of .npy version {version}, which is not supported")
-        shape, fortran, dtype = read_header(file)
+        length = file.read(_LENGTHS[version])
+        rest = file.read(min(int.from_bytes(length, "little"), _LONGEST_HEADER))
+        shape, fortran, dtype = _parse_header(version, length + rest)
     except (ValueError, SyntaxError, TokenError, RecursionError, MemoryError) as exc:
         raise FeedError(f"{where} is not a .npy array: its header cannot be read") from exc
     if dtype.hasobject or dtype.kind not in "?biufc":
@@ -143,25 +136,21 @@ def _read_array(
     present = Room(current_room().bound, current_room().held + taken)
     if wanted > present.left:
         raise FeedError(format_refusal(where, wanted, present))
-    data = _read_exactly(file, wanted, where, blocks)
-    array = np.frombuffer(data, dtype=dtype)
-    array.flags.writeable = False
-    return array.reshape(shape, order="F" if fortran else "C")
+    data = file.read(wanted)
+    if len(data) != wanted:
+        raise FeedError(f"{where} is cut short: {len(data)} of {wanted} bytes")
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _read_exactly(
-    file: BinaryIO, wanted: int, where: str, blocks: Blocks | None
-) -> bytes | Array:
-    data: bytes | Array
-    if blocks is None:
-        data = file.read(wanted)
-        count = len(data)
-    else:
-        data = blocks.take(wanted)
-        count = file.readinto(data)  # type: ignore[attr-defined]  # buffered: takes all
-    if count != wanted:
-        raise FeedError(f"{where} is cut short: {count} of {wanted} bytes")
-    return data
+@lru_cache(maxsize=1024)
+def _parse_header(
+    version: tuple[int, int], header: bytes
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Parse the header behind the version; many files of a folder have the same."""
+    parse = np.lib.format.read_array_header_1_0
+    if version != (1, 0):
+        parse = np.lib.format.read_array_header_2_0
+    return parse(BytesIO(header))
 
 
 def _require_shape(shape: tuple[object, ...], dtype: np.dtype[Any], where: str) -> None:

@@ -971,7 +971,7 @@ class _Walk:
         if not isinstance(result, np.ndarray):
             return Born(1.0, f"it gives {type(result).__name__}, no tensor")
         try:
-            array = self._reference.array(match.key)
+            array = self._reference.read(match.key)
         except EngineError as exc:
             return Born(1.0, str(exc), measured=False)
         if result.size != array.size:

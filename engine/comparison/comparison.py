@@ -37,6 +37,7 @@ from engine.ncnn.types import is_quantized
 from engine.runtime.operator import INPUT_TYPES
 from engine.text import format_brief, format_names, format_shape
 from engine.threads import thread_count
+from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from engine.comparison.explaining import Explained
     from engine.comparison.matching import Match
     from engine.comparison.measures import Measures
-    from engine.comparison.pairs import Numbers
     from engine.comparison.references import Reference
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.session import Session
@@ -251,12 +251,9 @@ class _Report:
         self._explainer = Explainer(self._known, check_cancelled)
 
     def make(self) -> Comparison:
-        meter = Meter()
-        for pair in self._pairs():
+        for pair in self._pairs(Meter()):
             self._check_cancelled()
-            name = pair.operand.name
-            numbers = self._alignment.numbers.get(name) or measure_pair(pair, meter)
-            self._rows[name] = self._row(pair, numbers)
+            self._rows[pair.operand.name] = self._row(pair)
         self._blame_refused()
         self._excuse_rounding()
         self._excuse_corrected()
@@ -288,17 +285,33 @@ class _Report:
 
     # Rows
 
-    def _pairs(self) -> Iterator[Pair]:
+    def _pairs(self, meter: Meter) -> Iterator[Pair]:
         for operator in self._session.graph.operators:
             for operand in operator.outputs:
                 match = self._alignment.matches.get(operand.name)
                 if match is not None:
-                    yield self._pair(operator, operand, match)
+                    yield self._measured(operator, operand, match) or self._pair(
+                        operator, operand, match, meter
+                    )
 
-    def _pair(self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match) -> Pair:
+    def _measured(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match
+    ) -> Pair | None:
+        """Return a pair that the walk has measured, without reading the reference again."""
+        numbers = self._alignment.numbers.get(operand.name)
+        if numbers is None:
+            return None
+        ours = self._session.metadata(operand.name)
+        assert isinstance(ours, ArrayMetadata)  # noqa: S101 - only tensors are measured
+        theirs = ArrayMetadata(ours.shape, self._index.dtypes[match.key])
+        return Pair(operator, operand, match, ours, theirs, numbers, "")
+
+    def _pair(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match, meter: Meter
+    ) -> Pair:
         theirs, ours, reason = None, None, ""
         try:
-            theirs = self._reference.array(match.key)
+            theirs = self._reference.read(match.key)
             theirs = match.layout.to_ours(theirs, self._alignment.shapes[operand.name])
             scale = self._requantised.get(operand.name)
             value = dequantise(self._session.value(operand.name), scale)
@@ -309,10 +322,12 @@ class _Report:
             reason = (
                 f"it is {format_shape(ours.shape)}, the reference {format_shape(theirs.shape)}"
             )
-        return Pair(operator, operand, match, ours, theirs, reason)
+        numbers = measure_pair(ours, theirs, meter)
+        shown = _metadata_of(ours), _metadata_of(theirs)
+        return Pair(operator, operand, match, shown[0], shown[1], numbers, reason)
 
-    def _row(self, pair: Pair, numbers: Numbers) -> Row:
-        operator, operand, match, ours, theirs, reason = pair
+    def _row(self, pair: Pair) -> Row:
+        operator, operand, match, ours, theirs, numbers, reason = pair
         born, measures = self._alignment.born.get(operand.name), numbers.measures
         tolerance = self._tolerances.of(theirs) if theirs is not None else 0.0
         status, why = self._status(operator, operand, born, measures, theirs, tolerance)
@@ -360,18 +375,20 @@ class _Report:
         operand: RuntimeOperand,
         born: Born | None,
         measures: Measures | None,
-        theirs: Array | None,
+        theirs: ArrayMetadata | None,
         tolerance: float,
     ) -> tuple[Status, str]:
         """Return the status of a row, and a remark on it."""
-        agrees = measures is not None and self._agrees(measures, theirs, tolerance)
+        agrees = measures is not None and (
+            measures.relative <= tolerance or self._agrees_as_bytes(operand, measures, theirs)
+        )
         if operator.random:
             return Status.RANDOM, "both have drawn random numbers"
         if operator.is_input:
             return (Status.SAME if agrees else Status.ORIGIN), ""
         note = born.note if born is not None else ""
         if born is not None and born.measured and (born.relative > tolerance or note):
-            return self._excused(operator, operand, born, theirs, tolerance)
+            return self._excused(operator, operand, born, tolerance)
         if agrees:
             return Status.SAME, ""
         if measures is None:
@@ -382,10 +399,14 @@ class _Report:
             return Status.ORIGIN, note
         return Status.NOT_COMPARED, note
 
-    def _agrees(self, measures: Measures, theirs: Array | None, tolerance: float) -> bool:
-        if measures.relative <= tolerance:
-            return True
-        if theirs is None or theirs.dtype not in {np.dtype(np.int8), np.dtype(np.uint8)}:
+    def _agrees_as_bytes(
+        self, operand: RuntimeOperand, measures: Measures, metadata: ArrayMetadata | None
+    ) -> bool:
+        """Whether 8-bit integers agree up to the rounding of what they were made from."""
+        if metadata is None or metadata.dtype not in {np.dtype(np.int8), np.dtype(np.uint8)}:
+            return False
+        theirs = self._reference_array(operand)
+        if theirs is None:
             return False
         largest = float(np.abs(theirs.astype(np.float64)).max(initial=0.0)) or 1.0
         near = measures.cosine is None or measures.cosine >= self._tolerances.cosine
@@ -410,11 +431,11 @@ class _Report:
         operator: RuntimeOperator,
         operand: RuntimeOperand,
         born: Born,
-        theirs: Array | None,
         tolerance: float,
     ) -> tuple[Status, str]:
         """Return the status and reason that excuse a difference, or those of an origin."""
-        if theirs is None or born.note:
+        theirs = self._reference_array(operand) if not born.note else None
+        if theirs is None:
             return Status.ORIGIN, born.note
         span, scale = Span.above(operand, self._is_shown), self._requantised.get(operand.name)
         given = cache(self._given)  # reading a tensor may take longer than the operator
@@ -777,6 +798,10 @@ class _Report:
         if value is not None and not hasattr(value, "dtype"):
             return f"it is a {type(value).__name__}, not a tensor"
         return "no tensor of the reference fits"
+
+
+def _metadata_of(array: Array | None) -> ArrayMetadata | None:
+    return ArrayMetadata(array.shape, array.dtype) if array is not None else None
 
 
 def _text_of_refusal(operator: RuntimeOperator, error: ParameterError) -> str:

@@ -159,18 +159,21 @@ class FingerprintIndex:
     ----------
     shapes : dict of str to tuple of int
         Of every tensor that can be read, by key.
+    dtypes : dict of str to dtype
+        Of these.
     unreadable : dict of str to str
         Why a tensor cannot be compared, by key.
     """
 
     def __init__(self, reference: Reference) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
+        self.dtypes: dict[str, np.dtype[np.generic]] = {}
         self.unreadable: dict[str, str] = {}
         self._groups: dict[int, _Group] = {}
         self._rows: dict[str, Array] = {}
         for tensor in reference.tensors:
             try:
-                array = reference.array(tensor.key)
+                array = reference.read(tensor.key)
             except EngineError as exc:
                 self.unreadable[tensor.key] = str(exc)
                 continue
@@ -180,7 +183,7 @@ class FingerprintIndex:
             self._add(tensor.key, array)
 
     def _add(self, key: str, array: Array) -> None:
-        self.shapes[key] = array.shape
+        self.shapes[key], self.dtypes[key] = array.shape, array.dtype
         group = self._groups.setdefault(array.size, _Group())
         group.keys.append(key)
         group.shapes.append(array.shape)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from engine.comparison.measures import Measures, Meter
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.statistics import TensorStatistics
-    from engine.values import Array
+    from engine.values import Array, ArrayMetadata
 
 __all__ = ["Numbers", "Pair", "measure_pair"]
 
@@ -25,8 +25,9 @@ class Pair(NamedTuple):
         The producer.
     operand : RuntimeOperand
     match : Match
-    ours, theirs : ndarray or None
-        In our layout; None where there is none.
+    ours, theirs : ArrayMetadata or None
+        In our layout; None where there is no tensor.
+    numbers : Numbers
     reason : str
         Why they cannot be compared; ``""`` if they can.
     """
@@ -34,8 +35,9 @@ class Pair(NamedTuple):
     operator: RuntimeOperator
     operand: RuntimeOperand
     match: Match
-    ours: Array | None
-    theirs: Array | None
+    ours: ArrayMetadata | None
+    theirs: ArrayMetadata | None
+    numbers: Numbers
     reason: str
 
 
@@ -54,9 +56,8 @@ class Numbers(NamedTuple):
     reference_statistics: TensorStatistics | None
 
 
-def measure_pair(pair: Pair, meter: Meter) -> Numbers:
+def measure_pair(ours: Array | None, theirs: Array | None, meter: Meter) -> Numbers:
     """Measure what there is of a pair."""
-    ours, theirs = pair.ours, pair.theirs
     if ours is not None and theirs is not None and ours.shape == theirs.shape:
         return Numbers(*meter.measure(ours, theirs))
     return Numbers(

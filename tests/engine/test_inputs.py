@@ -213,6 +213,15 @@ class TestNumpyFiles:
         with pytest.raises(FeedError, match="holds object, not numbers"):
             load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
 
+    @pytest.mark.parametrize("version", [1, 2])
+    def test_header_of_ten_thousand_bytes_is_refused(self, tmp_path, version):
+        length = (20_000).to_bytes(2 * version, "little")
+        text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".ljust(19_999) + b"\n"
+        data = b"\x93NUMPY" + bytes([version, 0]) + length + text + b"1234"
+        (tmp_path / "a.npy").write_bytes(data)
+        with pytest.raises(FeedError, match="its header cannot be read"):
+            load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
+
     def test_header_that_lies(self, tmp_path):
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(

@@ -13,7 +13,6 @@ import numpy as np
 
 from engine.array_files import SAFETENSORS_DTYPES, read_safetensors_header
 from engine.atomic import format_os_error
-from engine.blocks import Blocks
 from engine.comparison.references.reference import Reference, ReferenceTensor
 from engine.errors import FeedError, ReferenceFileError
 from engine.file_versions import open_steady, read_regular
@@ -68,9 +67,8 @@ def reference_of_folder(folder: Path) -> Reference:
         )
     files.sort(key=lambda path: _in_order(path.name))
     keys = _unique([path.stem for path in files], [path.name for path in files])
-    blocks = Blocks()
     tensors = [
-        ReferenceTensor(key, partial(_load_file, path, blocks))
+        ReferenceTensor(key, partial(_load_file, path), quick=path.suffix.lower() == ".npy")
         for key, path in zip(keys, files, strict=True)
     ]
     return Reference(folder.name, tensors, ordered=False)
@@ -114,14 +112,8 @@ def _unique(names: Sequence[str], whole: Sequence[str]) -> list[str]:
     return keys
 
 
-def load_npy(path: Path, blocks: Blocks | None = None) -> Array:
+def load_npy(path: Path) -> Array:
     """Read an ``.npy``.
-
-    Parameters
-    ----------
-    path : Path
-    blocks : Blocks, optional
-        As for `read_npy`.
 
     Raises
     ------
@@ -129,13 +121,13 @@ def load_npy(path: Path, blocks: Blocks | None = None) -> Array:
         If it cannot be read.
     """
     try:
-        return read_npy(path, blocks)
+        return read_npy(path)
     except FeedError as exc:
         raise ReferenceFileError(path.parent, str(exc)) from exc
 
 
-def _load_file(path: Path, blocks: Blocks | None = None) -> Array:
-    return load_npy(path, blocks) if path.suffix.lower() == ".npy" else _load_csv(path)
+def _load_file(path: Path) -> Array:
+    return load_npy(path) if path.suffix.lower() == ".npy" else _load_csv(path)
 
 
 def _load_csv(path: Path) -> Array:
@@ -197,7 +189,7 @@ def _safetensors(path: Path) -> list[ReferenceTensor]:
             continue
         shape, dtype, begin, end = _checked(path, name, entry, size - start)
         load = partial(_load_slice, path, start + begin, end - begin, shape, dtype)
-        tensors.append((begin, ReferenceTensor(name, load)))
+        tensors.append((begin, ReferenceTensor(name, load, quick=True)))
     return [tensor for _, tensor in sorted(tensors, key=lambda pair: pair[0])]
 
 

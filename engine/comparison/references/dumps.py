@@ -6,7 +6,6 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.blocks import Blocks
 from engine.comparison.references.arrays import load_npy, reference_of_file
 from engine.comparison.references.reference import (
     Reference,
@@ -115,6 +114,7 @@ def _tensor(
         producer,
         types.get(producer, ""),
         "input" if row["role"] == "inputs" else "",
+        quick=True,
     )
 
 
@@ -129,11 +129,11 @@ def _loader(path: Path) -> Callable[[str], Callable[[], Array]]:
             return entries[name].load
 
         return of_archive
-    folder, blocks = path if path.is_dir() else path.parent, Blocks()
+    folder = path if path.is_dir() else path.parent
 
     def of_folder(name: str) -> Callable[[], Array]:
         if not _INSIDE.fullmatch(name):
             raise ReferenceFileError(path, f"its manifest names {name!r}, not a file of a dump")
-        return partial(load_npy, folder / name, blocks)
+        return partial(load_npy, folder / name)
 
     return of_folder

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.atomic import format_os_error
-from engine.blocks import Blocks
 from engine.comparison.references.arrays import load_npy
 from engine.comparison.references.reference import (
     Reference,
@@ -20,11 +19,10 @@ from engine.errors import ReferenceFileError
 from engine.file_versions import read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from engine.comparison.references.reference import WeightHash
-    from engine.values import Array
 
 __all__ = ["RECORDING", "is_recording", "reference_of_recording"]
 
@@ -71,8 +69,7 @@ def reference_of_recording(path: Path) -> Reference:
     try:
         operators = [_operator(row) for row in manifest["operators"]]
         producers = {key: call for call in reversed(operators) for key in call.outputs}
-        load = partial(load_npy, blocks=Blocks())
-        tensors = [_tensor(folder, row, producers, load) for row in manifest["tensors"]]
+        tensors = [_tensor(folder, row, producers) for row in manifest["tensors"]]
         known = {tensor.key for tensor in tensors}
         calls = [_within(call, known) for call in operators]
         inputs, outputs = (
@@ -136,7 +133,6 @@ def _tensor(
     folder: Path,
     row: dict[str, Any],
     producers: Mapping[str, ReferenceOperator],
-    load: Callable[[Path], Array],
 ) -> ReferenceTensor:
     file, role = _text(row["file"]), _text(row.get("role", ""))
     if not _INSIDE.fullmatch(file) or role not in _ROLES:
@@ -145,11 +141,12 @@ def _tensor(
     producer = producers.get(key)
     return ReferenceTensor(
         key,
-        partial(load, folder / file),
+        partial(load_npy, folder / file),
         _texts(row.get("names", [])),
         producer.name if producer is not None else "",
         producer.type if producer is not None else "",
         role,
+        quick=True,
     )
 
 

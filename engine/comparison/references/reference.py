@@ -113,6 +113,9 @@ class ReferenceTensor:
     type : str
         Type of its producer; ``""`` if the reference does not say.
     role : {"", "input", "constant"}
+    quick : bool
+        Whether `load` only copies, so that to do it again is quicker than to keep the elements:
+        fresh memory costs more than reading a file that the system has in its cache.
     """
 
     key: str
@@ -121,6 +124,7 @@ class ReferenceTensor:
     operator: str = ""
     type: str = ""
     role: str = ""
+    quick: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +214,29 @@ class Reference:
         if key in self._loaded:
             self._loaded.move_to_end(key)
             return self._loaded[key]
-        array = _as_integers(np.asarray(self.by_key[key].load()))
-        if array.flags.writeable:
-            array = array.view()
-            array.flags.writeable = False
+        array = self._load(self.by_key[key])
         self._loaded[key] = array
         self._nbytes += array.nbytes
         while self._nbytes > _RESIDENT and len(self._loaded) > 1:
             self._nbytes -= self._loaded.popitem(last=False)[1].nbytes
+        return array
+
+    def read(self, key: str) -> Array:
+        """Return the elements of a tensor for one look, as `array` does.
+
+        They do not stay loaded if they are quick to load again.
+        """
+        tensor = self.by_key[key]
+        return (
+            self.array(key) if key in self._loaded or not tensor.quick else self._load(tensor)
+        )
+
+    @staticmethod
+    def _load(tensor: ReferenceTensor) -> Array:
+        array = _as_integers(np.asarray(tensor.load()))
+        if array.flags.writeable:
+            array = array.view()
+            array.flags.writeable = False
         return array
 
     @cached_property

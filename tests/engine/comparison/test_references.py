@@ -225,3 +225,20 @@ def test_other_files_are_no_references(tmp_path, make_session):
         engine.open_reference(tmp_path / "nothing")
     with pytest.raises(ReferenceFileError, match="inputs"):
         engine.open_reference(make_session().graph)
+
+
+def test_one_look_keeps_nothing_that_is_quick_to_read_again(tmp_path):
+    (tmp_path / "folder").mkdir()
+    first, second = np.array([1.0, 2.0], np.float32), np.array([3.0, 4.0], np.float32)
+    np.save(tmp_path / "folder" / "a.npy", first)
+    np.savez(tmp_path / "a.npz", a=first)
+    folder = engine.open_reference(tmp_path / "folder")
+    archive = engine.open_reference(tmp_path / "a.npz")
+    assert folder.read("a").tolist() == archive.read("a").tolist() == [1.0, 2.0]
+    np.save(tmp_path / "folder" / "a.npy", second)
+    (tmp_path / "a.npz").unlink()
+    assert folder.read("a").tolist() == [3.0, 4.0]
+    assert archive.read("a").tolist() == [1.0, 2.0]  # unpacking it again would take long
+    assert folder.array("a").tolist() == [3.0, 4.0]
+    (tmp_path / "folder" / "a.npy").unlink()
+    assert folder.array("a").tolist() == folder.read("a").tolist() == [3.0, 4.0]
