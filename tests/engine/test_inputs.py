@@ -216,7 +216,9 @@ class TestNumpyFiles:
     @pytest.mark.parametrize("version", [1, 2])
     def test_header_of_ten_thousand_bytes_is_refused(self, tmp_path, version):
         length = (20_000).to_bytes(2 * version, "little")
-        text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".ljust(19_999) + b"\n"
+        text = (
+            b"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".ljust(19_999) + b"\n"
+        )
         data = b"\x93NUMPY" + bytes([version, 0]) + length + text + b"1234"
         (tmp_path / "a.npy").write_bytes(data)
         with pytest.raises(FeedError, match="its header cannot be read"):
