@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.precision import choose_float32, simulate_precision
     from engine.provenance.explaining import explain_element
     from engine.provenance.fields import receptive_field
+    from engine.provenance.history import trace_place
     from engine.reproducer import write_reproducer
     from engine.runtime import GraphState, RuntimeGraph, load
     from engine.self_check import self_check
@@ -47,6 +48,7 @@ __all__ = [
     "receptive_field",
     "self_check",
     "simulate_precision",
+    "trace_place",
     "write_dump",
     "write_reproducer",
 ]
@@ -72,6 +74,7 @@ _HOME = {
     "receptive_field": "engine.provenance.fields",
     "self_check": "engine.self_check",
     "simulate_precision": "engine.precision",
+    "trace_place": "engine.provenance.history",
     "write_dump": "engine.dump",
     "write_reproducer": "engine.reproducer",
 }

@@ -1,4 +1,4 @@
-"""What `explain_element` and `receptive_field` return; frozen, and made of NumPy arrays."""
+"""What this package's functions return; frozen, and made of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ __all__ = [
     "Factor",
     "Interval",
     "Kind",
+    "PlaceHistory",
     "Provenance",
     "ReceptiveField",
+    "Relation",
     "Source",
     "Step",
     "Terms",
+    "Visit",
     "join_boxes",
 ]
 
@@ -311,3 +314,85 @@ class Provenance:
     def agrees(self) -> bool:
         """Whether the engine's value is within the stated error of the total."""
         return self.breakdown is None or self.difference <= self.breakdown.error
+
+
+class Relation(Enum):
+    """How an operand is related to the picked one."""
+
+    PICKED = "picked"
+    """It is an output of the same operator."""
+    UPSTREAM = "upstream"
+    """The picked one depends on it."""
+    DOWNSTREAM = "downstream"
+    """It depends on the picked one."""
+    BESIDE = "beside"
+    """Neither depends on the other."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Visit:
+    """What one operand has at a place: a row of elements, such as its channels.
+
+    Attributes
+    ----------
+    operator : str
+        Name of the producer.
+    operand : str
+    index : tuple of int
+        Of the element of the row that is farthest from zero, or NaN; of the picked element
+        itself in its own operand.
+    value : float
+        Of that element; of complex numbers the magnitude, as in all that follows.
+    relation : Relation
+    is_placed : bool
+        False if the operand has no such place, as behind a global pooling: then the row has all
+        of its elements.
+    count : int
+        Elements of the row.
+    minimum, maximum, mean : float
+        Of the finite elements; NaN if there are none.
+    zeros, non_finite : int
+        Numbers of zeros, and of NaN and infinities.
+    strip : ndarray of float32, shape (N,)
+        The row in order; of a long one the element farthest from zero in each of 256 runs.
+    """
+
+    operator: str
+    operand: str
+    index: tuple[int, ...]
+    value: float
+    relation: Relation
+    is_placed: bool
+    count: int
+    minimum: float
+    maximum: float
+    mean: float
+    zeros: int
+    non_finite: int
+    strip: npt.NDArray[np.float32] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlaceHistory:
+    """One place through all operands.
+
+    Attributes
+    ----------
+    operand : str
+        The one that was picked.
+    index : tuple of int
+        Of the picked element.
+    place : str
+        Where it is in its operand, in words, such as ``row 3 of 7 · column 2 of 7``; ``""`` if
+        its axes have no places.
+    visits : tuple of Visit
+        In execution order; without constants.
+    left_out : int
+        Operands without the place that are too large for a row, and lists.
+    """
+
+    operand: str
+    index: tuple[int, ...]
+    place: str
+    visits: tuple[Visit, ...] = field(repr=False)
+    left_out: int
