@@ -53,6 +53,7 @@ from kuiper_studio.panels.comparison_panel import ComparisonPanel
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
+from kuiper_studio.panels.history_panel import HistoryPanel
 from kuiper_studio.panels.input_panel import InputPanel
 from kuiper_studio.panels.leftovers_banner import LeftoversBanner
 from kuiper_studio.panels.log_panel import LogPanel
@@ -73,6 +74,8 @@ from kuiper_studio.tensor_view import Side, TensorView
 from kuiper_studio.theme import Scheme, Theme
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import (
         QCloseEvent,
         QDragEnterEvent,
@@ -82,13 +85,14 @@ if TYPE_CHECKING:
     )
 
     from kuiper_studio.panels.panel import Panel
-    from kuiper_studio.session.explaining import Place
+    from kuiper_studio.session.asking import Place
 
 __all__ = ["MainWindow"]
 
 # Increase it when docks are added or removed, so that an older layout is not restored.
 _LAYOUT_VERSION: Final = 5
 _RESULT_WIDTH: Final = 448  # that all columns but the last need
+_HISTORY_WIDTH: Final = 370  # at least, to see the values at the place
 _PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
@@ -172,6 +176,7 @@ class MainWindow(QMainWindow):
         self.precision_panel = PrecisionPanel(session, theme)
         self.provenance_panel = ProvenancePanel(session, theme)
         self.attention_panel = AttentionPanel(session, theme)
+        self.history_panel = HistoryPanel(session, theme)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -226,7 +231,9 @@ class MainWindow(QMainWindow):
         self.tabifyDockWidget(self._docks["precision"], self._docks["provenance"])
         self._add_dock(self.attention_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self.tabifyDockWidget(self._docks["provenance"], self._docks["attention"])
-        for name in ("comparison", "precision", "provenance", "attention"):
+        self._add_dock(self.history_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["attention"], self._docks["history"])
+        for name in ("comparison", "precision", "provenance", "attention", "history"):
             self._docks[name].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
@@ -307,6 +314,8 @@ class MainWindow(QMainWindow):
         session.comparing.changed.connect(self._on_compared)
         session.precision.changed.connect(self._on_simulated)
         session.explaining.moved.connect(self._on_explained)
+        session.tracing.moved.connect(self._on_traced)
+        self.history_panel.visit_chosen.connect(self._on_visit_chosen)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
         session.inputs_changed.connect(self._on_inputs_changed)
@@ -352,6 +361,7 @@ class MainWindow(QMainWindow):
         self.operators_panel.menu_requested.connect(self._show_operators_menu)
         self.timeline_panel.canvas.menu_requested.connect(self._show_timeline_menu)
         tensor.offer(self.actions_by_id["analyse.explain"])
+        tensor.offer(self.actions_by_id["analyse.history"])
         tensor.strip.sides.chosen.connect(self._on_side_chosen)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
         tensor.picked_changed.connect(self.status_bar.show_picked)
@@ -408,6 +418,7 @@ class MainWindow(QMainWindow):
             self.properties_panel, self.comparison_panel, self.precision_panel,
             self.provenance_panel,
             self.attention_panel,
+            self.history_panel,
             self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
@@ -470,11 +481,18 @@ class MainWindow(QMainWindow):
 
     def explain_element(self) -> None:
         """Show where the picked element comes from."""
+        self._ask_about_element(self.session.explain)
+
+    def trace_element(self) -> None:
+        """Show what all operators have at the place of the picked element."""
+        self._ask_about_element(self.session.trace)
+
+    def _ask_about_element(self, ask: Callable[[str, tuple[int, ...]], None]) -> None:
         chosen = self.tensor_view.chosen_element
         if chosen is None:
             self.session.workspace.announce("Click an element of the tensor first")
         else:
-            self.session.explain(*chosen)
+            ask(*chosen)
 
     def explain_operator(self) -> None:
         """Explain the selected operator's type."""
@@ -626,6 +644,18 @@ class MainWindow(QMainWindow):
         """Show where an element comes from, and the element."""
         self._show_result("provenance", _PROVENANCE_WIDTH)
         self.tensor_view.pick_element(place.operand, place.index)
+
+    @Slot(object)
+    def _on_traced(self, place: Place) -> None:
+        """Show the history of a place, and the element."""
+        self._show_result("history", _HISTORY_WIDTH)
+        self.tensor_view.pick_element(place.operand, place.index)
+
+    @Slot(object)
+    def _on_visit_chosen(self, place: Place) -> None:
+        """Show an element that another operator has at the place."""
+        if self.session.show_producer(place.operand):
+            self.tensor_view.pick_element(place.operand, place.index)
 
     def show_attention(self) -> None:
         """Show the attention of the selected operator, or of the first one."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Slot
 
 if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
-    from kuiper_studio.session.explaining import Place
+    from kuiper_studio.session.asking import Place
 
 __all__ = ["SelectionHistory"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.axes import ViewPlan
-    from engine.runtime import RuntimeGraph, RuntimeOperand
+    from engine.runtime import OperatorLabel, RuntimeGraph, RuntimeOperand
     from engine.session import Session
     from engine.values import Array
 
@@ -87,7 +87,8 @@ def trace_place(
                 continue
             layout = found.get(each.name)
             own = at if each.name == operand else None
-            visit = _visit(session, each, layout, spot, own, relations.get(operator.index))
+            relation = relations.get(operator.index, Relation.BESIDE)
+            visit = _visit(session, operator.label, each, layout, spot, own, relation)
             if visit is None:
                 left_out += 1
             else:
@@ -315,11 +316,12 @@ def _relations(graph: RuntimeGraph, operand: str) -> dict[int, Relation]:
 
 def _visit(
     session: Session,
+    operator: OperatorLabel,
     operand: RuntimeOperand,
     layout: Layout | None,
     spot: _Spot,
     own: tuple[int, ...] | None,
-    relation: Relation | None,
+    relation: Relation,
 ) -> Visit | None:
     """Return the row of an operand; None if it has neither the place nor few elements."""
     try:
@@ -345,11 +347,11 @@ def _visit(
     index = own or _index_of_largest(np.asarray(part), chosen)
     value = array[index]
     return Visit(
-        operator=operand.producer.name if operand.producer is not None else "",
+        operator=operator,
         operand=operand.name,
         index=index,
         value=float(abs(value)) if array.dtype.kind == "c" else float(value),
-        relation=relation or Relation.BESIDE,
+        relation=relation,
         is_placed=is_placed,
         count=values.size,
         minimum=float(finite.min()) if finite.size else np.nan,

@@ -335,8 +335,8 @@ class Visit:
 
     Attributes
     ----------
-    operator : str
-        Name of the producer.
+    operator : OperatorLabel
+        The producer.
     operand : str
     index : tuple of int
         Of the element of the row that is farthest from zero, or NaN; of the picked element
@@ -357,7 +357,7 @@ class Visit:
         The row in order; of a long one the element farthest from zero in each of 256 runs.
     """
 
-    operator: str
+    operator: OperatorLabel
     operand: str
     index: tuple[int, ...]
     value: float

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.attention import Attention
+    from engine.axes import Layout
     from engine.comparison import Comparison
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
@@ -79,6 +80,7 @@ __all__ = [
     "Stepped",
     "Supply",
     "SupplyRequest",
+    "TraceRequest",
     "Tuned",
     "UnloadLayersRequest",
     "WeightRequest",
@@ -442,6 +444,28 @@ class ExplainRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """Follow a place through all operands; answered by an `Answer` as soon as the engine rests.
+
+    Attributes
+    ----------
+    ticket : int
+    operand : str
+    serial : int
+        Number of the execution that computed the value.
+    index : tuple of int
+    layouts : dict of str to Layout
+        The user's, by operand.
+    """
+
+    ticket: int
+    operand: str
+    serial: int
+    index: tuple[int, ...]
+    layouts: dict[str, Layout]
+
+
+@dataclass(frozen=True, slots=True)
 class AttentionRequest:
     """Compute the weights of an attention; answered by an `Answer`.
 
@@ -718,6 +742,7 @@ Request: TypeAlias = (
     | FetchRequest
     | MeasureRequest
     | ExplainRequest
+    | TraceRequest
     | AttentionRequest
     | WeightRequest
     | LoadLayersRequest

@@ -70,6 +70,7 @@ from kuiper_studio.engine_service.protocol import (
     StepBackRequest,
     Stepped,
     SupplyRequest,
+    TraceRequest,
     Tuned,
     UnloadLayersRequest,
     WeightRequest,
@@ -139,7 +140,7 @@ class _NotesWanted(NamedTuple):
 
 _Loaded: TypeAlias = "tuple[RuntimeGraph, GraphDescription]"
 _Wanted: TypeAlias = "FetchRequest | MeasureRequest | WeightRequest | _NotesWanted"
-_LookedAt: TypeAlias = FetchRequest | ExplainRequest | AttentionRequest
+_LookedAt: TypeAlias = FetchRequest | ExplainRequest | TraceRequest | AttentionRequest
 
 
 class _Sent(NamedTuple):
@@ -213,6 +214,7 @@ class EngineServer:
             MemoryRequest: self._limit_memory,
             FetchRequest: self._recompute,
             ExplainRequest: self._explain,
+            TraceRequest: self._trace,
             AttentionRequest: self._attend,
         }
 
@@ -231,7 +233,7 @@ class EngineServer:
             self._wanted.put((0, request.ticket, request))
         elif isinstance(request, MeasureRequest):
             self._wanted.put((2, request.ticket, request))
-        elif isinstance(request, (ExplainRequest, AttentionRequest)):
+        elif isinstance(request, (ExplainRequest, TraceRequest, AttentionRequest)):
             self._look(request)
         else:
             with self._arrived:
@@ -997,6 +999,22 @@ class EngineServer:
             explain = engine.explain_element if is_terms else engine.receptive_field
             with session.within_bound():
                 found = explain(session, request.operand, request.index)
+            return Answer(request.ticket, found, found=True)
+
+        self._send_made(request, make)
+
+    def _trace(self, request: TraceRequest) -> None:
+        """Follow a place through all operands."""
+        check_cancelled = self._check_looked_at(request, "Following the place")
+
+        def make() -> Answer:
+            if self._outputs_of(request) is None:
+                return Answer(request.ticket, reason="the value is of an earlier pass")
+            session = self._opened_session()
+            with session.within_bound():
+                found = engine.trace_place(
+                    session, request.operand, request.index, request.layouts, check_cancelled
+                )
             return Answer(request.ticket, found, found=True)
 
         self._send_made(request, make)

@@ -15,7 +15,7 @@ from kuiper_studio.item_models.operator_rows import LOOK_ROLE, CellLook
 from kuiper_studio.item_models.provenance_texts import format_element
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.text import tip_text
-from kuiper_studio.session.explaining import Place
+from kuiper_studio.session.asking import Place
 
 if TYPE_CHECKING:
     from engine.provenance.records import Breakdown, Factor

@@ -760,6 +760,7 @@ class StudioSession(SessionView):
         self._selected = self._operand = ""
         self.tensors.forget()
         self.explaining.clear()
+        self.tracing.clear()
         self._snapshot = replace(self._told, seed=self.seed)
         self._long_step.stop()
         self.graph_changed.emit()
@@ -1129,7 +1130,7 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_answered(self, answer: Answer) -> None:
-        takers = (self.comparing.distances, self.explaining, self.measuring)
+        takers = (self.comparing.distances, self.explaining, self.tracing, self.measuring)
         if any(taker.take(answer) for taker in takers):
             return
         if self.attentions.take(answer):

@@ -46,6 +46,7 @@ from kuiper_studio.session.measuring import Measuring
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.tensors import Tensors
+from kuiper_studio.session.tracing import Tracing
 from kuiper_studio.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class SessionView(QObject):
         The comparison with a reference.
     explaining : Explaining
         Where an element comes from.
+    tracing : Tracing
+        What all operators have at the place of an element.
     precision : Precision
         Simulated formats of lower precision.
     measuring : Measuring
@@ -191,6 +194,7 @@ class SessionView(QObject):
         self.attentions = Attentions(client, lambda: self._graph, self)
         self.comparing = Comparing(client, self)
         self.explaining = Explaining(client, self.tensors, self)
+        self.tracing = Tracing(client, self.tensors, self.layouts, self)
         self.precision = Precision(self)
         self.measuring = Measuring(client, self)
         self.finding = Finding(lambda: self._graph, self.tensors, self.measuring, self)
@@ -229,6 +233,7 @@ class SessionView(QObject):
         ):
             changed.connect(self._on_changed)
         self.settled.connect(self.explaining.refresh)
+        self.settled.connect(self.tracing.refresh)
         self._follow_values()
 
     def _follow_values(self) -> None:
@@ -528,11 +533,22 @@ class SessionView(QObject):
 
     def explain(self, operand: str, index: tuple[int, ...]) -> None:
         """Select what produces an operand, show it, and ask where an element comes from."""
-        producer = self._graph.operand(operand).producer if self._graph is not None else None
-        if producer is not None:
-            self.select(producer.name)
-            self.show_operand(operand)
+        if self.show_producer(operand):
             self.explaining.show(operand, index)
+
+    def trace(self, operand: str, index: tuple[int, ...]) -> None:
+        """Select what produces an operand, show it, and follow the place of an element."""
+        if self.show_producer(operand):
+            self.tracing.show(operand, index)
+
+    def show_producer(self, operand: str) -> bool:
+        """Select what produces an operand, and show it; return whether anything does."""
+        producer = self._graph.operand(operand).producer if self._graph is not None else None
+        if producer is None:
+            return False
+        self.select(producer.name)
+        self.show_operand(operand)
+        return True
 
     def dismiss_files_notice(self) -> None:
         """Hide the banner of changed files until they change again."""

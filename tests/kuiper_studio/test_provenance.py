@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QMenu, QPushButton
 
 from kuiper_studio.item_models.provenance_rows import TermColumn
-from kuiper_studio.session.explaining import Place
+from kuiper_studio.session.asking import Place
 
 RNG = np.random.default_rng(5)
 INPUT = RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)

@@ -279,8 +279,9 @@ class Actions:
         name = self._one(names)
         sizes = [size for size in graph.operand(name).shape or () if isinstance(size, int)]
         index = tuple([int(self._rng.integers(max(size, 1))) for size in sizes])
-        self._session.explain(name, index)
-        return f"explain {name}{list(index)}"
+        ask = self._one([self._session.explain, self._session.trace])
+        ask(name, index)
+        return f"{ask.__name__} {name}{list(index)}"
 
     def _report(self) -> str:
         self._session.write_report(self._files.folder / "report.html")
