@@ -59,12 +59,16 @@ class Cost:
         Bytes of inputs, outputs and weights together.
     parameters : int
         Elements of trained weights.
+    output_nbytes, weight_nbytes : int
+        The part of the bytes that its outputs and its weights take.
     """
 
     macs: int = 0
     flops: int = 0
     nbytes: int = 0
     parameters: int = 0
+    output_nbytes: int = 0
+    weight_nbytes: int = 0
 
 
 def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
@@ -84,16 +88,17 @@ def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
     inputs = [_metadata(operand, session) for operand in operator.inputs]
     outputs = [_metadata(operand, session) for operand in operator.outputs]
     call = _Call(operator, inputs, outputs)
-    nbytes = sum(map(_operand_nbytes, operator.inputs, inputs))
-    nbytes += sum(map(_operand_nbytes, operator.outputs, outputs))
-    parameters = 0
+    input_nbytes = sum(map(_operand_nbytes, operator.inputs, inputs))
+    output_nbytes = sum(map(_operand_nbytes, operator.outputs, outputs))
+    weight_nbytes = parameters = 0
     if operator.has_attributes:
-        nbytes += sum(attribute.nbytes for attribute in operator.attributes.values())
+        weight_nbytes = sum(attribute.nbytes for attribute in operator.attributes.values())
         parameters = _parameters(operator)
+    nbytes = input_nbytes + output_nbytes + weight_nbytes
     rule = _RULES.get(call.kind)
     macs = rule(call) if rule is not None else 0
     flops = 2 * macs if rule is not None else _elementwise(call)
-    return Cost(macs, flops, nbytes, parameters)
+    return Cost(macs, flops, nbytes, parameters, output_nbytes, weight_nbytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ __all__ = [
     "LayerFileError",
     "MemoryBoundError",
     "ModelFileError",
+    "NumbersFileError",
     "OpenShapeError",
     "OpenSourceError",
     "ParameterError",
@@ -486,6 +487,23 @@ class DumpFileError(EngineError):
     def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
         self.path, self.reason = Path(path), reason
+
+
+class NumbersFileError(EngineError):
+    """A file of the user's numbers by operator cannot be used.
+
+    Attributes
+    ----------
+    path : Path
+    reason : str
+        What is wrong, without the place.
+    line : int
+        The line that is wrong, from 1; 0 for the whole file.
+    """
+
+    def __init__(self, path: Path | str, reason: str, line: int = 0) -> None:
+        super().__init__(f"{path}, line {line}: {reason}" if line else f"{path}: {reason}")
+        self.path, self.reason, self.line = Path(path), reason, line
 
 
 class ReferenceFileError(EngineError):

@@ -83,6 +83,8 @@ class CommandState:
     is_finding, has_found : bool
         Whether something is looked for, and whether operators were found.
     has_bookmarks : bool
+    is_overlaid : bool
+        Whether operators are coloured by a quantity.
     can_go_back, can_go_forward : bool
         Whether another operator was selected before the present one, or before going back.
     """
@@ -105,6 +107,7 @@ class CommandState:
     is_finding: bool = False
     has_found: bool = False
     has_bookmarks: bool = False
+    is_overlaid: bool = False
     can_go_back: bool = False
     can_go_forward: bool = False
 
@@ -230,6 +233,10 @@ def _has_bookmarks(state: CommandState) -> bool:
     return _open(state) and state.has_bookmarks
 
 
+def _is_overlaid(state: CommandState) -> bool:
+    return _open(state) and state.is_overlaid
+
+
 def _can_go_back(state: CommandState) -> bool:
     return _open(state) and state.can_go_back
 
@@ -258,6 +265,7 @@ class Surface(Enum):
     OPERATORS = "context menu of the operators table"
     TIMELINE = "context menu of the timeline"
     COMPARISON = "context menu of the comparison's table"
+    COLOR_BY = "menu of what operators are coloured by"
     RECENT_MODELS = "menu of recent models"
     RECENT_LAYERS = "menu of recent layer files"
     TENSOR_VIEW = "context menu of the tensor view, and its part of the Tensor menu"
@@ -472,6 +480,40 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.legend", "Le&gend", "Explain the marks of the graph",
             "toggle_legend", (Place(_S.VIEW, 2), Place(_S.GRAPH)), enabled=_open,
             checkable=True),
+    Command("view.colorByFamily", "&Family", "Colour operators by what they do",
+            "overlaying.by_family", (Place(_S.COLOR_BY, 1),), enabled=_open, checkable=True),
+    Command("view.colorByTime", "&Time", "Colour operators by their time in this run",
+            "overlaying.by_time", (Place(_S.COLOR_BY, 2),), enabled=_open, checkable=True),
+    Command("view.colorByMacs", "&Multiply-accumulates",
+            "Colour operators by their multiply-accumulates", "overlaying.by_macs",
+            (Place(_S.COLOR_BY, 2),), enabled=_open, checkable=True),
+    Command("view.colorByMemory", "Memory of &outputs",
+            "Colour operators by the bytes of their outputs", "overlaying.by_memory",
+            (Place(_S.COLOR_BY, 2),), enabled=_open, checkable=True),
+    Command("view.colorByWeights", "&Weights", "Colour operators by the bytes of their weights",
+            "overlaying.by_weights", (Place(_S.COLOR_BY, 2),), enabled=_open, checkable=True),
+    Command("view.colorByZeros", "&Zeros",
+            "Colour operators by the share of zeros in their outputs", "overlaying.by_zeros",
+            (Place(_S.COLOR_BY, 3),), enabled=_open, checkable=True),
+    Command("view.colorByLargest", "&Largest magnitude",
+            "Colour operators by the largest absolute value of their outputs",
+            "overlaying.by_largest", (Place(_S.COLOR_BY, 3),), enabled=_open, checkable=True),
+    Command("view.colorByNonfinite", "&NaN and Inf",
+            "Colour operators by whether their outputs have NaN or infinities",
+            "overlaying.by_nonfinite", (Place(_S.COLOR_BY, 3),), enabled=_open, checkable=True),
+    Command("view.colorByError", "&Difference",
+            "Colour operators by how far they are from the reference", "overlaying.by_error",
+            (Place(_S.COLOR_BY, 4),), enabled=_open, checkable=True),
+    Command("view.colorByOwn", "Own n&umbers…",
+            "Colour operators by numbers of a CSV or JSON file", "overlaying.by_own",
+            (Place(_S.COLOR_BY, 4),), enabled=_open, checkable=True),
+    Command("view.mostValue", "Go to the mo&st",
+            "Select the operator with the largest value of what operators are coloured by",
+            "overlaying.go_to_most", (Place(_S.COLOR_BY, 5),), ("Ctrl+M",),
+            enabled=_is_overlaid),
+    Command("view.nextValue", "Go to the ne&xt most",
+            "Select the operator with the next smaller value", "overlaying.go_to_next_most",
+            (Place(_S.COLOR_BY, 5),), ("Ctrl+Shift+M",), enabled=_is_overlaid),
     Command("view.centerCurrent", "Go to &next operator",
             "Centre the operator that runs next", "center_current",
             (Place(_S.VIEW, 2), Place(_S.GRAPH_OPERATOR, 2)), ("Ctrl+J",), "target", _open),
@@ -633,6 +675,8 @@ SUBMENUS: Final = (
     Submenu("opening.fill_recent_models", Place(_S.FILE, 1, 1), "Open r&ecent"),
     Submenu("opening.fill_recent_layers", Place(_S.FILE, 3, 1), "Recent layer &files"),
     Submenu("finding.fill_bookmarks", Place(_S.EDIT, 3, 1), "Boo&kmarks"),
+    Submenu("overlaying.fill_menu", Place(_S.VIEW, 2), "Colour b&y"),
+    Submenu("overlaying.fill_menu", Place(_S.GRAPH), "Colour b&y"),
     Submenu("fill_docks", Place(_S.VIEW, 1, -1)),
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
 )

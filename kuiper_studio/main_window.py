@@ -48,6 +48,7 @@ from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.find_commands import FindCommands
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.open_commands import OpenCommands
+from kuiper_studio.overlay_commands import OverlayCommands
 from kuiper_studio.panels.attention_panel import AttentionPanel
 from kuiper_studio.panels.comparison_panel import ComparisonPanel
 from kuiper_studio.panels.dock_title import DockTitleBar
@@ -147,6 +148,9 @@ class MainWindow(QMainWindow):
         )
         self.finding = FindCommands(
             session, self.graph_view, lambda: self.operators_panel.selected_operators, self
+        )
+        self.overlaying = OverlayCommands(
+            session, settings, dialogs, self.commands, self.graph_view, self
         )
         self._docks: dict[str, QDockWidget] = {}
         self.exporting = ExportCommands(
@@ -307,6 +311,7 @@ class MainWindow(QMainWindow):
         for changed in (
             session.settled, session.backend_changed, session.supplies_changed,
             session.comparing.changed, session.finding.changed, session.bookmarks.changed,
+            session.overlaying.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
@@ -327,7 +332,8 @@ class MainWindow(QMainWindow):
         opening.input_refused.connect(self._on_input_refused)
         analysing = self.analysing
         for carrier in (
-            opening, self.exporting, debugging, analysing, self.leftovers_banner
+            opening, self.exporting, debugging, analysing, self.overlaying,
+            self.leftovers_banner,
         ):  # fmt: skip
             carrier.failed.connect(self.show_error)
         self.start_page.open_requested.connect(opening.choose_model)
@@ -617,6 +623,7 @@ class MainWindow(QMainWindow):
             is_finding=session.finding.is_on or bool(session.finding.start),
             has_found=bool(session.finding.operators),
             has_bookmarks=bool(session.bookmarks.names),
+            is_overlaid=session.overlaying.is_on,
             can_go_back=self.history.can_go_back,
             can_go_forward=self.history.can_go_forward,
         )
@@ -795,6 +802,7 @@ class MainWindow(QMainWindow):
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
+        self.overlaying.restore()
         side = self.settings.value("compare/side")
         if side in {each.value for each in Side}:
             self.tensor_view.sides.choose(Side(side))

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QImage, QPainter, QPainterPath, QPen
 
 from engine.text import format_brief, format_short_count
 from kuiper_studio.badges import BADGE_SIZE, paint_badge
 from kuiper_studio.engine_service.summary import THUMBNAIL, Summary
+from kuiper_studio.graph_view.colors import ink_on
 from kuiper_studio.graph_view.glyphs import paint_glyph
 from kuiper_studio.graph_view.scene import (
     BOX_HEIGHT,
@@ -89,6 +90,7 @@ STYLES: Final = {
     ),
 }
 
+_PLAIN_FILL: Final = STYLES[DisplayStatus.PLAIN].fill
 # Of boxes where a difference is born, if no status says more by its border.
 _BORN_STYLES: Final = {
     status: replace(style, border="div", width=2.0)
@@ -123,6 +125,10 @@ class BoxLook:
     mark : DifferenceMark or None
         What a comparison says about the operator; None without one.
     bookmark : bool
+    tint : int or None
+        The colour of an overlay, ``0xAARRGGBB``; None for none.
+    value : str
+        What it stands for; ``""`` for none.
     """
 
     box: Box
@@ -135,6 +141,15 @@ class BoxLook:
     supplied: bool = False
     mark: DifferenceMark | None = None
     bookmark: bool = False
+    tint: int | None = None
+    value: str = ""
+
+    @property
+    def fill(self) -> QColor | None:
+        """The colour of an overlay; None where the status has a colour of its own."""
+        if self.tint is None or STYLES[self.status].fill != _PLAIN_FILL:
+            return None
+        return QColor.fromRgba(self.tint)
 
     @property
     def style(self) -> _Style:
@@ -179,18 +194,25 @@ def detail_lines(look: BoxLook) -> tuple[str, str]:
     if look.status in (DisplayStatus.FAILED, DisplayStatus.UNSUPPORTED):
         return STYLES[look.status].word, first
     if look.status is DisplayStatus.BLOCKED:
-        return STATUS_LOOKS[look.status].text.lower(), ""
+        first, second = STATUS_LOOKS[look.status].text.lower(), ""
     if look.status is DisplayStatus.EXECUTED:
         first, second = look.shape or first, ""
         if look.summary is not None:
             first, second = _value_lines(look.summary, look.box.room)
-        return first, look.difference[: look.box.room] or second
-    return first, second
+        second = look.difference[: look.box.room] or second
+    return first, look.value if _shows_value(look) else second
+
+
+def _shows_value(look: BoxLook) -> bool:
+    """Return whether the second line is the value that the box is coloured by."""
+    return look.fill is not None and 0 < len(look.value) <= look.box.room
 
 
 def _second_line_look(look: BoxLook) -> tuple[QFont, str]:
     """Return font and token of the second line beside the thumbnail."""
     faces = fonts()
+    if _shows_value(look):
+        return faces.word, look.style.text
     if look.difference:
         differs = look.mark is not None and look.mark.kind in _DIFFERING
         return (
@@ -258,8 +280,8 @@ class BoxPainter:
         self._paint_texts(painter, look, style)
         glyph, token = look.glyph
         if glyph:
-            right = look.box.width - RIGHT_INSET - _GLYPH_SIZE / 2
-            self._glyph(painter, glyph, QPointF(right, 12), _GLYPH_SIZE, token)
+            centre = QPointF(look.box.width - RIGHT_INSET - _GLYPH_SIZE / 2, 12)
+            paint_glyph(painter, glyph, centre, _GLYPH_SIZE, self._ink(look, token))
         self._paint_corners(painter, look)
 
     def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
@@ -269,14 +291,14 @@ class BoxPainter:
         self._paint_frame(painter, frame, look, style)
         left = style.width + _BAND + 2
         room = frame.width() - left - 1
-        painter.setPen(self._theme.color(look.box.family.token))
+        painter.setPen(self._ink(look, look.box.family.token))
         painter.setFont(self._small_label)
         painter.drawText(QPointF(left, 12), look.box.family.label)
         glyph, token = look.glyph
         if glyph and room > 44:
             at = QPointF(frame.width() - 10, 9)
-            self._glyph(painter, glyph, at, 8, token)
-        painter.setPen(self._theme.color(style.title))
+            paint_glyph(painter, glyph, at, 8, self._ink(look, token))
+        painter.setPen(self._ink(look, style.title))
         painter.setFont(self._small_type)
         elide = Qt.TextElideMode.ElideMiddle
         shown = self._small_metrics.elidedText(_bare(look.box.type), elide, room)
@@ -291,6 +313,10 @@ class BoxPainter:
 
     # Parts
 
+    def _ink(self, look: BoxLook, token: str) -> QColor:
+        """Return the colour of a text or mark; on the colour of an overlay black or white."""
+        return ink_on(look.fill) if look.fill is not None else self._theme.color(token)
+
     def _paint_frame(
         self, painter: QPainter, frame: QRectF, look: BoxLook, style: _Style
     ) -> None:
@@ -298,7 +324,7 @@ class BoxPainter:
         inner = frame.adjusted(half, half, -half, -half)
         outline = QPainterPath()
         outline.addRoundedRect(inner, RADIUS - half, RADIUS - half)
-        painter.fillPath(outline, self._theme.color(style.fill))
+        painter.fillPath(outline, look.fill or self._theme.color(style.fill))
         band = QPainterPath()
         band.addRect(QRectF(inner.left(), inner.top(), half + _BAND, inner.height()))
         painter.fillPath(band & outline, self._theme.color(look.box.family.token))
@@ -321,20 +347,20 @@ class BoxPainter:
             return
         if look.status in _WITHOUT_PICTURE:
             return
-        pen = QPen(self._theme.color("ctl"), 1.0)
+        pen = QPen(self._ink(look, "ctl"), 1.0)
         pen.setDashPattern([2.0, 2.0])
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(square.adjusted(0.5, 0.5, -0.5, -0.5))
 
     def _paint_texts(self, painter: QPainter, look: BoxLook, style: _Style) -> None:
-        faces, box, color = fonts(), look.box, self._theme.color
+        faces, box = fonts(), look.box
         painter.save()
         painter.scale(1 / TEXT_SCALE, 1 / TEXT_SCALE)
 
         def write(font: QFont, token: str, x: float, line: str, text: str) -> None:
             painter.setFont(font)
-            painter.setPen(color(token))
+            painter.setPen(self._ink(look, token))
             painter.drawText(QPointF(x * TEXT_SCALE, _BASELINES[line] * TEXT_SCALE), text)
 
         write(faces.label, box.family.token, LEFT_INSET, "label", box.family.label)

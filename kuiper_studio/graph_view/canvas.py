@@ -32,7 +32,12 @@ from engine.text import format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.geometry import Geometry
-from kuiper_studio.graph_view.legend import LEGEND_HEIGHT, legend_entries, paint_legend
+from kuiper_studio.graph_view.legend import (
+    LEGEND_HEIGHT,
+    legend_entries,
+    paint_legend,
+    paint_scale,
+)
 from kuiper_studio.graph_view.minimap import Minimap
 from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
 from kuiper_studio.graph_view.pointer import Pointer
@@ -59,6 +64,7 @@ if TYPE_CHECKING:
     )
 
     from kuiper_studio.engine_service.summary import Summary
+    from kuiper_studio.item_models.overlays import Overlay
     from kuiper_studio.session import Record, StudioSession
     from kuiper_studio.theme import Theme
 
@@ -176,6 +182,8 @@ class GraphCanvas(QWidget):
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         session.comparing.changed.connect(self._on_compared)
         session.finding.changed.connect(self._on_found)
+        session.overlaying.changed.connect(self._on_overlay_changed)
+        session.measuring.changed.connect(self._on_measured)
         session.bookmarks.changed.connect(self._on_bookmarks_changed)
         session.settled.connect(self._describe)
         self._theme.changed.connect(self._on_theme_changed)
@@ -226,6 +234,11 @@ class GraphCanvas(QWidget):
     def box_state(self, name: str) -> DisplayStatus:
         """Return the status that an operator's box shows."""
         return self._state.shown(self._scene.index[name])
+
+    @property
+    def overlay(self) -> Overlay | None:
+        """What the boxes are coloured by; None where it is their family."""
+        return self._state.overlay
 
     def summary(self, name: str) -> Summary | None:
         """Return the summary that an operator's box shows; None while it has none."""
@@ -626,7 +639,10 @@ class GraphCanvas(QWidget):
         changed = self._state.apply(records)
         self._asked.difference_update((self._state.generation, index) for index in changed)
         if self._minimap is not None:
-            self._minimap.mark(changed)
+            if self._session.overlaying.is_on:
+                self._minimap.forget()  # another value may change the scale
+            else:
+                self._minimap.mark(changed)
         self.update()
 
     @Slot(object)
@@ -666,6 +682,8 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_compared(self) -> None:
         self._state.follow_comparison()
+        if self._minimap is not None:
+            self._minimap.forget()
         self._describe()
         self.update()
 
@@ -676,6 +694,19 @@ class GraphCanvas(QWidget):
             self._minimap.forget()
         self._describe()
         self.update()
+
+    @Slot()
+    def _on_overlay_changed(self) -> None:
+        self._state.follow_overlay()
+        if self._minimap is not None:
+            self._minimap.forget()
+        self._describe()
+        self.update()
+
+    @Slot()
+    def _on_measured(self) -> None:
+        if self._session.overlaying.is_on:
+            self._on_overlay_changed()
 
     @Slot()
     def _on_supplies_changed(self) -> None:
@@ -786,6 +817,10 @@ class GraphCanvas(QWidget):
         if self._legend_visible and self._scene.boxes:
             if not frame.isNull():
                 foot.setRight(frame.left())
+            overlay = self._state.overlay
+            if overlay is not None:
+                taken = paint_scale(painter, self._theme, overlay, foot)
+                foot.setLeft(foot.left() + taken)
             paint_legend(painter, self._theme, legend_entries(self._state), foot)
 
     def _ask_for_summaries(self, visible: QRectF) -> None:

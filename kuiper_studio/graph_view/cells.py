@@ -1,4 +1,4 @@
-"""Colours of boxes at small zoom: by family, or by an important state."""
+"""Colours of boxes at small zoom: by family, by a quantity, or by an important state."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from PySide6.QtGui import QColor
 
+from kuiper_studio.graph_view.colors import level_colors, mixed
 from kuiper_studio.item_models.statuses import QUIET, STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
 
     from kuiper_studio.graph_view.scene import Scene
     from kuiper_studio.graph_view.state import SceneState
+    from kuiper_studio.item_models.overlays import Overlay
     from kuiper_studio.theme import Theme
 
-__all__ = ["CellColors", "mixed"]
+__all__ = ["CellColors"]
 
 _PENDING: Final = 0.6
 _DIMMED: Final = 0.22  # of the colour, beside what the user looks for
-_OWN_COLOR: Final = frozenset({DisplayStatus.CURRENT, DisplayStatus.FAILED})
+_OWN_COLOR: Final = (DisplayStatus.CURRENT, DisplayStatus.FAILED)
 
 
 class CellColors:
@@ -63,7 +65,18 @@ class CellColors:
         if state.found is not None:
             dimmed[~state.found[boxes]] = 1
         colors: npt.NDArray[np.uint32] = self._colors()[dimmed, self._families[boxes], shown]
-        return colors
+        overlay = state.overlay
+        if overlay is None:
+            return colors
+        own = np.isin(shown, _OWN_COLOR)
+        return np.where(own, colors, self._of_levels(overlay)[dimmed, overlay.levels[boxes]])
+
+    def _of_levels(self, overlay: Overlay) -> npt.NDArray[np.uint32]:
+        """Colours of an overlay's levels, shape (2, 257): bright, and dimmed."""
+        base = self._theme.color(self._base)
+        bright = level_colors(self._theme, overlay, self._base)
+        dim = [mixed(QColor.fromRgba(color), base, _DIMMED).rgba() for color in bright.tolist()]
+        return np.array([bright, dim], np.uint32)
 
     def _colors(self) -> npt.NDArray[np.uint32]:
         if self._table is None or self._table[0] is not self._theme.tokens:
@@ -86,13 +99,3 @@ class CellColors:
         if status in QUIET:
             share *= _PENDING
         return mixed(self._theme.color(token), base, share).rgba()
-
-
-def mixed(color: QColor, base: QColor, share: float) -> QColor:
-    """`share` of one colour over another one."""
-    parts = (
-        (color.red(), base.red()),
-        (color.green(), base.green()),
-        (color.blue(), base.blue()),
-    )
-    return QColor(*(round(part * share + under * (1 - share)) for part, under in parts))

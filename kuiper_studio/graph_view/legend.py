@@ -1,26 +1,29 @@
-"""The legend below the scene."""
+"""The legend below the scene: the scale of an overlay, and the marks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen
 
 from engine.text import format_count
 from kuiper_studio.badges import paint_badge
+from kuiper_studio.graph_view.colors import level_colors
 from kuiper_studio.graph_view.glyphs import paint_glyph
 from kuiper_studio.graph_view.state import NONE
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
+from kuiper_studio.item_models.overlays import LEVELS, NO_LEVEL
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
     from kuiper_studio.item_models.comparison_rows import DifferenceLook
+    from kuiper_studio.item_models.overlays import Overlay
     from kuiper_studio.theme import Theme
 
-__all__ = ["LEGEND_HEIGHT", "Entry", "legend_entries", "paint_legend"]
+__all__ = ["LEGEND_HEIGHT", "Entry", "legend_entries", "paint_legend", "paint_scale"]
 
 LEGEND_HEIGHT: Final = 26.0
 _INSET: Final = 12.0
@@ -28,6 +31,12 @@ _GLYPH: Final = 9.0
 _BADGE: Final = 13.0
 _GLYPH_ROOM: Final = 14.0
 _GAP: Final = 16.0
+_BAR: Final = (196.0, 7.0)
+_BAR_TOP: Final = -9.0  # from the middle of the strip
+_LEAST_BAR: Final = 150.0  # for its three numbers
+_TICK_BASELINE: Final = 9.0
+_SWATCH: Final = 10.0
+_TITLE_MOST: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +124,85 @@ def paint_legend(painter: QPainter, theme: Theme, entries: list[Entry], strip: Q
         painter.setPen(theme.color("text2"))
         painter.drawText(QPointF(x + _GLYPH_ROOM, baseline), entry.text)
         x += width + _GAP
+
+
+def paint_scale(painter: QPainter, theme: Theme, overlay: Overlay, strip: QRectF) -> float:
+    """Paint what the colours of an overlay stand for at the left of a strip.
+
+    Returns
+    -------
+    float
+        Width that it takes.
+    """
+    return _ScalePainter(painter, theme, overlay, strip).paint()
+
+
+class _ScalePainter:
+    """Paints title, colour bar with numbers or classes, and the colour of no value."""
+
+    def __init__(
+        self, painter: QPainter, theme: Theme, overlay: Overlay, strip: QRectF
+    ) -> None:
+        self._painter, self._theme, self._overlay = painter, theme, overlay
+        self._strip, self._x = strip, strip.left() + _INSET
+        self._colors = level_colors(theme, overlay)
+
+    def paint(self) -> float:
+        overlay = self._overlay
+        is_log = overlay.scale is not None and overlay.scale.is_log
+        self._write(f"{overlay.title} (log)" if is_log else overlay.title, "text", 600)
+        if overlay.is_empty:
+            self._write(overlay.nothing, "text2")
+        elif overlay.classes:
+            for level, name in enumerate(overlay.classes):
+                self._paint_swatch(int(self._colors[level]), name)
+        elif len(set(overlay.ends)) == 1:
+            level = int(overlay.levels.max())
+            self._paint_swatch(int(self._colors[level]), overlay.range_text)
+        else:
+            self._paint_bar()
+        if overlay.lacks_some and not overlay.is_empty:
+            self._paint_swatch(int(self._colors[NO_LEVEL]), overlay.absent)
+        return self._x - self._strip.left() - _INSET
+
+    def _write(self, text: str, token: str, weight: int = 400) -> None:
+        font = self._theme.ui_font(11, weight)
+        metrics = QFontMetricsF(font)
+        room = min(_TITLE_MOST, self._strip.right() - _INSET - self._x)
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, max(room, 0.0))
+        baseline = self._strip.center().y() + (metrics.ascent() - metrics.descent()) / 2
+        self._painter.setFont(font)
+        self._painter.setPen(self._theme.color(token))
+        self._painter.drawText(QPointF(self._x, baseline), shown)
+        self._x += metrics.horizontalAdvance(shown) + _GAP * 0.75
+
+    def _paint_swatch(self, color: int, text: str) -> None:
+        font = self._theme.ui_font(11)
+        width = _GLYPH_ROOM + QFontMetricsF(font).horizontalAdvance(text)
+        if self._x + width > self._strip.right() - _INSET:
+            return
+        middle = self._strip.center().y()
+        square = QRectF(self._x, middle - _SWATCH / 2, _SWATCH, _SWATCH)
+        self._painter.fillRect(square, QColor.fromRgba(color))
+        self._x += _GLYPH_ROOM
+        self._write(text, "text2")
+        self._x += _GAP * 0.25
+
+    def _paint_bar(self) -> None:
+        room = self._strip.right() - _INSET - self._x
+        width, height = min(room, _BAR[0]), _BAR[1]
+        if width < _LEAST_BAR:
+            return
+        bar = QRectF(self._x, self._strip.center().y() + _BAR_TOP, width, height)
+        ramp = self._colors[:LEVELS].copy()
+        image = QImage(ramp.data, LEVELS, 1, 4 * LEVELS, QImage.Format.Format_ARGB32)
+        self._painter.drawImage(bar, image)
+        font = self._theme.mono_font(10)
+        metrics = QFontMetricsF(font)
+        self._painter.setFont(font)
+        self._painter.setPen(QPen(self._theme.color("text2")))
+        baseline = self._strip.center().y() + _TICK_BASELINE
+        for share, text in zip((0.0, 0.5, 1.0), self._overlay.ends, strict=True):
+            left = bar.left() + share * (width - metrics.horizontalAdvance(text))
+            self._painter.drawText(QPointF(left, baseline), text)
+        self._x += width + _GAP

@@ -1,8 +1,8 @@
 """Paints the scene: edges, boxes and the selection, at three levels of detail.
 
 At 70 % and above it paints everything, below that boxes with label and type, below 35 % cells
-in the colour of the family. It paints only the visible part and caches boxes as pixmaps, so
-panning over thousands of operators stays within a frame.
+in the colour of the family or of the overlay. It paints only the visible part and caches boxes
+as pixmaps, so panning over thousands of operators stays within a frame.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
 
 from kuiper_studio.graph_view.boxes import MARGIN, BoxLook, BoxPainter
 from kuiper_studio.graph_view.cells import CellColors
+from kuiper_studio.graph_view.colors import level_colors
 from kuiper_studio.graph_view.geometry import to_rects
 from kuiper_studio.graph_view.raster import MOST_LINES, Raster, fill_cells
 from kuiper_studio.graph_view.scene import BOX_HEIGHT, TEXT_SCALE, fonts
 from kuiper_studio.graph_view.state import NONE
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
+from kuiper_studio.item_models.overlays import NO_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 
     from kuiper_studio.graph_view.geometry import Geometry
     from kuiper_studio.graph_view.state import SceneState
+    from kuiper_studio.item_models.overlays import Overlay
     from kuiper_studio.layout.model import Floats
-    from kuiper_studio.theme import Theme
+    from kuiper_studio.theme import Theme, Tokens
 
 __all__ = ["CELLS_BELOW", "FULL_FROM", "ScenePainter"]
 
@@ -88,6 +91,8 @@ class ScenePainter:
         self._made = 0
         self._pixmap_bytes = 0
         self._raster: Raster | None = None
+        self._tint_key: tuple[Overlay, Tokens] | None = None
+        self._tint_table: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
         self._visible = QRectF()
         self._edge_metrics = QFontMetricsF(fonts().edge)
         self.hovered_edge = NONE
@@ -100,8 +105,12 @@ class ScenePainter:
 
     def look(self, index: int) -> BoxLook:
         """Return what a box shows now."""
-        state = self._state
+        state, overlay = self._state, self._state.overlay
         box = state.scene.boxes[index]
+        tint, value = None, ""
+        if overlay is not None and overlay.levels[index] != NO_LEVEL:
+            tint = int(self._tints(overlay)[overlay.levels[index]])
+            value = overlay.box_text(index)
         return BoxLook(
             box,
             state.shown(index),
@@ -113,7 +122,15 @@ class ScenePainter:
             index in state.supplied,
             state.marks.get(index),
             index in state.bookmarks,
+            tint,
+            value,
         )
+
+    def _tints(self, overlay: Overlay) -> npt.NDArray[np.uint32]:
+        key = (overlay, self._theme.tokens)
+        if self._tint_key != key:
+            self._tint_key, self._tint_table = key, level_colors(self._theme, overlay)
+        return self._tint_table
 
     # Whole scene
 
@@ -217,7 +234,7 @@ class ScenePainter:
         self.complete = False
         margin, width = math.ceil(MARGIN * zoom), math.ceil(look.box.width * zoom)
         size = QSizeF(width + 2 * margin, math.ceil(BOX_HEIGHT * zoom) + 2 * margin)
-        former = self._former.get(index)
+        former = known or self._former.get(index)
         if former is not None:
             painter.drawPixmap(QRectF(at, size), former[1], QRectF(former[1].rect()))
         else:

@@ -9,6 +9,7 @@ import numpy as np
 from engine.text import format_brief, format_shape
 from kuiper_studio.item_models.comparison_rows import DifferenceKind, look_of
 from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
+from kuiper_studio.item_models.overlays import Overlay, OverlayModel
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 from kuiper_studio.session import RunState
 
@@ -96,6 +97,7 @@ class SceneState:
         self.summaries: dict[int, Summary] = {}
         self.generation = 0
         self._shapes: dict[str, str] = {}
+        self._overlays = OverlayModel(session) if session is not None else None
         self._sources = np.array([edge.source for edge in scene.edges], np.intp)
         self._targets = np.array([edge.target for edge in scene.edges], np.intp)
         if session is not None:
@@ -112,6 +114,7 @@ class SceneState:
         self.generation += 1
         self.summaries.clear()
         self._shapes.clear()
+        self.follow_overlay()
         for box in self.scene.boxes:
             self.states[box.index] = DISPLAY_STATUS[session.status(box.name)]
         self.follow_position()
@@ -122,6 +125,9 @@ class SceneState:
 
     def apply(self, records: Iterable[Record]) -> list[int]:
         """Apply new records; return the boxes that changed."""
+        records = tuple(records)
+        if self._overlays is not None:
+            self._overlays.note(records)
         changed = []
         for record in records:
             self.states[record.index] = DISPLAY_STATUS[record.status]
@@ -140,6 +146,7 @@ class SceneState:
         for number in self.scene.edges_of[box]:
             self._shapes.pop(self.scene.edges[number].operand, None)
         self._shapes.pop(self.scene.boxes[box].operand, None)
+        self.follow_overlay()
         return box
 
     def follow_position(self) -> None:
@@ -208,12 +215,18 @@ class SceneState:
                 if self.carried[number] and row.measures is not None:
                     text = format_brief(row.measures.relative, 2)
                     self.differences[edge.operand] = f"≠ {text}"
+        self.follow_overlay()
 
     def follow_finding(self) -> None:
         """Read which operators the user looks for."""
         found = self._session.finding.marks if self._session is not None else None
         fits = found is not None and len(found) == len(self.scene.boxes)
         self.found = found if fits else None
+
+    def follow_overlay(self) -> None:
+        """Read what boxes are coloured by, when somebody asks for it."""
+        if self._overlays is not None:
+            self._overlays.forget()
 
     def _block_behind(self, failed: int) -> None:
         """Mark boxes that can no longer run; boxes are in execution order."""
@@ -228,6 +241,11 @@ class SceneState:
                     blocked.add(target)
 
     # Queries
+
+    @property
+    def overlay(self) -> Overlay | None:
+        """What boxes are coloured by; None where it is their family."""
+        return self._overlays.shown if self._overlays is not None else None
 
     def shown(self, index: int) -> DisplayStatus:
         """Return the status that a box shows."""

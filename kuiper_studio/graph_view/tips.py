@@ -33,9 +33,16 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     dropped = _evicted_text(session, shown.operand)
     mark = state.marks.get(box)
     compared = mark.text if mark is not None else ""
+    value = _value_text(state, box)
     return "\n".join(
-        filter(None, (*lines, word, compared, random, supplied or reason, dropped))
+        filter(None, (*lines, word, value, compared, random, supplied or reason, dropped))
     )
+
+
+def _value_text(state: SceneState, box: int) -> str:
+    """Return the value that a box is coloured by; ``""`` where it is its family."""
+    overlay = state.overlay
+    return f"{overlay.title}: {overlay.text(box)}" if overlay is not None else ""
 
 
 def _evicted_text(session: StudioSession, operand: str) -> str:
@@ -89,11 +96,15 @@ def describe(state: SceneState) -> str:
     if state.found is not None:
         found = format_count(int(state.found.sum()), "operator")
         text += f" {found} marked by the search."
+    overlay = state.overlay
+    if overlay is not None:
+        text += f" Coloured by {overlay.title}: {overlay.range_text}."
     for name, box in (("Next", state.current), ("Selected", state.selected)):
         if box != NONE:
             shown = state.scene.boxes[box]
             status = STATUS_LOOKS[state.shown(box)].text.lower()
             mark = state.marks.get(box)
             compared = f", {mark.text}" if mark is not None else ""
-            text += f" {name}: {shown.type} {shown.name}, {status}{compared}."
+            value = f", {overlay.text(box)}" if overlay is not None else ""
+            text += f" {name}: {shown.type} {shown.name}, {status}{compared}{value}."
     return text

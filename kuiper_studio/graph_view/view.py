@@ -15,6 +15,7 @@ from kuiper_studio.item_models.module_runs import module_path
 if TYPE_CHECKING:
     from PySide6.QtCore import QPointF, QRectF
 
+    from kuiper_studio.item_models.overlays import Overlay
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -124,6 +125,11 @@ class GraphView(QWidget):
     def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
         """Show or hide the legend."""
         self.canvas.set_legend_visible(visible)
+
+    @property
+    def overlay(self) -> Overlay | None:
+        """What the boxes are coloured by; None where it is their family."""
+        return self.canvas.overlay
 
     def box_rect(self, name: str) -> QRectF:
         """Return the rectangle of an operator's box in the canvas; null when not laid out."""

@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from engine.cost import cost
 from engine.states import OperatorStatus
-from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
+from kuiper_studio.item_models.costs import CostTable
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from engine.cost import Cost, ValueSource
+    from engine.cost import ValueSource
     from engine.runtime import RuntimeOperator
-    from engine.values import ValueMetadata
-    from kuiper_studio.engine_service.protocol import Outputs
     from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.session import Record
 
@@ -142,8 +139,6 @@ class TimelineModel:
     ----------
     families : tuple of str
         Colour token of each operator.
-    macs : ndarray, (N,) float64
-        Multiply-accumulates; 0 where a shape is not known.
     status : ndarray, (N,) int8
         Members of `DisplayStatus`.
     nonfinite : frozenset of int
@@ -161,15 +156,10 @@ class TimelineModel:
             if operator.type not in tokens:
                 tokens[operator.type] = family_of(operator.type).token
         self.families = tuple(tokens[operator.type] for operator in operators)
-        costs = [cost(operator) for operator in operators]
-        self.macs: Floats = np.array([float(found.macs) for found in costs])
-        self._nbytes: Floats = np.array([float(found.nbytes) for found in costs])
-        # Where the cost is not that of the exported sizes: what it is of.
-        self._costed: dict[int, tuple[ValueMetadata | None, ...]] = {}
-        self._resized: set[str] = set()  # operands that are not as they were exported
-        self._known: Floats = np.full(len(costs), np.nan)
-        self._supplied = np.zeros(len(costs), np.bool_)
-        self.status = np.zeros(len(costs), np.int8)
+        self._costs = CostTable(operators)
+        self._known: Floats = np.full(len(operators), np.nan)
+        self._supplied = np.zeros(len(operators), np.bool_)
+        self.status = np.zeros(len(operators), np.int8)
         self._idle = np.array(
             [
                 DisplayStatus.PENDING if o.error is None else DisplayStatus.UNSUPPORTED
@@ -197,36 +187,7 @@ class TimelineModel:
                 self._supplied[place] = bool(record.overrides) and not record.seconds
                 if not self._supplied[place]:
                     self._known[place] = record.seconds
-                if self._note_sizes(self.operators[place], record.outputs):
-                    self._note_cost(place, values)
-                elif self._costed.pop(place, None) is not None:
-                    self._set_cost(place, cost(self.operators[place]))
-
-    def _note_sizes(self, operator: RuntimeOperator, outputs: Outputs) -> bool:
-        """Note sizes that came out; whether an operand of the operator is not as exported."""
-        for name, operand in zip(outputs, operator.outputs, strict=False):
-            found = outputs.metadata(name)
-            as_exported = (
-                isinstance(found, ArrayMetadata)
-                and found.shape == operand.shape
-                and found.dtype == operand.dtype
-            )
-            change = self._resized.discard if as_exported else self._resized.add
-            change(name)
-        if not self._resized:
-            return False
-        return any(o.name in self._resized for o in (*operator.inputs, *operator.outputs))
-
-    def _note_cost(self, place: int, values: ValueSource) -> None:
-        operator = self.operators[place]
-        operands = (*operator.inputs, *operator.outputs)
-        metadata = tuple(values.metadata(operand.name) for operand in operands)
-        if metadata != self._costed.get(place):  # most passes have the shapes of the one before
-            self._costed[place] = metadata
-            self._set_cost(place, cost(operator, values))
-
-    def _set_cost(self, place: int, found: Cost) -> None:
-        self.macs[place], self._nbytes[place] = found.macs, found.nbytes
+                self._costs.note(record, values)
 
     def forget(self, index: int | None = None) -> None:
         """Reset an operator, or all; measured times are kept."""
@@ -235,6 +196,11 @@ class TimelineModel:
         self._supplied[chosen] = False
 
     # Queries
+
+    @property
+    def macs(self) -> Floats:
+        """Multiply-accumulates of each operator; 0 where a shape is not known."""
+        return self._costs.macs
 
     @property
     def any_measured(self) -> bool:
@@ -255,11 +221,11 @@ class TimelineModel:
         known = ~np.isnan(self._known)
         has_macs = self.macs > 0
         per_mac = self._rate(self.macs, known & has_macs)
-        per_byte = self._rate(self._nbytes, known & ~has_macs)
+        per_byte = self._rate(self._costs.nbytes, known & ~has_macs)
         # If only one of the two rates has been measured, one multiply-accumulate counts like
         # one byte. If neither has, only the proportions count.
         per_mac, per_byte = per_mac or per_byte or 1e-9, per_byte or per_mac or 1e-9
-        guessed = np.where(has_macs, self.macs * per_mac, self._nbytes * per_byte)
+        guessed = np.where(has_macs, self.macs * per_mac, self._costs.nbytes * per_byte)
         guessed[self._ends] = 0.0
         return np.where(self._supplied, 0.0, np.where(known, self._known, guessed))
 

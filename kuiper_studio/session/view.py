@@ -43,6 +43,7 @@ from kuiper_studio.session.explaining import Explaining
 from kuiper_studio.session.finding import Finding
 from kuiper_studio.session.layouts import Layouts
 from kuiper_studio.session.measuring import Measuring
+from kuiper_studio.session.overlaying import Overlaying
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.tensors import Tensors
@@ -97,6 +98,8 @@ class SessionView(QObject):
         What the operators gave.
     finding : Finding
         The operators that the user looks for.
+    overlaying : Overlaying
+        What the operators of the graph are coloured by.
     bookmarks : Bookmarks
     workspace : Workspace
         Class labels, layer files, and the log.
@@ -198,6 +201,7 @@ class SessionView(QObject):
         self.precision = Precision(self)
         self.measuring = Measuring(client, self)
         self.finding = Finding(lambda: self._graph, self.tensors, self.measuring, self)
+        self.overlaying = Overlaying(lambda: self._graph, self.measuring, self)
         self.workspace = Workspace(self)
         self.bookmarks = Bookmarks(lambda: self._graph, self)
         # The model
@@ -564,6 +568,7 @@ class SessionView(QObject):
     def _on_graph_shown(self) -> None:
         self.measuring.reset(len(self._graph.operators) if self._graph is not None else 0)
         self.finding.reset()
+        self.overlaying.reset()
         self.bookmarks.reset()
 
     @Slot()

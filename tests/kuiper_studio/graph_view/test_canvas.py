@@ -24,7 +24,7 @@ from kuiper_studio.engine_service.summary import Summary
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view import canvas as canvas_module
 from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter
-from kuiper_studio.graph_view.cells import mixed
+from kuiper_studio.graph_view.colors import mixed
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.session import RunState
