@@ -193,7 +193,8 @@ class _ScalePainter:
         width, height = min(room, _BAR[0]), _BAR[1]
         if width < _LEAST_BAR:
             return
-        bar = QRectF(self._x, self._strip.center().y() + _BAR_TOP, width, height)
+        middle = self._strip.center().y()
+        bar = QRectF(round(self._x), round(middle + _BAR_TOP), round(width), height)  # sharp
         ramp = self._colors[:LEVELS].copy()
         image = QImage(ramp.data, LEVELS, 1, 4 * LEVELS, QImage.Format.Format_ARGB32)
         self._painter.drawImage(bar, image)
@@ -201,8 +202,8 @@ class _ScalePainter:
         metrics = QFontMetricsF(font)
         self._painter.setFont(font)
         self._painter.setPen(QPen(self._theme.color("text2")))
-        baseline = self._strip.center().y() + _TICK_BASELINE
+        baseline = middle + _TICK_BASELINE
         for share, text in zip((0.0, 0.5, 1.0), self._overlay.ends, strict=True):
-            left = bar.left() + share * (width - metrics.horizontalAdvance(text))
+            left = bar.left() + share * (bar.width() - metrics.horizontalAdvance(text))
             self._painter.drawText(QPointF(left, baseline), text)
         self._x += width + _GAP

@@ -125,9 +125,7 @@ class SceneState:
 
     def apply(self, records: Iterable[Record]) -> list[int]:
         """Apply new records; return the boxes that changed."""
-        records = tuple(records)
-        if self._overlays is not None:
-            self._overlays.note(records)
+        self.follow_overlay()
         changed = []
         for record in records:
             self.states[record.index] = DISPLAY_STATUS[record.status]

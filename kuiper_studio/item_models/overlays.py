@@ -10,14 +10,13 @@ import numpy.typing as npt
 
 from engine.states import OperatorStatus
 from engine.text import format_amount, format_brief, format_bytes, format_count, format_duration
-from kuiper_studio.item_models.costs import CostTable
 from kuiper_studio.item_models.difference_marks import operator_marks
 from kuiper_studio.session.overlaying import OverlayKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from kuiper_studio.session import Record, StudioSession
+    from kuiper_studio.session import StudioSession
 
 __all__ = ["LEVELS", "NO_LEVEL", "Overlay", "OverlayModel", "Scale"]
 
@@ -262,25 +261,17 @@ class OverlayModel:
 
     def __init__(self, session: StudioSession) -> None:
         self._session, self._graph = session, session.graph
-        self._costs: CostTable | None = None
         self._known: Overlay | None = None
         self._finders: dict[OverlayKind, Callable[[], Floats]] = {
             _K.TIME: self._seconds,
-            _K.MACS: lambda: _positive(self._costed().macs),
-            _K.MEMORY: lambda: _positive(self._costed().output_nbytes),
-            _K.WEIGHTS: lambda: _positive(self._costed().weight_nbytes),
+            _K.MACS: lambda: _positive(session.costs.macs),
+            _K.MEMORY: lambda: _positive(session.costs.output_nbytes),
+            _K.WEIGHTS: lambda: _positive(session.costs.weight_nbytes),
             _K.ZEROS: lambda: session.measuring.table.zeros,
             _K.LARGEST: lambda: session.measuring.table.largest,
             _K.ERROR: self._errors,
             _K.OWN: self._own,
         }
-
-    def note(self, records: Iterable[Record]) -> None:
-        """Note new executions."""
-        if self._costs is not None:
-            for record in records:
-                self._note_cost(self._costs, record)
-        self._known = None
 
     def forget(self) -> None:
         """Compute anew what is asked for next, because what it was made of has changed."""
@@ -328,18 +319,6 @@ class OverlayModel:
             if record.status is OperatorStatus.EXECUTED and record.seconds > 0:
                 values[record.index] = record.seconds
         return values
-
-    def _costed(self) -> CostTable:
-        if self._costs is None:
-            operators = self._graph.operators if self._graph is not None else ()
-            self._costs = CostTable(operators)
-            for record in self._session.snapshot.records:
-                self._note_cost(self._costs, record)
-        return self._costs
-
-    def _note_cost(self, costs: CostTable, record: Record) -> None:
-        if record.status is OperatorStatus.EXECUTED:
-            costs.note(record, self._session.tensors)
 
     def _errors(self) -> Floats:
         values = self._empty()

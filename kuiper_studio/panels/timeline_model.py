@@ -18,8 +18,8 @@ import numpy.typing as npt
 from engine.states import OperatorStatus
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
-from kuiper_studio.item_models.costs import CostTable
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
+from kuiper_studio.session.costs import CostTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -134,6 +134,8 @@ class TimelineModel:
     ----------
     operators : sequence of RuntimeOperator
         In execution order.
+    costs : CostTable, optional
+        Their costs, which somebody else keeps up to date; by default `note` does.
 
     Attributes
     ----------
@@ -149,14 +151,17 @@ class TimelineModel:
         Of that comparison.
     """
 
-    def __init__(self, operators: Sequence[RuntimeOperator] = ()) -> None:
+    def __init__(
+        self, operators: Sequence[RuntimeOperator] = (), costs: CostTable | None = None
+    ) -> None:
         self.operators = operators
         tokens: dict[str, str] = {}
         for operator in operators:
             if operator.type not in tokens:
                 tokens[operator.type] = family_of(operator.type).token
         self.families = tuple(tokens[operator.type] for operator in operators)
-        self._costs = CostTable(operators)
+        self._costs = costs if costs is not None else CostTable(operators)
+        self._notes_costs = costs is None
         self._known: Floats = np.full(len(operators), np.nan)
         self._supplied = np.zeros(len(operators), np.bool_)
         self.status = np.zeros(len(operators), np.int8)
@@ -187,7 +192,8 @@ class TimelineModel:
                 self._supplied[place] = bool(record.overrides) and not record.seconds
                 if not self._supplied[place]:
                     self._known[place] = record.seconds
-                self._costs.note(record, values)
+                if self._notes_costs:
+                    self._costs.note(record, values)
 
     def forget(self, index: int | None = None) -> None:
         """Reset an operator, or all; measured times are kept."""

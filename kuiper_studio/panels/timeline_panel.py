@@ -263,7 +263,7 @@ class TimelinePanel(Panel):
     def _on_graph_changed(self) -> None:
         graph = self.session.graph
         operators = graph.operators if graph is not None else ()
-        model = TimelineModel(operators)
+        model = TimelineModel(operators, self.session.costs)
         self._note_records(model)
         self._note_marks(model)
         self.canvas.set_model(model)

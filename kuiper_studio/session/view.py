@@ -38,6 +38,7 @@ from kuiper_studio.engine_service.protocol import (
 from kuiper_studio.session.attentions import Attentions
 from kuiper_studio.session.bookmarks import Bookmarks
 from kuiper_studio.session.comparing import Comparing
+from kuiper_studio.session.costs import CostTable
 from kuiper_studio.session.events import Failure, RunState
 from kuiper_studio.session.explaining import Explaining
 from kuiper_studio.session.finding import Finding
@@ -51,7 +52,7 @@ from kuiper_studio.session.tracing import Tracing
 from kuiper_studio.session.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.values import Value
@@ -206,6 +207,7 @@ class SessionView(QObject):
         self.bookmarks = Bookmarks(lambda: self._graph, self)
         # The model
         self._graph: RuntimeGraph | None = None
+        self._costs: CostTable | None = None
         self._model: Model | None = None
         self._kernels: Mapping[str, str] = {}
         self._kernel_texts: dict[str, str] = {}
@@ -244,6 +246,7 @@ class SessionView(QObject):
         """Have what is measured and marked follow the run."""
         self.graph_changed.connect(self._on_graph_shown)
         self.stepped.connect(self.measuring.follow)
+        self.stepped.connect(self._note_costs)
         for dropped in (self.values_reset, self.stepped_back):
             dropped.connect(self._on_values_dropped)
         self.state_changed.connect(self._on_state_shown)
@@ -424,6 +427,14 @@ class SessionView(QObject):
         """Progress of long work."""
         return self._progress
 
+    @property
+    def costs(self) -> CostTable:
+        """Costs of the operators, at the sizes of their last run."""
+        if self._costs is None:
+            self._costs = CostTable(self._graph.operators if self._graph is not None else ())
+            self._note_costs(self._snapshot.records)
+        return self._costs
+
     def record(self, operator: str) -> Record | None:
         """Record of an operator in the current pass."""
         if self._graph is None or not operator:
@@ -567,6 +578,7 @@ class SessionView(QObject):
     @Slot()
     def _on_graph_shown(self) -> None:
         self.measuring.reset(len(self._graph.operators) if self._graph is not None else 0)
+        self._costs = None
         self.finding.reset()
         self.overlaying.reset()
         self.bookmarks.reset()
@@ -575,6 +587,12 @@ class SessionView(QObject):
     @Slot(object)
     def _on_values_dropped(self, _operator: str = "") -> None:
         self.measuring.follow(self._snapshot.records[:], anew=True)
+
+    @Slot(object)
+    def _note_costs(self, records: Iterable[Record]) -> None:
+        if self._costs is not None:
+            for record in records:
+                self._costs.note(record, self.tensors)
 
     @Slot()
     def _on_state_shown(self) -> None:

@@ -459,6 +459,18 @@ def test_memory_of_a_pass(make_pair):
     assert memory(graph) == Memory(total=2800, needed=2000)
 
 
+def test_bytes_of_outputs_and_weights(structure):
+    graph = structure(
+        [
+            "pnnx.Input in 0 1 x #x=(1,3)f32",
+            "nn.Linear op 1 1 x y @weight=(5,3)f32 @bias=(5)f32 #y=(1,5)f32",
+        ]
+    )
+    found = cost(graph.operator("op"))
+    assert (found.output_nbytes, found.weight_nbytes) == (4 * 5, 4 * (5 * 3 + 5))
+    assert found.nbytes == 4 * 3 + found.output_nbytes + found.weight_nbytes
+
+
 def test_memory_of_another_size(make_pair):
     graph = engine.load(
         make_pair("pnnx.Input in 0 1 x #x=(4)f32", "nn.ReLU a 1 1 x a #a=(4)f32")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.cost import cost
+from engine.states import OperatorStatus
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from engine.cost import ValueSource
     from engine.runtime import RuntimeOperator
     from engine.values import ValueMetadata
-    from kuiper_studio.engine_service.protocol import Outputs
-    from kuiper_studio.session import Record
+    from kuiper_studio.engine_service.protocol import Outputs, Record
 
 __all__ = ["CostTable"]
 
@@ -52,7 +52,9 @@ class CostTable:
         self._resized: set[str] = set()  # operands that are not as they were exported
 
     def note(self, record: Record, values: ValueSource) -> None:
-        """Note an execution, with its actual shapes."""
+        """Note a step; what was executed has its actual shapes."""
+        if record.status is not OperatorStatus.EXECUTED:
+            return
         place = record.index
         operator = self._operators[place]
         if not self._note_sizes(operator, record.outputs):
