@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -58,7 +59,7 @@ class Scale:
     def middle(self) -> float:
         """The value of the middle colour."""
         if self.is_log:
-            return float(np.sqrt(self.low) * np.sqrt(self.high))
+            return math.sqrt(self.low) * math.sqrt(self.high)
         return self.low / 2 + self.high / 2
 
     def levels(self, values: Floats) -> Levels:
@@ -77,8 +78,11 @@ class Scale:
             shares = np.where(values >= low, float(high > 0), 0.0)
         elif self.is_log:
             shares = np.log(np.clip(values, low, high) / low) / np.log(high / low)
-        else:  # in halves, for the difference of large numbers may overflow
-            shares = (np.clip(values, low, high) / 2 - low / 2) / (high / 2 - low / 2)
+        else:
+            part = 1.0 if math.isfinite(high - low) else 0.5  # of numbers that are so large
+            shares = (np.clip(values, low, high) * part - low * part) / (
+                high * part - low * part
+            )
         known = ~np.isnan(values)
         levels = np.full(len(values), NO_LEVEL, np.int16)
         levels[known] = np.rint(shares[known] * (LEVELS - 1))
@@ -346,7 +350,7 @@ def _make_scale(values: Floats, quantity: _Quantity) -> Scale | None:
     known = values[~np.isnan(values)]
     finite = known[np.isfinite(known)]
     if not len(finite):
-        return Scale(np.inf, np.inf) if len(known) else None
+        return Scale(math.inf, math.inf) if len(known) else None
     above = len(finite) < len(known)
     low, high = float(finite.min()), float(finite.max())
     positive = finite[finite > 0]

@@ -15,7 +15,7 @@ from kuiper_studio.item_models.overlays import NO_LEVEL
 from kuiper_studio.theme import Scheme, Theme
 
 INPUT = np.array([-2, 0, 0, 1000], np.float32)
-# Zeros: in 2 of 4, relu 3 of 4, small 2 of 4; log gives NaN, -Inf, -Inf, 6.9 and over 1/0 = Inf.
+# log gives NaN, -Inf, -Inf and 6.9; over gives 1/0 = Inf of the three zeros of relu.
 NET = (
     "pnnx.Input in 0 1 0 #0=(4)f32",
     "F.relu relu 1 1 0 1 #1=(4)f32",
