@@ -8,6 +8,7 @@ session only; messages from one view to another go through here. Commands are ro
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -288,6 +289,9 @@ class MainWindow(QMainWindow):
             menu = self.menuBar().addMenu(surface.value)
             menu.setToolTipsVisible(True)
             self.commands.fill(menu, surface)
+        colors = QMenu(self)
+        colors.aboutToShow.connect(partial(self.overlaying.fill_menu, colors))
+        self.graph_view.header.offer_colors(colors)
         schemes = QActionGroup(self)
         for command in _SCHEME_OF:
             schemes.addAction(self.actions_by_id[command])

@@ -1,4 +1,4 @@
-"""The header of the graph: title, breadcrumb and zoom buttons."""
+"""The header of the graph: title, breadcrumb, menu of colours and zoom buttons."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 from typing_extensions import override
 
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import tip_text
+from kuiper_studio.item_models.text import caption_text, tip_text
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Header"]
 
 _HEIGHT = 30
+_BUTTON = 24
+_COLORS_MOST = 150
 
 
 class _ElidedLabel(QLabel):
@@ -42,7 +44,7 @@ class _ElidedLabel(QLabel):
 
 
 class Header(QFrame):
-    """Title, breadcrumb and zoom buttons.
+    """Title, breadcrumb, menu of colours and zoom buttons.
 
     Signals
     -------
@@ -70,6 +72,9 @@ class Header(QFrame):
         self._zoom = self._button("", "Zoom to 100 %", "Ctrl+Home")
         self._zoom.setFont(theme.mono_font(11))
         self._zoom.setFixedWidth(52)
+        self._colors = self._button("palette", "Colour by", "")
+        self._colors.setObjectName("graphColors")
+        self._colors.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         smaller = self._button("minus", "Zoom out", "Ctrl+−")
         larger = self._button("plus", "Zoom in", "Ctrl+=")
         fit = self._button("fit", "Fit graph", "Space")
@@ -78,6 +83,7 @@ class Header(QFrame):
         row.setSpacing(6)
         row.addWidget(title)
         row.addWidget(self._crumbs, 1)
+        row.addWidget(self._colors)
         for button, signal in (
             (smaller, self.zoom_out_requested),
             (self._zoom, self.zoom_reset_requested),
@@ -95,10 +101,27 @@ class Header(QFrame):
         if icon_name:
             button.setIcon(icon(icon_name, self._theme))
             button.setIconSize(QSize(15, 15))
-            button.setFixedSize(24, 24)
-        button.setToolTip(f"{tip} ({keys})")
+            button.setMinimumSize(_BUTTON, _BUTTON)
+            button.setMaximumSize(_BUTTON, _BUTTON)
+        button.setToolTip(f"{tip} ({keys})" if keys else tip)
         button.setAccessibleName(tip)
         return button
+
+    def offer_colors(self, menu: QMenu) -> None:
+        """Offer a menu of what operators may be coloured by."""
+        self._colors.setMenu(menu)
+
+    def show_colors(self, title: str) -> None:
+        """Show what operators are coloured by; ``""`` for their family."""
+        self._colors.setToolTip(tip_text(f"Coloured by {title}" if title else "Colour by"))
+        shown = self._colors.fontMetrics().elidedText(
+            title, Qt.TextElideMode.ElideMiddle, _COLORS_MOST
+        )
+        self._colors.setText(caption_text(shown))
+        beside = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        only = Qt.ToolButtonStyle.ToolButtonIconOnly
+        self._colors.setToolButtonStyle(beside if title else only)
+        self._colors.setMaximumWidth(_COLORS_MOST + _HEIGHT if title else _BUTTON)
 
     @property
     def breadcrumb(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 
 from engine.text import format_count
 from kuiper_studio.badges import paint_badge
@@ -33,10 +33,11 @@ _GLYPH_ROOM: Final = 14.0
 _GAP: Final = 16.0
 _BAR: Final = (196.0, 7.0)
 _BAR_TOP: Final = -9.0  # from the middle of the strip
-_LEAST_BAR: Final = 150.0  # for its three numbers
 _TICK_BASELINE: Final = 9.0
 _SWATCH: Final = 10.0
+_NUMBER_GAP: Final = 12.0
 _TITLE_MOST: Final = 180.0
+_LEAST_TITLE: Final = 48.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,64 +147,88 @@ class _ScalePainter:
         self._painter, self._theme, self._overlay = painter, theme, overlay
         self._strip, self._x = strip, strip.left() + _INSET
         self._colors = level_colors(theme, overlay)
+        self._numbers = theme.mono_font(10)
+        self._widths = list(map(QFontMetricsF(self._numbers).horizontalAdvance, overlay.ends))
+
+    @property
+    def _room(self) -> float:
+        return max(self._strip.right() - _INSET - self._x, 0.0)
 
     def paint(self) -> float:
         overlay = self._overlay
-        is_log = overlay.scale is not None and overlay.scale.is_log
-        self._write(f"{overlay.title} (log)" if is_log else overlay.title, "text", 600)
+        has_bar = len(set(overlay.ends)) > 1
+        self._paint_title(self._room - (self._least_bar + _GAP if has_bar else 0.0))
         if overlay.is_empty:
-            self._write(overlay.nothing, "text2")
+            self._write(overlay.nothing, "text2", self._room)
         elif overlay.classes:
             for level, name in enumerate(overlay.classes):
                 self._paint_swatch(int(self._colors[level]), name)
-        elif len(set(overlay.ends)) == 1:
+        elif has_bar:
+            self._paint_bar()
+        else:
             level = int(overlay.levels.max())
             self._paint_swatch(int(self._colors[level]), overlay.range_text)
-        else:
-            self._paint_bar()
         if overlay.lacks_some and not overlay.is_empty:
             self._paint_swatch(int(self._colors[NO_LEVEL]), overlay.absent)
         return self._x - self._strip.left() - _INSET
 
-    def _write(self, text: str, token: str, weight: int = 400) -> None:
+    @property
+    def _least_bar(self) -> float:
+        """Width that the least and the largest value need."""
+        return self._widths[0] + self._widths[2] + _NUMBER_GAP
+
+    def _paint_title(self, room: float) -> None:
+        """Write the title as far as there is room: the header has it, too."""
+        overlay = self._overlay
+        is_log = overlay.scale is not None and overlay.scale.is_log
+        font = self._theme.ui_font(11, 600)
+        suffix = " (log)" if is_log else ""
+        most = min(room, _TITLE_MOST) - QFontMetricsF(font).horizontalAdvance(suffix)
+        metrics = QFontMetricsF(font)
+        title = metrics.elidedText(overlay.title, Qt.TextElideMode.ElideRight, most)
+        if most < _LEAST_TITLE:
+            title, suffix = "", suffix.strip()
+        if title or suffix:
+            self._write(title + suffix, "text", room, 600)
+
+    def _write(self, text: str, token: str, room: float, weight: int = 400) -> None:
         font = self._theme.ui_font(11, weight)
         metrics = QFontMetricsF(font)
-        room = min(_TITLE_MOST, self._strip.right() - _INSET - self._x)
-        shown = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, max(room, 0.0))
+        shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
         baseline = self._strip.center().y() + (metrics.ascent() - metrics.descent()) / 2
         self._painter.setFont(font)
         self._painter.setPen(self._theme.color(token))
         self._painter.drawText(QPointF(self._x, baseline), shown)
-        self._x += metrics.horizontalAdvance(shown) + _GAP * 0.75
+        self._x += metrics.horizontalAdvance(shown) + _NUMBER_GAP
 
     def _paint_swatch(self, color: int, text: str) -> None:
-        font = self._theme.ui_font(11)
-        width = _GLYPH_ROOM + QFontMetricsF(font).horizontalAdvance(text)
-        if self._x + width > self._strip.right() - _INSET:
+        width = QFontMetricsF(self._theme.ui_font(11)).horizontalAdvance(text)
+        if _GLYPH_ROOM + width > self._room:
             return
         middle = self._strip.center().y()
-        square = QRectF(self._x, middle - _SWATCH / 2, _SWATCH, _SWATCH)
+        square = QRectF(round(self._x), round(middle - _SWATCH / 2), _SWATCH, _SWATCH)
         self._painter.fillRect(square, QColor.fromRgba(color))
         self._x += _GLYPH_ROOM
-        self._write(text, "text2")
-        self._x += _GAP * 0.25
+        self._write(text, "text2", width + 1)
 
     def _paint_bar(self) -> None:
-        room = self._strip.right() - _INSET - self._x
-        width, height = min(room, _BAR[0]), _BAR[1]
-        if width < _LEAST_BAR:
-            return
+        width = min(self._room, max(_BAR[0], self._least_bar))
         middle = self._strip.center().y()
-        bar = QRectF(round(self._x), round(middle + _BAR_TOP), round(width), height)  # sharp
+        if width < self._least_bar:
+            self._write(self._overlay.range_text, "text2", self._room)
+            return
+        bar = QRectF(round(self._x), round(middle + _BAR_TOP), round(width), _BAR[1])  # sharp
         ramp = self._colors[:LEVELS].copy()
         image = QImage(ramp.data, LEVELS, 1, 4 * LEVELS, QImage.Format.Format_ARGB32)
         self._painter.drawImage(bar, image)
-        font = self._theme.mono_font(10)
-        metrics = QFontMetricsF(font)
-        self._painter.setFont(font)
-        self._painter.setPen(QPen(self._theme.color("text2")))
-        baseline = middle + _TICK_BASELINE
-        for share, text in zip((0.0, 0.5, 1.0), self._overlay.ends, strict=True):
-            left = bar.left() + share * (bar.width() - metrics.horizontalAdvance(text))
-            self._painter.drawText(QPointF(left, baseline), text)
+        self._painter.setFont(self._numbers)
+        self._painter.setPen(self._theme.color("text2"))
+        free = (bar.width() - self._widths[1]) / 2 - _NUMBER_GAP
+        for share, text, taken in zip(
+            (0.0, 0.5, 1.0), self._overlay.ends, self._widths, strict=True
+        ):
+            if share == 0.5 and free < max(self._widths[0], self._widths[2]):
+                continue  # the number of the middle would touch those of the ends
+            left = bar.left() + share * (bar.width() - taken)
+            self._painter.drawText(QPointF(left, middle + _TICK_BASELINE), text)
         self._x += width + _GAP

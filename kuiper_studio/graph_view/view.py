@@ -70,9 +70,12 @@ class GraphView(QWidget):
         self.canvas.zoom_changed.connect(self.zoom_changed)
         self.canvas.tensor_requested.connect(self.tensor_requested)
         self.canvas.menu_requested.connect(self.menu_requested)
+        session.overlaying.changed.connect(self._on_overlay_changed)
         session.graph_changed.connect(self._on_place_changed)
+        session.graph_changed.connect(self._on_overlay_changed)
         session.selection_changed.connect(self._on_place_changed)
         self._on_place_changed()
+        self._on_overlay_changed()
         self.header.show_zoom(self.canvas.zoom)
 
     def keyboard_target(self) -> QWidget:
@@ -143,6 +146,11 @@ class GraphView(QWidget):
     def _on_find_closed(self) -> None:
         if self.find_bar.isAncestorOf(self.focusWidget()):
             self.canvas.setFocus()
+
+    @Slot()
+    def _on_overlay_changed(self) -> None:
+        overlay = self.canvas.overlay
+        self.header.show_colors(overlay.title if overlay is not None else "")
 
     @Slot()
     @Slot(object)

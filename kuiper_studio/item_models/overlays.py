@@ -132,7 +132,7 @@ _QUANTITIES: Final = {
         "no operator has any",
         box_format=lambda count: format_amount(count, ""),
     ),
-    _K.MEMORY: _Quantity("Memory of outputs", _format_size, "unknown", "no size is known"),
+    _K.MEMORY: _Quantity("Memory of outputs", _format_size, "none", "no size is known"),
     _K.WEIGHTS: _Quantity("Weights", _format_size, "none", "no operator has any"),
     _K.ZEROS: _Quantity(
         "Zeros", lambda share: f"{100 * share:.3g} %", "no value", "nothing has run yet"

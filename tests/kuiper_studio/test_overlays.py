@@ -111,7 +111,7 @@ def test_costs_need_no_run(window):
     trigger(window, "view.colorByMemory")
     assert values(window) == {
         "in": "16 B", "relu": "16 B", "small": "16 B", "log": "16 B", "over": "16 B",
-        "fc": "8 B", "out": "unknown",
+        "fc": "8 B", "out": "none",
     }  # fmt: skip
     assert window.graph_view.overlay.ends == ("0 B", "8 B", "16 B")
 
@@ -293,7 +293,7 @@ def test_colours_are_seen_and_texts_on_them_read(window, scheme):
         assert ratio(color, theme.color("base")) >= 3
         assert ratio(color, theme.color("panel")) >= 3
         assert ratio(color, ink_on(color)) >= 4.5
-    for token in ("nan", "pinf", "io"):
+    for token in ("nan", "pinf", "ctl"):
         assert ratio(theme.color(token), ink_on(theme.color(token))) >= 4.5
 
 
