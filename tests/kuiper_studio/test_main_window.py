@@ -1048,7 +1048,7 @@ class TestKeyboard:
         ]  # fmt: skip
         places = [stops.index(widget) for widget in wanted]
         assert places == sorted(places)
-        assert places[1] <= 8
+        assert places[1] <= 9
         assert places[2] == places[1] + 1
         parts = (
             window.operators_panel, window.graph_view, tensor, window.properties_panel,
