@@ -203,6 +203,14 @@ _SUBMENUS: Final = (
 )
 
 
+_SCOPE_TIPS: Final = {
+    Scope.CHANNEL: "Fit the range to the values of the channel",
+    Scope.TENSOR: "Fit the range to the values of the tensor",
+    Scope.TYPE: "Fit the range to the outputs of all operators of this type; for all operands",
+    Scope.RUN: "Fit the range to all values of the run; for all operands",
+}
+
+
 class TensorActions(QObject):
     """The actions of one tensor view.
 
@@ -247,7 +255,7 @@ class TensorActions(QObject):
                 self._scopes,
                 f"Same range: {scope.value}",
                 scope,
-                "The values that the range is fitted to",
+                _SCOPE_TIPS[scope],
             )
         for order in Order:
             self._add_choice(

@@ -49,6 +49,8 @@ from kuiper_studio.tensor_view.top_list import are_probabilities, best_scores
 from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, TensorViewModel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from PySide6.QtGui import QKeyEvent
 
     from engine.axes import Layout
@@ -272,6 +274,11 @@ class TensorPane(QWidget):
         else:
             self.shown_changed.emit()
 
+    def set_wide_ranges(self, ranges: Mapping[Scope, tuple[float, float]]) -> None:
+        """Set the ranges of all that was computed, by scope; silent when nothing changes."""
+        if self.model.set_wide_ranges(ranges) and self.model.scope.is_wide:
+            self.refresh_colors()
+
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """Set class names, for vectors of the same length."""
         if labels != self._labels:
@@ -343,7 +350,7 @@ class TensorPane(QWidget):
             widget.setVisible(pictures or bars)
         self._update_actions()
         self.tools.maps.setEnabled(pictures or bars)
-        self.tools.scopes.setEnabled(many)
+        self.tools.scopes.setEnabled(pictures or bars)
         self._show_table()
 
     def _show_sample(self) -> None:
@@ -488,8 +495,8 @@ class TensorPane(QWidget):
         self.range_bar.set_problem(self._range_problem())
         automatic = model.choice.color_map is None
         self.tools.show_map(model.color_map, automatic=automatic)
-        self.tools.show_scope(model.choice.scope)
-        actions.show_choice(model.choice.color_map or "", model.choice.scope)
+        self.tools.show_scope(model.scope)
+        actions.show_choice(model.choice.color_map or "", model.scope)
         actions.show_checked("tensor.symmetric", checked=model.symmetric)
         self._update_actions()
         self._show_histogram()
@@ -555,7 +562,7 @@ class TensorPane(QWidget):
         if not model.has_picture or model.data_range is None:
             return
         axis, values = model.axis, model.scoped_values()
-        channel = model.channel if model.choice.scope is Scope.CHANNEL else -1
+        channel = model.channel if model.scope is Scope.CHANNEL else -1
         wanted = (id(values), channel, axis, id(model.other))
         if wanted == self._measured:
             return

@@ -23,6 +23,7 @@ from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGaller
 from kuiper_studio.tensor_view.pane import TensorPane
 from kuiper_studio.tensor_view.sides import Side, Sides
 from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
+from kuiper_studio.tensor_view.wide_ranges import wide_ranges
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from engine.statistics import TensorStatistics
     from engine.values import Array, Value
     from kuiper_studio.session import StudioSession
-    from kuiper_studio.tensor_view.view_model import Counterpart, Element
+    from kuiper_studio.tensor_view.view_model import Counterpart, Element, Scope
     from kuiper_studio.theme import Theme
 
 __all__ = ["TensorView"]
@@ -157,6 +158,8 @@ class TensorView(QWidget):
         session.settled.connect(self._refresh)
         session.layouts.changed.connect(self._on_layouts_changed)
         self.sides.changed.connect(self._refresh)
+        session.measuring.changed.connect(self._show_wide_ranges)
+        self.pane.actions_table.scope_chosen.connect(self._on_scope_chosen)
         session.comparing.distances.arrived.connect(self._on_distances_arrived)
         self.strip.sides.chosen.connect(self.sides.choose)
 
@@ -372,7 +375,20 @@ class TensorView(QWidget):
                 tip=model.reading.note,
                 channels_last=model.is_channels_last,
             )
+            self._show_wide_ranges()
             self._show_distances()
+
+    @Slot()
+    def _show_wide_ranges(self) -> None:
+        """Show the range of more than the tensor, if that is chosen, as it becomes known."""
+        if self.pane.model.scope.is_wide:
+            self.pane.set_wide_ranges(wide_ranges(self._session, self._ranged_operand))
+
+    @property
+    def _ranged_operand(self) -> str:
+        """Name of the operand in the pane; ``""`` for a weight."""
+        is_weight = self._shown is not None and self._shown[0] in self._weights
+        return "" if is_weight else self._operand_shown
 
     def _show_distances(self) -> None:
         """Show how far the channels are from the reference's, as soon as that is known."""
@@ -497,6 +513,11 @@ class TensorView(QWidget):
 
     # Slots
 
+    @Slot(object)
+    def _on_scope_chosen(self, scope: Scope) -> None:
+        self._session.measuring.want("range", on=scope.is_wide)
+        self._show_wide_ranges()
+
     @Slot()
     def _on_graph_changed(self) -> None:
         blocker = QSignalBlocker(self.strip.tabs)  # no tab but the first has anything to show
@@ -506,6 +527,7 @@ class TensorView(QWidget):
         self._shown = None
         self.pane.set_value("", None)
         self.pane.forget()
+        self._session.measuring.want("range", on=False)
         self._on_labels_changed()
         self._refresh()
 

@@ -172,7 +172,7 @@ class ToolStrip(QFrame):
         box.setAccessibleName("Same range")
         box.setToolTip("The values that the automatic range is fitted to")
         box.addItems([_scope_text(scope) for scope in Scope])
-        box.setCurrentIndex(box.count() - 1)
+        box.setCurrentIndex(list(Scope).index(Scope.TENSOR))
         box.activated.connect(self._on_scope_activated)
         return _dense(box)
 

@@ -38,6 +38,8 @@ from kuiper_studio.tensor_view.places import Region
 from kuiper_studio.tensor_view.reading import Kind, Reading, read_plan, read_shape
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.axes import Layout, ViewPlan
     from engine.comparison import Measures
     from engine.values import Array, Value
@@ -65,6 +67,13 @@ class Scope(Enum):
 
     CHANNEL = "this channel"
     TENSOR = "this tensor"
+    TYPE = "this type"
+    RUN = "the whole run"
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is of more than the shown tensor."""
+        return self in {Scope.TYPE, Scope.RUN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,8 @@ class Choice:
     region : Region or None
         Rectangle of a picture whose statistics are shown.
     color_map : str or None
-    scope : Scope
+    scope : Scope or None
+        None where all operands share a scope.
     range, axis : ValueRange or None
         Range of the colours, and axis of the range bar.
     symmetric : bool or None
@@ -108,7 +118,7 @@ class Choice:
     pick: tuple[int, int] | None = None
     region: Region | None = None
     color_map: str | None = None
-    scope: Scope = Scope.TENSOR
+    scope: Scope | None = None
     range: ValueRange | None = None
     axis: ValueRange | None = None
     symmetric: bool | None = None
@@ -216,6 +226,8 @@ class TensorViewModel:
         self._ranged = False
         self._tensor_range: tuple[float, float] | None = None
         self._shared_range: tuple[float, float] | None = None
+        self._shared_scope = Scope.TENSOR
+        self._wide_ranges: dict[Scope, tuple[float, float]] = {}
         self.counterpart: Counterpart | None = None
         self._planes: Array | None = None
         self._plane_ranges: dict[int, tuple[float, float] | None] = {}
@@ -288,6 +300,7 @@ class TensorViewModel:
         """Forget the choices for all operands."""
         self._choices.clear()
         self.choice = Choice()
+        self._shared_scope = Scope.TENSOR
 
     def remembered(self, name: str) -> Choice | None:
         """Return the choices for an operand, if it has been shown."""
@@ -446,8 +459,22 @@ class TensorViewModel:
         self.choice = replace(self.choice, color_map=name, symmetric=None)
 
     def set_scope(self, scope: Scope) -> None:
-        """Choose the scope of the range, and fit it."""
-        self.choice = replace(self.choice, scope=scope, range=None, axis=None)
+        """Choose the scope of the range, and fit it.
+
+        That of a channel is for this operand, any other for all of them.
+        """
+        own = scope if scope is Scope.CHANNEL else None
+        self.choice = replace(self.choice, scope=own, range=None, axis=None)
+        if own is None:
+            self._shared_scope = scope
+        if scope.is_wide:
+            for name, choice in self._choices.items():
+                self._choices[name] = replace(choice, scope=None)
+
+    def set_wide_ranges(self, ranges: Mapping[Scope, tuple[float, float]]) -> bool:
+        """Set the ranges of all that was computed, by scope; return whether they are others."""
+        before, self._wide_ranges = self._wide_ranges, dict(ranges)
+        return before != self._wide_ranges
 
     def set_range(self, low: float, high: float) -> None:
         """Set the range; ignored unless `low` is below `high` and both are finite."""
@@ -537,7 +564,7 @@ class TensorViewModel:
         """Return the range of the difference, with zero in the middle."""
         counterpart = self.counterpart
         largest = counterpart.measures.max_abs if counterpart is not None else 0.0
-        if self.choice.scope is Scope.CHANNEL or not math.isfinite(largest):
+        if self.scope is Scope.CHANNEL or not math.isfinite(largest):
             found = finite_range(self.difference_plane())
             largest = max(map(abs, found)) if found is not None else 0.0
         return ValueRange(*fitted_range(0.0, largest, symmetric=True))
@@ -654,7 +681,7 @@ class TensorViewModel:
 
     def scoped_values(self) -> Array:
         """Real values that the range is fitted to."""
-        if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
+        if self.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
             return self.plane
         return self.all_values()
 
@@ -662,7 +689,7 @@ class TensorViewModel:
         """Real values of the reference in the scope of the range; None where there is none."""
         if self.other is None:
             return None
-        is_channel = self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES
+        is_channel = self.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES
         return self.other_plane() if is_channel else real_values(self.other)
 
     def all_values(self) -> Array:
@@ -674,6 +701,11 @@ class TensorViewModel:
         return self._all
 
     # Range and colours
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of the range."""
+        return self.choice.scope or self._shared_scope
 
     @property
     def tensor_range(self) -> tuple[float, float] | None:
@@ -696,7 +728,7 @@ class TensorViewModel:
     @property
     def data_range(self) -> tuple[float, float] | None:
         """Least and greatest finite value of the scope of the range."""
-        if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
+        if self.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
             channel = self.channel
             if channel not in self._plane_ranges:
                 shown = [self.plane] if self.other is None else [self.plane, self.other_plane()]
@@ -704,19 +736,26 @@ class TensorViewModel:
                 lows, highs = zip(*found, strict=True) if found else ((), ())
                 self._plane_ranges[channel] = (min(lows), max(highs)) if found else None
             return self._plane_ranges[channel]
-        return self.tensor_range
+        return self._mapped_range
+
+    @property
+    def _mapped_range(self) -> tuple[float, float] | None:
+        """Range by which the colour map is chosen: of the array, or of a wider scope."""
+        own, wide = self.tensor_range, self._wide_ranges.get(self.scope)
+        if own is None or wide is None:
+            return own
+        return min(own[0], wide[0]), max(own[1], wide[1])
 
     @property
     def signed(self) -> bool:
-        """Whether the array has values of both signs."""
-        return self.tensor_range is not None and (
-            self.tensor_range[0] < 0 < self.tensor_range[1]
-        )
+        """Whether there are values of both signs."""
+        used = self._mapped_range
+        return used is not None and used[0] < 0 < used[1]
 
     @property
     def color_map(self) -> str:
         """Name of the colour map."""
-        return self.choice.color_map or default_map(*(self.tensor_range or (0.0, 1.0)))
+        return self.choice.color_map or default_map(*(self._mapped_range or (0.0, 1.0)))
 
     @property
     def symmetric(self) -> bool:
@@ -747,7 +786,7 @@ class TensorViewModel:
 
     def page_range(self) -> tuple[float | Array, float | Array]:
         """Range of the tiles of the page: one for all, or one per channel."""
-        if self.choice.scope is Scope.TENSOR or self.choice.range is not None:
+        if self.scope is not Scope.CHANNEL or self.choice.range is not None:
             return self.range.low, self.range.high
         facts = self.page_facts()
         pairs = [
