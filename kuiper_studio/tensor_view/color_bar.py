@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
+from engine.text import format_brief
 from kuiper_studio.tensor_view.images import to_image
 from kuiper_studio.tensor_view.numbers import format_tick
 
@@ -27,10 +28,11 @@ _TEXT_STEP: Final = 12
 
 
 def _numbers(coloring: Coloring, intervals: int) -> list[str]:
+    values = [coloring.value_at(place / intervals) for place in range(intervals + 1)]
+    if coloring.is_log:
+        return [format_brief(value) for value in values]
     # Never the whole span: the difference of the ends may overflow.
     step = coloring.high / intervals - coloring.low / intervals
-    shares = [place / intervals for place in range(intervals + 1)]
-    values = [coloring.low * (1 - share) + coloring.high * share for share in shares]
     return [format_tick(value, step) for value in values]
 
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPixmap, QPolygonF
 
 from engine.pictures import colorize, lookup_table
+from kuiper_studio.tensor_view.log_scale import from_log, to_log
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,6 +48,8 @@ class Coloring:
         Whether NaN and infinite values have their own colours and marks.
     mark_clipped : bool
         Whether values outside the range are hatched.
+    is_log : bool
+        Whether the scale is logarithmic; see `to_log`.
     """
 
     low: float = 0.0
@@ -55,6 +58,7 @@ class Coloring:
     known: bool = True
     mark_special: bool = True
     mark_clipped: bool = False
+    is_log: bool = False
 
     @property
     def table(self) -> Array:
@@ -63,14 +67,36 @@ class Coloring:
 
     def paint(self, values: Array, *, blue_first: bool = False) -> npt.NDArray[np.uint8]:
         """Return the colours of real values; `blue_first` for `image_over`."""
+        return self.paint_between(values, self.low, self.high, blue_first=blue_first)
+
+    def paint_between(
+        self,
+        values: Array,
+        low: float | Array,
+        high: float | Array,
+        *,
+        blue_first: bool = False,
+    ) -> npt.NDArray[np.uint8]:
+        """Return the colours of real values in another range, or in one for each plane."""
+        if self.is_log:
+            values, low, high = to_log(values, low, high)
         return colorize(
-            values,
-            self.low,
-            self.high,
-            self.table,
-            special=self.mark_special,
-            blue_first=blue_first,
+            values, low, high, self.table, special=self.mark_special, blue_first=blue_first
         )
+
+    @property
+    def gradient(self) -> Array:
+        """The colours of evenly spaced values of the range, shape (256, 4)."""
+        if not self.is_log:
+            return self.table
+        shares = np.linspace(0.0, 1.0, len(self.table))
+        return self.paint(self.low * (1 - shares) + self.high * shares)
+
+    def value_at(self, share: float) -> float:
+        """Return the value whose colour is at a share of the way from low to high."""
+        if self.is_log:
+            return from_log(share, self.low, self.high)
+        return self.low * (1 - share) + self.high * share
 
     def color_of(self, value: float) -> QColor:
         """Return the colour of one value."""

@@ -13,7 +13,6 @@ from typing_extensions import override
 
 from engine.pictures import (
     TileGrid,
-    colorize,
     shrink,
     tile_grid,
     tile_pictures,
@@ -238,13 +237,7 @@ class MosaicView(Canvas):
                 self._small = shrink(
                     self._planes, min(rows, grid.tile_height), min(columns, grid.tile_width)
                 )
-            colors = colorize(
-                self._small,
-                *self._range,
-                self._coloring.table,
-                special=self._coloring.mark_special,
-                blue_first=True,
-            )
+            colors = self._coloring.paint_between(self._small, *self._range, blue_first=True)
             tile_pictures(colors, grid, self._sheet)
             scale = self.devicePixelRatioF()
             self._image = image_over(self._sheet, (grid.width, grid.height), scale)

@@ -498,6 +498,7 @@ class TensorPane(QWidget):
         self.tools.show_scope(model.scope)
         actions.show_choice(model.choice.color_map or "", model.scope)
         actions.show_checked("tensor.symmetric", checked=model.symmetric)
+        actions.show_checked("tensor.log", checked=model.choice.is_log)
         self._update_actions()
         self._show_histogram()
         shown = model.has_picture and model.data_range is not None
@@ -547,6 +548,7 @@ class TensorPane(QWidget):
             known=self.model.data_range is not None,
             mark_special=self.actions_table["tensor.nan"].isChecked(),
             mark_clipped=self.actions_table["tensor.clip"].isChecked(),
+            is_log=self.model.choice.is_log,
         )
 
     def _range_problem(self) -> str:
@@ -944,6 +946,12 @@ class TensorPane(QWidget):
     def set_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - Qt's signal
         """Switch the symmetric range about 0 on or off."""
         self.model.set_symmetric(symmetric)
+        self.refresh_colors()
+
+    @Slot(bool)
+    def set_log(self, is_log: bool) -> None:  # noqa: FBT001 - Qt's signal
+        """Give the colours a logarithmic scale, or a linear one."""
+        self.model.set_log(is_log)
         self.refresh_colors()
 
     # Zooming

@@ -230,7 +230,7 @@ class RangeTrack(Canvas):
     def _paint_map(self, painter: QPainter, strip: QRectF, left: float, right: float) -> None:
         """Paint the colours between the handles, and hatched end colours beyond them."""
         inside = QRectF(QPointF(left, strip.top()), QPointF(right, strip.bottom()))
-        painter.drawImage(inside, to_image(self._coloring.table[None]))
+        painter.drawImage(inside, to_image(self._coloring.gradient[None]))
         for area, upper in (
             (QRectF(strip.topLeft(), inside.bottomLeft()), False),
             (QRectF(inside.topRight(), strip.bottomRight()), True),

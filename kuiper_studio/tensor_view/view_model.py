@@ -106,6 +106,8 @@ class Choice:
         Range of the colours, and axis of the range bar.
     symmetric : bool or None
         Whether the range is symmetric about zero.
+    is_log : bool
+        Whether colours have a logarithmic scale.
     channels_last : bool
         Whether the last dimension is read as the channel.
     folded : bool
@@ -122,6 +124,7 @@ class Choice:
     range: ValueRange | None = None
     axis: ValueRange | None = None
     symmetric: bool | None = None
+    is_log: bool = False
     channels_last: bool = False
     folded: bool = True
 
@@ -492,6 +495,10 @@ class TensorViewModel:
         if symmetric and shown is not None:
             shown = ValueRange(*fitted_range(shown.low, shown.high, symmetric=True))
         self.choice = replace(self.choice, symmetric=symmetric, range=shown)
+
+    def set_log(self, is_log: bool) -> None:  # noqa: FBT001 - from a menu
+        """Give the colours a logarithmic scale, or a linear one."""
+        self.choice = replace(self.choice, is_log=is_log)
 
     def autofit(self) -> None:
         """Fit the range to the values, now and whenever they change."""

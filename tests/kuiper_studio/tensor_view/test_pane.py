@@ -569,7 +569,7 @@ def test_menu_is_grouped(pane):
             "previousChannel nextChannel firstChannel lastChannel previousPage nextPage "
             "sortErrors goTo clearRegion Order of channels"
         ),
-        "Colour &map &Same range autofit zoomRange reset percentiles symmetric histogram",
+        "Colour &map &Same range autofit zoomRange reset percentiles symmetric log histogram",
     ]
     maps = next(a.menu() for a in menu.actions() if a.text() == "Colour &map")
     maps.aboutToShow.emit()
@@ -579,7 +579,7 @@ def test_menu_is_grouped(pane):
 def test_buttons_beside_the_range(pane):
     assert [a.objectName() for a in pane.actions_table.on(Surface.RANGE_BAR)] == [
         "tensor.zoomRange", "tensor.autofit", "tensor.reset", "tensor.histogram",
-        "tensor.symmetric", "tensor.percentiles",
+        "tensor.symmetric", "tensor.percentiles", "tensor.log",
     ]  # fmt: skip
 
 
