@@ -57,7 +57,7 @@ def paint_color_bar(painter: QPainter, area: QRectF, coloring: Coloring, theme: 
     """
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-    painter.drawImage(area, to_image(coloring.table[::-1, None]))
+    painter.drawImage(area, to_image(coloring.bar[::-1, None]))
     painter.setPen(QPen(theme.color("ctl"), 1))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawRect(area.adjusted(0, 0, -1, -1))

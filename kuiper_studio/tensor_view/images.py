@@ -50,6 +50,9 @@ class Coloring:
         Whether values outside the range are hatched.
     is_log : bool
         Whether the scale is logarithmic; see `to_log`.
+    window : (float, float) or None
+        The part of the range that all colours go to, linearly; values outside have the colours
+        of the ends. None for the whole range.
     """
 
     low: float = 0.0
@@ -59,6 +62,7 @@ class Coloring:
     mark_special: bool = True
     mark_clipped: bool = False
     is_log: bool = False
+    window: tuple[float, float] | None = None
 
     @property
     def table(self) -> Array:
@@ -78,7 +82,9 @@ class Coloring:
         blue_first: bool = False,
     ) -> npt.NDArray[np.uint8]:
         """Return the colours of real values in another range, or in one for each plane."""
-        if self.is_log:
+        if self.window is not None:
+            low, high = self.window
+        elif self.is_log:
             values, low, high = to_log(values, low, high)
         return colorize(
             values, low, high, self.table, special=self.mark_special, blue_first=blue_first
@@ -87,10 +93,18 @@ class Coloring:
     @property
     def gradient(self) -> Array:
         """The colours of evenly spaced values of the range, shape (256, 4)."""
-        if not self.is_log:
+        if not self.is_log and self.window is None:
             return self.table
         shares = np.linspace(0.0, 1.0, len(self.table))
         return self.paint(self.low * (1 - shares) + self.high * shares)
+
+    @property
+    def bar(self) -> Array:
+        """The colours along a colour bar, from low to high, shape (256, 4)."""
+        if self.window is None:
+            return self.table
+        shares = np.linspace(0.0, 1.0, len(self.table)).tolist()
+        return self.paint(np.array([self.value_at(share) for share in shares]))
 
     def value_at(self, share: float) -> float:
         """Return the value whose colour is at a share of the way from low to high."""

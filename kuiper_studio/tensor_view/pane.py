@@ -131,6 +131,7 @@ class TensorPane(QWidget):
         self._measured: tuple[object, ...] = ()
         self.hovered: Element | None = None
         self._told_hovered = False
+        self._window: tuple[float, float] | None = None
         self._make_parts()
         self._connect()
         for name in ("grid", "histogram", "nan"):
@@ -484,7 +485,7 @@ class TensorPane(QWidget):
     def refresh_colors(self) -> None:
         """Repaint with the chosen range and colours."""
         model, actions = self.model, self.actions_table
-        coloring = self.coloring()
+        coloring, self._window = self.coloring(), None
         if model.reading.kind is Kind.VECTOR:
             self.vector.set_coloring(coloring)
         elif model.reading.kind is Kind.PLANES:
@@ -799,6 +800,7 @@ class TensorPane(QWidget):
             self._forget_hovered()
             return
         value = float(self.model.plane[place])
+        self._stretch_about(value)
         color = self.coloring().color_of(value)
         self.hovered = replace(element, color=color.name())
         self._told_hovered = True
@@ -824,9 +826,32 @@ class TensorPane(QWidget):
     def _forget_hovered(self) -> None:
         """Say nothing more of what was under the mouse."""
         self.hovered = None
+        self._stretch_about(None)
         if self._told_hovered:
             self._told_hovered = False
             self.hovered_changed.emit("", "")
+
+    @Slot(bool)
+    def set_hover_contrast(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+        """Stretch the colours about the value under the mouse, or no longer."""
+        if not checked:
+            self._stretch_about(None)
+
+    def _stretch_about(self, value: float | None) -> None:
+        """Stretch the colours of the shown channel about a value; None for the whole range."""
+        window = None
+        if value is not None and self.actions_table["tensor.hoverContrast"].isChecked():
+            window = self.model.window_about(value)
+        if window == self._window:
+            return
+        self._window = window
+        coloring = replace(self.coloring(), window=window)
+        canvases = self._canvases
+        canvases.ours.set_coloring(coloring)
+        if canvases.is_split and self.model.other is not None:
+            canvases.theirs.set_coloring(coloring)
+        low, high = window or (coloring.low, coloring.high)
+        self.range_changed.emit(format_range(low, high))
 
     # Slots of the controls
 

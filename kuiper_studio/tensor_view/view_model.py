@@ -60,6 +60,7 @@ PAGE_SIZE: Final = 256
 # Beyond this many elements the range comes from evenly spaced ones until the exact one is
 # measured.
 _RANGE_LIMIT: Final = 1 << 18
+_WINDOW: Final = 0.1  # of the range, about the value under the mouse
 
 
 class Scope(Enum):
@@ -779,6 +780,17 @@ class TensorViewModel:
         return ValueRange(
             *fitted_range(*(self.data_range or (0.0, 1.0)), symmetric=self.symmetric)
         )
+
+    def window_about(self, value: float) -> tuple[float, float] | None:
+        """Return the tenth of the range about a value, to tell it from others near it.
+
+        None where the value is not finite or there is no range.
+        """
+        used = self.range
+        half = _WINDOW * (used.high / 2 - used.low / 2)
+        low, high = value - half, value + half
+        is_finite = math.isfinite(low) and math.isfinite(high)
+        return (low, high) if is_finite and self.data_range is not None and low < high else None
 
     @property
     def axis(self) -> ValueRange:

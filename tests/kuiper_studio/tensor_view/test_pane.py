@@ -569,7 +569,10 @@ def test_menu_is_grouped(pane):
             "previousChannel nextChannel firstChannel lastChannel previousPage nextPage "
             "sortErrors goTo clearRegion Order of channels"
         ),
-        "Colour &map &Same range autofit zoomRange reset percentiles symmetric log histogram",
+        (
+            "Colour &map &Same range autofit zoomRange reset percentiles symmetric log "
+            "hoverContrast histogram"
+        ),
     ]
     maps = next(a.menu() for a in menu.actions() if a.text() == "Colour &map")
     maps.aboutToShow.emit()
