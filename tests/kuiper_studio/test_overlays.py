@@ -11,6 +11,7 @@ from PySide6.QtGui import QAction, QColor
 from PySide6.QtWidgets import QFileDialog, QLabel, QMenu
 
 from kuiper_studio.graph_view.colors import ink_on, level_colors
+from kuiper_studio.graph_view.render import render_graph
 from kuiper_studio.item_models.overlays import NO_LEVEL
 from kuiper_studio.theme import Scheme, Theme
 
@@ -265,6 +266,16 @@ def test_the_legend_has_the_numbers_and_is_hidden(window):
     assert MOST["dark"] in foot()
     trigger(window, "view.legend")
     assert MOST["dark"] not in foot()
+
+
+def test_an_exported_picture_has_the_colours(window, tmp_path):
+    trigger(window, "view.colorByMacs")
+    path = tmp_path / "graph.svg"
+    render_graph(window.session.graph, path, window.theme, session=window.session)
+    assert MOST["dark"] in path.read_text()
+    path = tmp_path / "model.svg"
+    render_graph(window.session.graph, path, window.theme)  # the model alone has no values
+    assert MOST["dark"] not in path.read_text()
 
 
 def luminance(color):
