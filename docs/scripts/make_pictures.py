@@ -138,6 +138,8 @@ def show_unet(folder: Path) -> None:
     window = open_window(folder, "unet", "scene_1.png", "dark")
     run(window, "debug.continue")
     save(window, "dark")
+    run(window, "view.colorByZeros", "view.mostValue")
+    save(part(window, "graph"), "colours")
     window.close()
 
 
