@@ -189,8 +189,7 @@ class SessionView(QObject):
     ) -> None:
         super().__init__(parent)
         client.setParent(self)
-        self._client = client
-        self._backend = backend
+        self._client, self._backend = client, backend
         self._ncnn_options = "exact"
         self._memory = MemoryRequest(limit=None, bound=None)
         self.tensors = Tensors(client, self._outputs_with, self)

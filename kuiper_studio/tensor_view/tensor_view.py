@@ -514,8 +514,8 @@ class TensorView(QWidget):
     # Slots
 
     @Slot(object)
-    def _on_scope_chosen(self, scope: Scope) -> None:
-        self._session.measuring.want("range", on=scope.is_wide)
+    def _on_scope_chosen(self, _scope: Scope) -> None:
+        self._session.measuring.want("range", on=self.pane.model.needs_wide_ranges)
         self._show_wide_ranges()
 
     @Slot()

@@ -475,6 +475,11 @@ class TensorViewModel:
             for name, choice in self._choices.items():
                 self._choices[name] = replace(choice, scope=None)
 
+    @property
+    def needs_wide_ranges(self) -> bool:
+        """Whether operands without a scope of their own have one of more than a tensor."""
+        return self._shared_scope.is_wide
+
     def set_wide_ranges(self, ranges: Mapping[Scope, tuple[float, float]]) -> bool:
         """Set the ranges of all that was computed, by scope; return whether they are others."""
         before, self._wide_ranges = self._wide_ranges, dict(ranges)

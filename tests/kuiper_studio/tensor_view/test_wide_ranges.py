@@ -76,6 +76,15 @@ def test_the_whole_run_shares_a_range_until_another_is_chosen(qtbot, window):
     assert window.findChild(QComboBox, "tensorScope").currentText().endswith("the whole run")
     await_range(qtbot, window, -80, 80)
 
+    choose(window, Scope.CHANNEL)  # for this operand alone
+    show(qtbot, window, "large")
+    window.session.restart()
+    assert window.session.wait_idle(10)
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    show(qtbot, window, "large")
+    await_range(qtbot, window, -80, 80)
+    show(qtbot, window, "small")
     choose(window, Scope.TENSOR)
     await_range(qtbot, window, 0, 8)
     show(qtbot, window, "large")
