@@ -34,6 +34,7 @@ __all__ = [
     "add_rows",
     "channel_statistics",
     "dot_rows",
+    "find_twins",
     "histogram",
     "sampling_step",
     "statistics",
@@ -484,6 +485,35 @@ def _sums(values: Array) -> tuple[float, float]:
     total = add_rows(rows).sum(dtype=np.float64) + others.sum()
     squares = dot_rows(rows, rows).sum(dtype=np.float64) + np.dot(others, others)
     return float(total), float(squares)
+
+
+def find_twins(rows: Array, facts: Array, left_out: Array) -> Array:
+    """Return the first equal row of each; only those with equal facts are compared.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (N, ...)
+    facts : ndarray of shape (N, F)
+        Numbers that equal rows have in common.
+    left_out : ndarray of bool, shape (N,)
+        Rows that are not compared.
+
+    Returns
+    -------
+    ndarray of int64, shape (N,)
+        -1 for a row that is not compared, or is the first of its kind.
+    """
+    twins = np.full(len(rows), -1)
+    groups: dict[bytes, list[int]] = {}
+    for row in np.flatnonzero(~left_out).tolist():
+        alike = groups.setdefault(facts[row].tobytes(), [])
+        for other in alike:
+            if np.array_equal(rows[other], rows[row], equal_nan=True):
+                twins[row] = other
+                break
+        else:
+            alike.append(row)
+    return twins
 
 
 def dot_rows(one: Array, other: Array) -> Array:

@@ -669,7 +669,7 @@ class PropertiesPanel(Panel):
         key = WeightKey(self._graph_number, operator.name, view.name)
         if key not in self._summaries and attribute.size <= AT_ONCE:
             try:
-                self._summaries[key] = _summary_of(attribute)
+                self._summaries[key] = _summary_of(attribute, view.axis)
             except (TypeError, EngineError) as exc:
                 view.show_message(f"No statistics: {exc}.")
                 return
@@ -679,7 +679,7 @@ class PropertiesPanel(Panel):
         view.show_message("Computing statistics …")
         if key not in self._asked:
             self._asked.add(key)
-            self._background.submit(key, _summary_of, attribute)
+            self._background.submit(key, _summary_of, attribute, view.axis)
 
     def show_weight(self) -> None:
         """Show the focused weight, or else the largest, in the tensor view."""
@@ -842,9 +842,9 @@ class PropertiesPanel(Panel):
         return QSize(274, 600)
 
 
-def _summary_of(attribute: RuntimeAttribute) -> WeightSummary:
+def _summary_of(attribute: RuntimeAttribute, axis: int) -> WeightSummary:
     """Read a weight, which may take long, and summarise it."""
-    return summarize(attribute.array)
+    return summarize(attribute.array, axis)
 
 
 def _note(text: str) -> QLabel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QWheelEvent
 
     from engine.values import Array
+    from kuiper_studio.panels.filters import Filters
     from kuiper_studio.theme import Theme
 
-__all__ = ["SIDE", "ColorBar", "Histogram", "ValueStrip", "WeightPicture"]
+__all__ = ["SIDE", "ColorBar", "FilterBars", "Histogram", "ValueStrip", "WeightPicture"]
 
 SIDE: Final = 124
 
@@ -91,10 +93,15 @@ class WeightPicture(QWidget):
         if self._mosaic is None or self._tiles is None:
             return ""
         found = self._mosaic.element_at(position.x(), position.y())
-        if found is None or any(a >= b for a, b in zip(found, self._tiles.shape, strict=True)):
+        if found is None or any(a >= b for a, b in zip(found, self._tiles.shape, strict=False)):
             return ""
         index = ", ".join(map(str, self._pages.index(self._page, *found)))
-        return f"[{index}] = {self._tiles[found]!r}".replace("np.", "")
+        value = self._tiles[found]
+        if self._pages.rgb:
+            out, _, row, column = self._pages.index(self._page, *found)
+            red, green, blue = (format_number(float(each)) for each in value)
+            return f"[{out}, :, {row}, {column}] = red {red}, green {green}, blue {blue}"
+        return f"[{index}] = {value!r}".replace("np.", "")
 
     # Overrides of Qt methods
 
@@ -134,6 +141,99 @@ class WeightPicture(QWidget):
             painter.setPen(QPen(self._theme.color("focus"), 2))
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
         painter.end()
+
+
+class FilterBars(QWidget):
+    """Norms of the filters of a weight as bars; a click goes to a filter.
+
+    Parameters
+    ----------
+    theme : Theme
+    word : str
+        What a filter is called in tool tips, such as ``out``.
+
+    Signals
+    -------
+    chosen : int
+        Number of a filter.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, theme: Theme, word: str) -> None:
+        super().__init__()
+        self._theme, self._word = theme, word
+        self._filters: Filters | None = None
+        self._marked = -1
+        self.setMouseTracking(True)
+        self.setFixedHeight(36)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def show_filters(self, filters: Filters) -> None:
+        """Show norms."""
+        self._filters = filters
+        self.setAccessibleName(f"Norm of each filter: {filters.summary()}")
+        self.update()
+
+    def mark(self, place: int) -> None:
+        """Mark a filter; -1 for none."""
+        self._marked = place
+        self.update()
+
+    def filter_at(self, x: float) -> int:
+        """Return the filter at a distance from the left, of several the largest; or -1."""
+        if self._filters is None or not 0 <= x < self.width():
+            return -1
+        norms = self._filters.norms
+        first = int(x * len(norms) / self.width())
+        behind = max(first + 1, int((x + 1) * len(norms) / self.width()))
+        return first + int(np.argmax(norms[first:behind]))
+
+    # Overrides of Qt methods
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        place = self.filter_at(event.position().x())
+        if place >= 0 and self._filters is not None:
+            text = f"{self._word} {place}: {self._filters.describe(place)}"
+            QToolTip.showText(event.globalPosition().toPoint(), text, self)
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        place = self.filter_at(event.position().x())
+        if event.button() == Qt.MouseButton.LeftButton and place >= 0:
+            self.chosen.emit(place)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self._theme.color("base"))
+        if self._filters is not None:
+            self._paint_bars(painter, self._filters)
+        painter.end()
+
+    def _paint_bars(self, painter: QPainter, filters: Filters) -> None:
+        norms, high = filters.norms, self.height() - 4
+        most = float(norms.max()) or 1.0
+        slots = min(len(norms), self.width())
+        slot = self.width() / slots
+        bar = max(1.0, slot - 1 if slot > 3 else slot)
+        edges = np.linspace(0, len(norms), slots + 1).astype(int)
+        for at, (first, behind) in enumerate(pairwise(edges.tolist())):
+            part = slice(first, behind)
+            top = float(norms[part].max()) / most * high
+            color = self._theme.color("focus", 0.75)
+            if (filters.twin[part] >= 0).any():
+                color = self._theme.color("warn")
+            painter.fillRect(QRectF(at * slot, self.height() - top, bar, top), color)
+            if filters.is_dead[part].any():
+                painter.fillRect(
+                    QRectF(at * slot, self.height() - 3, bar, 3), self._theme.color("fail")
+                )
+            if first <= self._marked < behind:
+                mark = QRectF(at * slot, 0, max(bar, 2.0), 2)
+                painter.fillRect(mark, self._theme.color("text"))
 
 
 class ValueStrip(QWidget):

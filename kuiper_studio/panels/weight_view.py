@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QCheckBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -25,8 +26,10 @@ from engine.statistics import TensorStatistics, histogram, sampling_step, statis
 from engine.text import format_number, format_shape
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
+from kuiper_studio.panels.filters import Filters, measure_filters
 from kuiper_studio.panels.weight_canvas import (
     ColorBar,
+    FilterBars,
     Histogram,
     ValueStrip,
     WeightPicture,
@@ -58,6 +61,8 @@ class WeightSummary:
     low, high : float
     step : int
         The histogram counts one element of `step`.
+    filters : Filters or None
+        Of its filters or rows; None if it has no two.
     """
 
     statistics: TensorStatistics
@@ -65,10 +70,17 @@ class WeightSummary:
     low: float
     high: float
     step: int = 1
+    filters: Filters | None = None
 
 
-def summarize(array: Array) -> WeightSummary:
-    """Compute statistics and histogram of a weight.
+def summarize(array: Array, axis: int = 0) -> WeightSummary:
+    """Compute statistics, histogram and norms of a weight.
+
+    Parameters
+    ----------
+    array : ndarray
+    axis : int, optional
+        Along which the filters are.
 
     Raises
     ------
@@ -85,7 +97,8 @@ def summarize(array: Array) -> WeightSummary:
         low, high = low - 0.5, high + 0.5
     step = sampling_step(array.size)
     counts = histogram(array, low, high, BINS, step)
-    return WeightSummary(found, counts, low, high, step)
+    filters = measure_filters(array, axis) if array.ndim > axis else None
+    return WeightSummary(found, counts, low, high, step, filters)
 
 
 class _Head(QAbstractButton):
@@ -198,6 +211,8 @@ class WeightView(QWidget):
         self._array: Array = np.zeros(0)
         self._page = 0
         self._pages = TilePages(attribute.shape, transposed)
+        if self._pages.can_be_rgb:
+            self._pages = replace(self._pages, rgb=True)
         self._expression = f"graph.operator({operator!r}).attributes[{name!r}]"
         self.head = _Head(name, format_shape(attribute.shape), attribute.stored_dtype, theme)
         self.body = QWidget()
@@ -217,6 +232,11 @@ class WeightView(QWidget):
         self._filled = False
         self.head.toggled.connect(self._on_toggled)
         self._make_menu()
+
+    @property
+    def axis(self) -> int:
+        """Dimension along which the filters are."""
+        return int(self._pages.transposed)
 
     def unfold(self) -> None:
         """Show the body."""
@@ -247,6 +267,7 @@ class WeightView(QWidget):
             self._numbers[key].setText(text)
         self._form.setRowVisible(self._numbers["NaN / Inf"], bool(special))
         self._histogram.show_counts(summary.counts, summary.low, summary.high, summary.step)
+        self._show_filters(summary.filters)
         if self._pages.count:
             self._show_page(self._page)
         elif array.ndim:
@@ -297,6 +318,10 @@ class WeightView(QWidget):
         self._histogram = Histogram(self._theme)
         self._colors = ColorBar(self._theme)
         self._form, self._numbers = self._make_numbers()
+        self._norms = QLabel()
+        self._norms.setProperty("role", "caption")
+        self._bars = FilterBars(self._theme, self._word)
+        self._bars.chosen.connect(self._go_to_filter)
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(4)
@@ -313,6 +338,8 @@ class WeightView(QWidget):
         column.setSpacing(4)
         column.addLayout(top)
         column.addWidget(self._make_pager())
+        column.addWidget(self._norms)
+        column.addWidget(self._bars)
 
     def _make_numbers(self) -> tuple[QFormLayout, dict[str, QLabel]]:
         form = QFormLayout()
@@ -358,11 +385,24 @@ class WeightView(QWidget):
         row.addWidget(self._buttons[1])
         row.addSpacing(8)
         row.addWidget(self._colors, 1)
+        row.addWidget(self._make_rgb())
         pager.setVisible(self._pages.count > 0)
-        many = self._pages.count > 1
-        for button in self._buttons:
-            button.setVisible(many)
         return pager
+
+    def _make_rgb(self) -> QCheckBox:
+        self._rgb = QCheckBox("RGB")
+        self._rgb.setToolTip("Show each filter as one picture in colour, grey at zero")
+        self._rgb.setChecked(self._pages.rgb)
+        self._rgb.setVisible(self._pages.can_be_rgb)
+        self._rgb.toggled.connect(self._on_rgb_toggled)
+        return self._rgb
+
+    @property
+    def _word(self) -> str:
+        """What a filter is called."""
+        if len(self._pages.shape) < 3:
+            return "row"
+        return "out"
 
     # Slots
 
@@ -386,10 +426,34 @@ class WeightView(QWidget):
         if page != self._page:
             self._show_page(page)
 
+    @Slot(bool)
+    def _on_rgb_toggled(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
+        self._pages = replace(self._pages, rgb=on)
+        self._show_page(0)
+
+    @Slot(int)
+    def _go_to_filter(self, place: int) -> None:
+        """Show a filter; of many in one picture, only mark its norm."""
+        if not self._pages.transposed:
+            self._show_page(self._pages.page_of(place))
+        self._bars.mark(place)
+
+    def _show_filters(self, filters: Filters | None) -> None:
+        if filters is not None:
+            self._norms.setText(f"{filters.summary()} by {self._word}")
+            self._bars.show_filters(filters)
+        self._norms.setVisible(filters is not None)
+        self._bars.setVisible(filters is not None)
+
     def _show_page(self, page: int) -> None:
         self._page = page
         self._picture.show_page(self._pages, self._array, page)
         self._colors.set_limit(self._picture.limit)
+        self._colors.setVisible(not self._pages.rgb)
+        own_page = self._pages.count == self._pages.shape[0] and not self._pages.transposed
+        self._bars.mark(page if own_page else -1)
+        for button in self._buttons:
+            button.setVisible(self._pages.count > 1)
         thinned = f"one value of {self._picture.step}" if self._picture.step > 1 else ""
         self._caption.setText(self._pages.caption(page) or thinned)
         self._caption.setVisible(bool(self._caption.text()))

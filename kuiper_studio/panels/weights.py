@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["DIVERGING", "Mosaic", "TilePages", "diverging_colors", "lay_out_tiles"]
+__all__ = [
+    "DIVERGING",
+    "Mosaic",
+    "TilePages",
+    "diverging_colors",
+    "lay_out_tiles",
+    "rgb_colors",
+]
 
 DIVERGING: Final = np.ascontiguousarray(lookup_table("RdBu_r")[:, :3])
 NAN_COLOR: Final = (255, 0, 200)
@@ -44,6 +52,27 @@ def diverging_colors(values: Array, limit: float) -> npt.NDArray[np.uint8]:
     return colors
 
 
+def rgb_colors(values: Array, limit: float) -> npt.NDArray[np.uint8]:
+    """Map triples to colours: grey at zero, a weight of `limit` in full colour.
+
+    Parameters
+    ----------
+    values : ndarray of shape (..., 3)
+        Real; red, green, blue.
+    limit : float
+
+    Returns
+    -------
+    ndarray of uint8 of the same shape
+    """
+    numbers = np.asarray(values, dtype=np.float64) / (limit if limit > 0 else 1.0)
+    with np.errstate(invalid="ignore"):
+        shares = np.clip(numbers, -1, 1) * 127.5 + 127.5
+    colors = np.nan_to_num(shares).astype(np.uint8)
+    colors[np.isnan(numbers).any(axis=-1)] = NAN_COLOR
+    return colors
+
+
 @dataclass(frozen=True, slots=True)
 class TilePages:
     """A weight cut into pages, each a set of equal tiles.
@@ -54,10 +83,28 @@ class TilePages:
         Of the weight.
     transposed : bool
         Whether input channels come first, as in transposed convolutions.
+    rgb : bool
+        Whether the three input channels of a filter are the colours of one tile; see
+        `can_be_rgb`.
     """
 
     shape: tuple[int, ...]
     transposed: bool = False
+    rgb: bool = False
+
+    @property
+    def can_be_rgb(self) -> bool:
+        """Whether the filters may read red, green and blue."""
+        shape = self.shape
+        return (
+            len(shape) == 4 and shape[1] == 3 and not self.transposed
+            and math.prod(shape[2:]) > 1
+        )  # fmt: skip
+
+    @property
+    def share_pages(self) -> bool:
+        """Whether each filter is one tile, so that many are on a page."""
+        return self.depthwise or self.rgb
 
     @property
     def depthwise(self) -> bool:
@@ -71,16 +118,16 @@ class TilePages:
             return 0
         if len(self.shape) == 2:
             return 1
-        if self.depthwise:
+        if self.share_pages:
             return -(-self.shape[0] // MAX_TILES)
         return self.shape[0]
 
     def caption(self, page: int) -> str:
         """Return the caption of a page, such as ``out 0 of 64``; ``""`` for a single page."""
-        if self.count <= 1:
+        if self.count <= 1 and not self.rgb:
             return ""
         axis = "in" if self.transposed else "out"
-        if self.depthwise:
+        if self.share_pages:
             last = min((page + 1) * MAX_TILES, self.shape[0]) - 1
             return f"{axis} {page * MAX_TILES}–{last} of {self.shape[0]}"
         return f"{axis} {page} of {self.shape[0]}"
@@ -90,19 +137,29 @@ class TilePages:
 
         Returns
         -------
-        ndarray of shape (T, H, W)
+        ndarray of shape (T, H, W), or (T, H, W, 3) of colours
             A view of `array`; at most 1024 tiles.
         """
         if len(self.shape) == 2:
             return array[np.newaxis]
+        if self.rgb:
+            return np.moveaxis(array[page * MAX_TILES : (page + 1) * MAX_TILES], 1, -1)
         if self.depthwise:
             chosen: Array = array[page * MAX_TILES : (page + 1) * MAX_TILES]
         else:
             chosen = array[page : page + 1]
         return chosen.reshape(-1, *self.shape[-2:])[:MAX_TILES]
 
+    def page_of(self, place: int) -> int:
+        """Return the page of a filter along the first dimension."""
+        if self.share_pages:
+            return place // MAX_TILES
+        return min(place, max(0, self.count - 1))
+
     def index(self, page: int, tile: int, row: int, column: int) -> tuple[int, ...]:
-        """Return the index into the weight of an element of a tile."""
+        """Return the index into the weight of an element of a tile, of RGB of its red."""
+        if self.rgb:
+            return page * MAX_TILES + tile, 0, row, column
         if len(self.shape) == 2:
             return row, column
         if len(self.shape) == 3:
@@ -152,7 +209,7 @@ class Mosaic:
 
         Parameters
         ----------
-        tiles : ndarray of shape (T, H, W)
+        tiles : ndarray of shape (T, H, W), or (T, H, W, 3) of colours
         limit : float
             See `diverging_colors`.
         background : (int, int, int)
@@ -165,7 +222,7 @@ class Mosaic:
         picture = np.empty((*self.size, 3), dtype=np.uint8)
         picture[:] = background
         shown = tiles[:, :: self.step, :: self.step]
-        colors = diverging_colors(shown, limit)
+        colors = rgb_colors(shown, limit) if shown.ndim == 4 else diverging_colors(shown, limit)
         large = colors.repeat(self.scale, axis=1).repeat(self.scale, axis=2)
         high, wide = large.shape[1] + self.gap, large.shape[2] + self.gap
         for place, tile in enumerate(large):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.statistics import channel_statistics
+from engine.statistics import channel_statistics, find_twins
 from engine.text import format_count
 
 if TYPE_CHECKING:
@@ -109,24 +109,8 @@ def measure_channels(planes: Array) -> ChannelKeys:
         found.zeros / max(size, 1),
         constant,
         found.zeros == size,
-        _twins(planes, np.stack([found.min, found.max, found.mean], axis=1), constant),
+        find_twins(planes, np.stack([found.min, found.max, found.mean], axis=1), constant),
     )
-
-
-def _twins(planes: Array, facts: Array, constant: Array) -> Array:
-    """Return the first equal channel of each; only those with equal facts are compared."""
-    twins = np.full(len(planes), -1)
-    groups: dict[bytes, list[int]] = {}
-    for channel in np.flatnonzero(~constant).tolist():
-        # Equal channels have equal facts, because they are summed up in the same order.
-        alike = groups.setdefault(facts[channel].tobytes(), [])
-        for other in alike:
-            if np.array_equal(planes[other], planes[channel], equal_nan=True):
-                twins[channel] = other
-                break
-        else:
-            alike.append(channel)
-    return twins
 
 
 def likeness(planes: Array, channel: int) -> Array:

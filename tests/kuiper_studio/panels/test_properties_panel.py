@@ -193,7 +193,7 @@ def test_weights(panel, studio) -> None:
     assert f"{values.max():.4f}" in shown
     assert f"{values.mean():.4f}".replace("-", "−") in shown
     assert "0.0 %" in shown
-    assert "out 0 of 4" in shown
+    assert "out 0–3 of 4" in shown  # in colour
     bias.unfold()
     assert "25.0 %" in texts(bias)  # one zero of four
 
@@ -201,6 +201,8 @@ def test_weights(panel, studio) -> None:
 def test_pages_turn(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
     view = panel._weight_views["weight"]
+    view._rgb.click()
+    assert "out 0 of 4" in texts(view)
     qtbot.mouseClick(view._buttons[1], Qt.LeftButton)
     assert "out 1 of 4" in texts(view)
     qtbot.keyClick(view._picture, Qt.Key_Left)
@@ -213,6 +215,7 @@ def test_pages_turn(qtbot, panel, studio) -> None:
 
 def test_element_under_the_mouse(panel, studio) -> None:
     studio.select("layer1.conv")
+    panel._weight_views["weight"]._rgb.click()
     picture = panel._weight_views["weight"]._picture
     values = studio.graph.operator("layer1.conv").attributes["weight"].array
     assert picture.describe(QPoint(4, 4)) == f"[0, 0, 0, 0] = {values[0, 0, 0, 0]!r}".replace(
