@@ -441,6 +441,7 @@ def test_a_plot_without_a_vector_has_nothing_to_zoom(shown, theme, qtbot):
 def test_nothing_is_left_of_a_deleted_plot(theme, qtbot):
     from pyqtgraph import ViewBox
 
+    gc.collect()  # what tests before left in cycles
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     before = len(QApplication.allWidgets()), len(ViewBox.AllViews)
     plot = VectorPlot(theme)
