@@ -390,7 +390,7 @@ class WeightView(QWidget):
         return pager
 
     def _make_rgb(self) -> QCheckBox:
-        self._rgb = QCheckBox("RGB")
+        self._rgb = QCheckBox("RGB", self.body)
         self._rgb.setToolTip("Show each filter as one picture in colour, grey at zero")
         self._rgb.setChecked(self._pages.rgb)
         self._rgb.setVisible(self._pages.can_be_rgb)
