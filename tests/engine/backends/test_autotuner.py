@@ -447,7 +447,8 @@ def test_a_library_that_fails_after_its_choice(conv, monkeypatch):
     assert kernel.name == "onnxruntime/best"
     (found,) = kernel(inputs)
     assert kernel.name == "numpy/one-thread"
-    np.testing.assert_array_equal(found, built.forward(inputs)[0])
+    # One thread may sum in another order than several do.
+    np.testing.assert_allclose(found, built.forward(inputs)[0], rtol=0, atol=1e-4)
 
 
 # NumPy's own threads
