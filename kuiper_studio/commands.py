@@ -390,7 +390,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             ("Ctrl+E",), "export", _open),
     Command("file.exportPicture", "Tensor as &picture…", "Save the tensor view's picture",
             "exporting.export_picture", (Place(_S.FILE, 4),), enabled=_open),
-    Command("file.exportGraph", "&Graph as picture…", "Save the graph as SVG or PNG",
+    Command("file.exportGraph", "&Graph as picture…", "Save the whole graph as SVG, PNG or PDF",
             "exporting.export_graph", (Place(_S.FILE, 4), Place(_S.GRAPH, 1, 1)),
             ("Ctrl+Shift+E",), enabled=_open),
     Command("file.reload", "&Reload model",

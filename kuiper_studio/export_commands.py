@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import EngineError
+from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.collector import SummaryCollector
 
 if TYPE_CHECKING:
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.file_dialogs import FileDialogs
     from kuiper_studio.graph_view import GraphView
+    from kuiper_studio.graph_view.render import Shown, Size
     from kuiper_studio.layout import Orientation
     from kuiper_studio.session import StudioSession
     from kuiper_studio.tensor_view import TensorView
     from kuiper_studio.theme import Theme
 
 __all__ = ["ExportCommands"]
+
+_CHOICE: Final = "export/graphPicture"
 
 
 class ExportCommands(QObject):
@@ -67,6 +71,8 @@ class ExportCommands(QObject):
         self._settings = settings
         self._graph_view, self._tensor_view = graph_view, tensor_view
         self._window = window
+        self._background = Background(self)
+        self._background.finished.connect(self._on_saved)
 
     @property
     def preferred_format(self) -> Format:
@@ -108,37 +114,73 @@ class ExportCommands(QObject):
         self._session.workspace.announce(f"picture saved to {path}")
 
     def export_graph(self) -> None:
-        """Save the graph as a picture."""
+        """Ask how and where to save the graph as a picture, and save it."""
+        from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
+        from kuiper_studio.graph_view.render import Shown, Size
+
         graph = self._session.graph
         if graph is None:
             return
-        name = f"{graph.source_path.name.partition('.')[0]}.svg"
+        dialog = GraphPictureDialog(self._stored_choice(), self._window)
+        if not dialog.exec():
+            return
+        choice = dialog.choice
+        self._settings.setValue(_CHOICE, choice)
+        form = choice["format"]
+        name = f"{graph.source_path.name.partition('.')[0]}.{form}"
         path = self._dialogs.choose_new(
-            "dump", "Save the graph", name, "SVG (*.svg);;PNG (*.png)"
+            "dump", "Save the graph", name, f"{form.upper()} (*.{form})"
         )
         if path is None:
             return
-        orientation: Orientation = "left-right"
-        if self._graph_view.orientation == "top-down":
-            orientation = "top-down"
+        has = {part: choice[part] == "true" for part in ("states", "thumbnails", "overlay")}
+        size = Size(dialog.scale, dialog.width_in_pixels)
+        save = partial(
+            self._save_graph, graph, path, form, size, choice["colors"], Shown(**has)
+        )
+        if not has["thumbnails"]:
+            save({})
+            return
         collector = SummaryCollector(self._session, graph, self)
-        collector.finished.connect(partial(self._save_graph, graph, path, orientation))
+        collector.finished.connect(save)
         collector.start()
+
+    def _stored_choice(self) -> dict[str, str]:
+        stored = self._settings.value(_CHOICE)
+        if not isinstance(stored, dict):
+            return {}
+        return {str(name): str(value) for name, value in stored.items()}
 
     def _save_graph(
         self,
         graph: RuntimeGraph,
         path: Path,
-        orientation: Orientation,
+        form: str,
+        size: Size,
+        colors: str,
+        shown: Shown,
         summaries: Mapping[int, Summary],
     ) -> None:
-        from kuiper_studio.graph_view.render import render_graph
+        from kuiper_studio.graph_view.render import prepare_scene, write_scene
+        from kuiper_studio.theme import Scheme, Theme
 
-        try:
-            drawn = render_graph(
-                graph, path, self._theme, orientation, self._session, summaries
-            )
-        except EngineError as exc:
-            self.failed.emit("The graph was not saved", str(exc))
+        dark = colors == "dark" or (not colors and self._theme.dark)
+        theme = Theme(Scheme.DARK if dark else Scheme.LIGHT, self)  # of this picture alone
+        orientation: Orientation = "left-right"
+        if self._graph_view.orientation == "top-down":
+            orientation = "top-down"
+        state = prepare_scene(graph, self._session, summaries, shown)
+        write = partial(write_scene, thumbnails=shown.thumbnails)
+        self._background.submit(path, write, state, path, theme, orientation, form, size)
+
+    @Slot(object)
+    def _on_saved(self, done: Done) -> None:
+        from kuiper_studio.graph_view.render import Rendered
+
+        drawn = done.result
+        if not isinstance(drawn, Rendered):
+            self.failed.emit("The graph was not saved", done.error)
             return
-        self._session.workspace.announce(f"graph saved to {path} {drawn.note}".rstrip())
+        size = f"{drawn.width}×{drawn.height}"
+        note = f"; {drawn.note}" if drawn.note else ""
+        self._session.workspace.announce(f"graph saved to {drawn.path}, {size}{note}")

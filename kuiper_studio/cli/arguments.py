@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn
 
 from typing_extensions import override
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-PICTURE_FORMATS: Final = ("svg", "png")
+PICTURE_FORMATS: Final = ("svg", "png", "pdf")
 
 
 class UsageError(Exception):
@@ -277,7 +278,8 @@ def render_parser() -> argparse.ArgumentParser:
         "--output",
         metavar="FILE",
         required=True,
-        help="file to write: .svg or .png for a picture, .graphml or .json for the layout",
+        help="file to write: .svg, .png or .pdf for a picture, .graphml or .json for the "
+        "layout",
     )
     parser.add_argument(
         "--format",
@@ -294,6 +296,16 @@ def render_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--orientation", choices=("left-right", "top-down"), default="left-right",
         help="direction of the graph; default %(default)s",
+    )  # fmt: skip
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument(
+        "--scale", metavar="FACTOR", type=_scale, default=None,
+        help="size of a picture: pixels for each unit of the drawing, where texts are 9 to 12 "
+        "units high; default 1, and 2 for a .png unless it would be too large for viewers",
+    )  # fmt: skip
+    size.add_argument(
+        "--width", metavar="PIXELS", type=_pixel_count, default=None,
+        help="width of a picture instead; 96 pixels are an inch",
     )  # fmt: skip
     _add_shapes(parser, "input sizes for converting a .pt or .onnx that lacks them")
     return parser
@@ -580,6 +592,19 @@ def _size(text: str) -> tuple[int, int]:
 
 def _seconds(text: str) -> float:
     return _not_negative(text, "the number of seconds")
+
+
+def _scale(text: str) -> float:
+    scale = _not_negative(text, "the scale")
+    if not 0 < scale < math.inf:
+        raise argparse.ArgumentTypeError(f"a scale of {text} draws nothing")
+    return scale
+
+
+def _pixel_count(text: str) -> int:
+    if not text.isdecimal() or len(text) > len("1000000000") or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is no number of pixels that a picture has")
+    return int(text)
 
 
 def _tolerance(text: str) -> float:

@@ -419,21 +419,24 @@ def _render(arguments: argparse.Namespace) -> int:
     _spare_model(output, graph)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # overrides a setting that needs a display
     from kuiper_studio.app import make_application
-    from kuiper_studio.graph_view.render import render_graph, write_layout
+    from kuiper_studio.graph_view.render import Size, render_graph, write_layout
     from kuiper_studio.resource_paths import load_fonts
     from kuiper_studio.theme import Scheme, Theme
 
     make_application()
     load_fonts()
     if form not in PICTURE_FORMATS:
+        if arguments.scale is not None or arguments.width is not None:
+            raise ExportError("--scale and --width apply only to pictures")
         write_layout(graph, output, form, arguments.orientation)
         say(f"written to {output}, {format_count(len(graph.operators), 'operator')}")
         return DONE
     theme = Theme(Scheme(arguments.theme))
     with progress_shown("drawing", "stages") as show:
         rendered = render_graph(
-            graph, output, theme, arguments.orientation, form=form, progress=show
-        )
+            graph, output, theme, arguments.orientation, form=form, progress=show,
+            size=Size(arguments.scale, arguments.width),
+        )  # fmt: skip
     say(f"written to {rendered.path}, {rendered.width}×{rendered.height}")
     if rendered.note:
         say(rendered.note)

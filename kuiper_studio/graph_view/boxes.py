@@ -159,6 +159,12 @@ class BoxLook:
         return STYLES[self.status]
 
     @property
+    def has_frame(self) -> bool:
+        """Whether there is a picture, or the place of one."""
+        has_pixels = self.summary is not None and self.summary.pixels is not None
+        return has_pixels or self.status not in _WITHOUT_PICTURE
+
+    @property
     def is_born(self) -> bool:
         """Whether a difference from a reference is born in the operator."""
         return self.mark is not None and self.mark.kind is DifferenceKind.BORN
@@ -263,10 +269,12 @@ class BoxPainter:
     Parameters
     ----------
     theme : Theme
+    thumbnails : bool, optional
+        Whether boxes have pictures of their outputs.
     """
 
-    def __init__(self, theme: Theme) -> None:
-        self._theme = theme
+    def __init__(self, theme: Theme, *, thumbnails: bool = True) -> None:
+        self._theme, self._thumbnails = theme, thumbnails
         self._small_label = QFont(theme.ui_font(9, 700))
         self._small_type = QFont(theme.ui_font(10, 600))
         self._small_metrics = QFontMetricsF(self._small_type)
@@ -276,7 +284,8 @@ class BoxPainter:
         style = look.style
         frame = QRectF(0, 0, look.box.width, BOX_HEIGHT)
         self._paint_frame(painter, frame, look, style)
-        self._paint_thumbnail(painter, look)
+        if self._thumbnails:
+            self._paint_thumbnail(painter, look)
         self._paint_texts(painter, look, style)
         glyph, token = look.glyph
         if glyph:
@@ -345,7 +354,7 @@ class BoxPainter:
             )
             painter.drawImage(square, image)
             return
-        if look.status in _WITHOUT_PICTURE:
+        if not look.has_frame:
             return
         pen = QPen(self._ink(look, "ctl"), 1.0)
         pen.setDashPattern([2.0, 2.0])
@@ -371,7 +380,7 @@ class BoxPainter:
         write(faces.type, style.title, LEFT_INSET, "type", box.shown_type)
         write(faces.name, style.text, LEFT_INSET, "name", box.shown_name)
         first, second = detail_lines(look)
-        left = LEFT_INSET if look.status in _WITHOUT_PICTURE else DETAIL_LEFT
+        left = DETAIL_LEFT if self._thumbnails and look.has_frame else LEFT_INSET
         if style.word:
             write(faces.word, STATUS_LOOKS[look.status].token, left, "first", first)
         else:

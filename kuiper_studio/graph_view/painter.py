@@ -67,6 +67,8 @@ class ScenePainter:
     theme : Theme
     geometry : Geometry
     state : SceneState
+    thumbnails : bool, optional
+        Whether boxes have pictures of their outputs.
 
     Attributes
     ----------
@@ -79,11 +81,13 @@ class ScenePainter:
         The key that steps, shown in the current box.
     """
 
-    def __init__(self, theme: Theme, geometry: Geometry, state: SceneState) -> None:
+    def __init__(
+        self, theme: Theme, geometry: Geometry, state: SceneState, *, thumbnails: bool = True
+    ) -> None:
         self._theme = theme
         self._geometry = geometry
         self._state = state
-        self._boxes = BoxPainter(theme)
+        self._boxes = BoxPainter(theme, thumbnails=thumbnails)
         self._colors = CellColors(theme, state.scene, "base")
         self._pixmaps: dict[int, tuple[BoxLook, QPixmap]] = {}
         self._former: dict[int, tuple[BoxLook, QPixmap]] = {}

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QBuffer, QIODevice, QPointF, QRectF, QSize, QSizeF
-from PySide6.QtGui import QImage, QPainter
-from PySide6.QtSvg import QSvgGenerator
-
-from engine.atomic import format_os_error, write_file
 from engine.collector import collector_paused
 from engine.errors import ExportError
 from kuiper_studio.graph_view.geometry import Geometry
+from kuiper_studio.graph_view.pages import (
+    PICTURE_FORMS,
+    Page,
+    Rendered,
+    Size,
+    write_data,
+    write_page,
+)
 from kuiper_studio.graph_view.painter import ScenePainter
 from kuiper_studio.graph_view.scene import lay_out, make_scene
 from kuiper_studio.graph_view.state import SceneState
 from kuiper_studio.layout import Orientation, format_graph, layout, write_attributes
-from kuiper_studio.picture_files import write_picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,39 +30,37 @@ if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
-__all__ = ["Rendered", "render_graph", "write_layout"]
+__all__ = [
+    "Rendered",
+    "Shown",
+    "Size",
+    "prepare_scene",
+    "render_graph",
+    "write_layout",
+    "write_scene",
+]
 
 _MARGIN: Final = 24.0
 _STAGES: Final = 3  # stages: scene, layout, picture
-_LONGEST_SIDE: Final = 16_384
-_MOST_PIXELS: Final = 100_000_000
-_WIDE: Final = 1.6
-_CSS_DPI: Final = 96  # dots per inch at which browsers show a pixel as a pixel
-_PNG_SCALE: Final = 2.0
-# Control characters and non-characters in UTF-8, which Qt does not escape.
-_NOT_IN_XML: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
-    """A written picture.
+class Shown:
+    """What a picture of the graph shows.
 
     Attributes
     ----------
-    path : Path
-    width, height : int
-        In pixels.
-    scale : float
-        Pixels per unit of the drawing; 1.0 in an SVG.
-    note : str
-        Message for the user, e.g. that a PNG had to be made smaller; or ``""``.
+    states : bool
+        The statuses of the run, breakpoints, bookmarks and the marks of a comparison.
+    thumbnails : bool
+        Pictures of the outputs, with their ranges.
+    overlay : bool
+        The colours of a quantity, where operators have them.
     """
 
-    path: Path
-    width: int
-    height: int
-    scale: float
-    note: str = ""
+    states: bool = True
+    thumbnails: bool = True
+    overlay: bool = True
 
 
 def render_graph(
@@ -73,9 +71,10 @@ def render_graph(
     session: StudioSession | None = None,
     summaries: Mapping[int, Summary] | None = None,
     form: str = "",
+    size: Size | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rendered:
-    """Write a model's graph as ``.svg`` or ``.png``.
+    """Write a model's graph as ``.svg``, ``.png`` or ``.pdf``.
 
     Needs a QGuiApplication, which may run without a display.
 
@@ -90,8 +89,10 @@ def render_graph(
         Session whose run is drawn with values; without it, the model alone.
     summaries : mapping of int to Summary, optional
         Summaries of the run's values, by index of the operator; see `SummaryCollector`.
-    form : {'svg', 'png'}, optional
+    form : {'svg', 'png', 'pdf'}, optional
         Format; default by the suffix.
+    size : Size, optional
+        Default what is usual for the format.
     progress : callable, optional
         Called with the number of stages done, and of all.
 
@@ -102,20 +103,61 @@ def render_graph(
     Raises
     ------
     ExportError
-        If the suffix is another one, or the file cannot be written.
+        If the suffix is another one, the file cannot be written, or it would have more pixels
+        than is sensible.
     """
-    writer = _WRITERS.get(form or path.suffix.lower().removeprefix("."))
-    if writer is None:
-        raise ExportError(f"{path.name}: a graph picture is an .svg or .png file")
-    scene = make_scene(graph)
-    state = SceneState(scene, session)
+    state = SceneState(make_scene(graph), session)
     state.summaries.update(summaries or {})
+    return write_scene(state, path, theme, orientation, form, size, progress=progress)
+
+
+def prepare_scene(
+    graph: RuntimeGraph,
+    session: StudioSession,
+    summaries: Mapping[int, Summary],
+    shown: Shown,
+) -> SceneState:
+    """Read from a session all that a picture shows, so that another thread may draw it.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+        The session's.
+    session : StudioSession
+    summaries : mapping of int to Summary
+        By index of the operator.
+    shown : Shown
+    """
+    state = SceneState(make_scene(graph), session)
+    state.summaries.update(summaries)
+    state.detach(overlay=shown.overlay)
+    if not shown.states:
+        state.hide_run()
+    return state
+
+
+def write_scene(
+    state: SceneState,
+    path: Path,
+    theme: Theme,
+    orientation: Orientation = "left-right",
+    form: str = "",
+    size: Size | None = None,
+    *,
+    thumbnails: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Rendered:
+    """Lay a scene out and write it; see `render_graph`."""
+    form = form or path.suffix.lower().removeprefix(".")
+    if form not in PICTURE_FORMS:
+        raise ExportError(f"{path.name}: a graph picture is an .svg, .png or .pdf file")
     show = progress or (lambda _done, _total: None)
     show(1, _STAGES)
-    geometry = Geometry(scene, lay_out(scene, orientation))
+    geometry = Geometry(state.scene, lay_out(state.scene, orientation))
     show(2, _STAGES)
     area = geometry.bounds.adjusted(-_MARGIN, -_MARGIN, _MARGIN, _MARGIN)
-    return writer(path, theme, ScenePainter(theme, geometry, state), area)
+    painter = ScenePainter(theme, geometry, state, thumbnails=thumbnails)
+    return write_page(Page(painter, theme, area, size or Size()), path, form)
 
 
 def write_layout(
@@ -143,64 +185,4 @@ def write_layout(
         request = make_scene(graph).request(orientation)
         placed = graph.to_networkx()
         write_attributes(placed, request.sizes, layout(request))
-        _write(path, format_graph(placed, form))
-
-
-def _write_svg(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) -> Rendered:
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    generator = QSvgGenerator()
-    generator.setOutputDevice(buffer)
-    size = QSize(math.ceil(area.width()), math.ceil(area.height()))
-    generator.setResolution(_CSS_DPI)
-    generator.setSize(size)
-    generator.setViewBox(QRectF(QPointF(0, 0), QSizeF(size)))
-    generator.setTitle(path.stem)
-    _paint(QPainter(generator), theme, painter, area, 1.0)
-    data = bytes(buffer.data().data())
-    _write(path, _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}".encode(), data))
-    return Rendered(path, size.width(), size.height(), 1.0)
-
-
-def _write_png(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) -> Rendered:
-    scale = min(
-        _PNG_SCALE,
-        _LONGEST_SIDE / max(area.width(), area.height()),
-        math.sqrt(_MOST_PIXELS / (area.width() * area.height())),
-    )
-    size = QSize(math.ceil(area.width() * scale), math.ceil(area.height() * scale))
-    image = QImage(
-        size.boundedTo(QSize(_LONGEST_SIDE, _LONGEST_SIDE)), QImage.Format.Format_RGB32
-    )
-    if image.isNull():
-        raise ExportError(
-            f"{path.name}: not enough memory for {size.width()} x {size.height()} pixels"
-        )
-    _paint(QPainter(image), theme, painter, area, scale)
-    write_picture(image, path, "png")
-    note = ""
-    if scale < 1:
-        note = (
-            f"the graph is too large for a PNG and was drawn at {100 * scale:.0f} %; "
-            "an SVG shows all of it"
-        )
-    return Rendered(path, image.width(), image.height(), scale, note)
-
-
-_WRITERS: Final = {"svg": _write_svg, "png": _write_png}
-
-
-def _paint(
-    target: QPainter, theme: Theme, painter: ScenePainter, area: QRectF, scale: float
-) -> None:
-    target.fillRect(QRectF(QPointF(0, 0), area.size() * scale), theme.color("base"))
-    painter.paint(target, area, scale, keep=False)
-    target.end()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write the file, whole or not at all."""
-    try:
-        write_file(path, data)
-    except OSError as exc:
-        raise ExportError(f"{path} cannot be written: {format_os_error(exc)}") from exc
+        write_data(path, format_graph(placed, form))

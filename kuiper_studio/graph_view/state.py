@@ -98,6 +98,7 @@ class SceneState:
         self.generation = 0
         self._shapes: dict[str, str] = {}
         self._overlays = OverlayModel(session) if session is not None else None
+        self._overlay: Overlay | None = None
         self._sources = np.array([edge.source for edge in scene.edges], np.intp)
         self._targets = np.array([edge.target for edge in scene.edges], np.intp)
         if session is not None:
@@ -238,12 +239,38 @@ class SceneState:
                     self.states[target] = DisplayStatus.BLOCKED
                     blocked.add(target)
 
+    # Pictures
+
+    def detach(self, *, overlay: bool) -> None:
+        """Read what is read on demand, and follow the session no more.
+
+        Parameters
+        ----------
+        overlay : bool
+            Whether boxes keep the colours of a quantity.
+        """
+        for edge in self.scene.edges:
+            self.shape(edge.operand)
+        for box in self.scene.boxes:
+            self.shape(box.operand)
+        self._overlay = self.overlay if overlay else None
+        self._session = self._overlays = None
+
+    def hide_run(self) -> None:
+        """Show the model alone, as before any run, without marks of the user."""
+        self.states[:] = DisplayStatus.PLAIN
+        self.current = self.position = self.suspect = self.selected = NONE
+        self.picked, self.found = "", None
+        self.breakpoints = self.bookmarks = self.supplied = frozenset()
+        self.marks, self.differences = {}, {}
+        self.carried[:] = 0
+
     # Queries
 
     @property
     def overlay(self) -> Overlay | None:
         """What boxes are coloured by; None where it is their family."""
-        return self._overlays.shown if self._overlays is not None else None
+        return self._overlays.shown if self._overlays is not None else self._overlay
 
     def shown(self, index: int) -> DisplayStatus:
         """Return the status that a box shows."""

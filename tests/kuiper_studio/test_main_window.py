@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QAccessible, QAction, QDropEvent, QKeyEvent
+from PySide6.QtGui import QAccessible, QAction, QDropEvent, QImage, QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
@@ -29,6 +29,7 @@ from shiboken6 import isValid
 from engine.dump import DumpOptions
 from engine.inputs import InputSource
 from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, commands_on
+from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn, OperatorRole
 from kuiper_studio.open_commands import sizes_key
@@ -625,13 +626,38 @@ def test_export_from_the_window(qtbot, window, tmp_path):
 def test_a_saved_picture_is_told(qtbot, window, tmp_path, monkeypatch, command, name, told):
     path = tmp_path / name
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(GraphPictureDialog, "exec", lambda _: True)
     trigger(qtbot, window, "debug.continue")
     announced = window.findChild(QLabel, "statusAnnouncement")
     assert not announced.isVisible()
     window.findChild(QAction, command).trigger()
     qtbot.waitUntil(announced.isVisible)
-    assert announced.toolTip() == f"{told} {path}"
+    assert announced.toolTip().startswith(f"{told} {path}")
     assert path.stat().st_size
+
+
+def test_a_picture_of_the_graph_is_as_chosen(qtbot, window, tmp_path, monkeypatch):
+    path = tmp_path / "graph.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+
+    def choose(dialog: GraphPictureDialog) -> bool:
+        dialog.format.setCurrentIndex(dialog.format.findData("png"))
+        dialog.sizes.setCurrentIndex(dialog.sizes.findData("width"))
+        dialog.amount.setText("777")
+        dialog.parts["states"].setChecked(False)
+        return True
+
+    monkeypatch.setattr(GraphPictureDialog, "exec", choose)
+    trigger(qtbot, window, "debug.continue")
+    window.findChild(QAction, "file.exportGraph").trigger()
+    qtbot.waitUntil(lambda: "saved to" in window.session.workspace.log_entries[-1].text)
+    assert QImage(str(path)).width() == 777
+    remembered = []
+    monkeypatch.setattr(GraphPictureDialog, "exec", lambda d: remembered.append(d.choice))
+    window.findChild(QAction, "file.exportGraph").trigger()
+    assert remembered[0]["amount"] == "777"
+    assert remembered[0]["states"] == "false"
+    assert remembered[0]["overlay"] == "true"
 
 
 def test_legend_is_hidden_and_remembered(qtbot, window, open_window, settings):

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDialog, QLabel, QPushButton
 
+from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
 from kuiper_studio.dialogs.memory_dialog import MemoryDialog
 from kuiper_studio.session import RunState
 
@@ -155,6 +156,7 @@ def test_tips_say_what_is_dropped(qtbot, window):
 
 def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monkeypatch):
     saved = []
+    monkeypatch.setattr(GraphPictureDialog, "exec", lambda _: True)
     for name, limit in (("free", None), ("tight", 0)):
         (tmp_path / name).mkdir()
         made, path = window(limit=limit), tmp_path / name / "graph.svg"
@@ -172,6 +174,7 @@ def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monke
 
 def test_saving_the_graph_is_given_up_with_the_run(qtbot, window, tmp_path, monkeypatch, gate):
     limited = window({5})
+    monkeypatch.setattr(GraphPictureDialog, "exec", lambda _: True)
     monkeypatch.setattr(limited.file_dialogs, "choose_new", lambda *_: tmp_path / "graph.svg")
     gate.close()
     trigger(qtbot, limited, "file.exportGraph")
