@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
 
     from engine.values import Array
+    from kuiper_studio.tensor_view.channel_order import ChannelKeys
     from kuiper_studio.theme import Theme
 
 __all__ = ["MosaicView"]
@@ -50,6 +51,7 @@ _PAGE: Final = _PAGE_COLUMNS**2  # channels
 _FOOT: Final = 16
 _NOTCH: Final = 120  # eighths of a degree per notch of a usual wheel
 _CAPTION_TILE: Final = 12  # tiles from this edge on have room for a caption inside
+_FEET: Final = 3  # most height of the marks of dead, constant and duplicate channels
 
 
 class MosaicView(Canvas):
@@ -86,6 +88,7 @@ class MosaicView(Canvas):
         self._ordered_by = ""
         self._paged = False
         self._wheel = 0
+        self._keys: ChannelKeys | None = None
         self._chosen = 0
         self._hovered: int | None = None
         self._coloring = Coloring()
@@ -140,6 +143,12 @@ class MosaicView(Canvas):
         if coloring != self._coloring or not same_range:
             self._coloring, self._range = coloring, page_range
             self._image = None
+            self.update()
+
+    def set_keys(self, keys: ChannelKeys | None) -> None:
+        """Mark what is special about channels, by their numbers; None while it is unknown."""
+        if keys is not self._keys:
+            self._keys = keys
             self.update()
 
     def set_chosen(self, channel: int) -> None:
@@ -314,6 +323,29 @@ class MosaicView(Canvas):
             elif text := self._facts.flat_text(place):
                 self._paint_flat(painter, self._tile(place), text)
 
+    def _paint_feet(self, painter: QPainter) -> None:
+        """Mark dead, constant and duplicate channels below their tiles."""
+        keys = self._keys
+        if keys is None:
+            return
+        channels = self._channels
+        height = min(_FEET, 1 + self._grid.gap / self.devicePixelRatioF())  # most of the gap
+        marked = keys.is_constant[channels] | (keys.twin[channels] >= 0)
+        for place in np.flatnonzero(marked).tolist():
+            channel, tile = channels[place], self._tile(place)
+            foot = QRectF(tile.left(), tile.bottom() - 1, tile.width(), height)
+            if keys.is_dead[channel]:
+                painter.fillRect(foot, self.theme.color("fail"))
+            elif keys.is_constant[channel]:
+                foot.setWidth(foot.width() / 2)
+                painter.fillRect(foot, self.theme.color("text2"))
+            else:
+                part = (foot.width() - 2) / 2
+                for left in (foot.left(), foot.right() - part):
+                    painter.fillRect(
+                        QRectF(left, foot.top(), part, height), self.theme.color("warn")
+                    )
+
     def _paint_flat(self, painter: QPainter, tile: QRectF, text: str) -> None:
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
         if width <= tile.width() - 4:
@@ -353,14 +385,16 @@ class MosaicView(Canvas):
             self.channel_hovered.emit(channel)
 
     def describe(self, channel: int) -> str:
-        """Describe a channel of the page: number, range and special values."""
+        """Describe a channel of the page: number, range, special values, what it is."""
         place = int(np.flatnonzero(self._channels == channel)[0])
         special = int(self._facts.special[place])
         low, high = float(self._facts.low[place]), float(self._facts.high[place])
         text = f"Channel {channel}: "
         if low <= high:
             text += format_range(low, high)
-        return text + (f", {special} NaN or Inf" if special else "")
+        text += f", {special} NaN or Inf" if special else ""
+        note = self._keys.describe(channel) if self._keys is not None else ""
+        return f"{text}\n{note.capitalize()}" if note else text
 
     # Overrides of Qt methods
 
@@ -380,6 +414,7 @@ class MosaicView(Canvas):
         painter.drawPixmap(QPointF(0, 0), self._caption_picture())
         self._paint_foot(painter)
         self._paint_inside(painter)
+        self._paint_feet(painter)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_ring(painter)
         self.paint_ring(painter)

@@ -369,6 +369,7 @@ class TensorPane(QWidget):
             self.vector.set_vector(model.planes[0, 0], model.tensor_range)
         elif model.reading.kind is not Kind.PLANES:
             self._show_message()
+        self.mosaic.set_keys(None)
         self.statistics.show_special_channels("")
         self._show_channel()
         if model.order is Order.NUMBER:
@@ -678,6 +679,7 @@ class TensorPane(QWidget):
             self.model.set_keys(keys)
             if self.model.is_ordered:
                 self._show_order()
+        self.mosaic.set_keys(keys)
         self.statistics.show_special_channels(keys.summary() if keys is not None else "")
 
     def _show_likeness(self, likeness: Array | None) -> None:

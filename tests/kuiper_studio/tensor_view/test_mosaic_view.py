@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QWheelEvent
 
+from kuiper_studio.tensor_view.channel_order import measure_channels
 from kuiper_studio.tensor_view.facts import channel_facts
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.mosaic_view import MosaicView
@@ -214,6 +215,29 @@ def test_tiles_in_another_order(view, qtbot, color_at):
     assert chosen.args == [3]
     assert view.page_text() == "by mean"
     assert view.describe(0) == "Channel 0: 1 … 1"
+
+
+def test_special_channels_have_feet_and_say_why(view, theme, color_at):
+    """A whole red foot: dead. Two orange parts: a duplicate. Half of a grey one: constant."""
+    planes = np.zeros((4, 14, 14), np.float32)
+    planes[0, 3], planes[2, 3], planes[3] = 1, 1, 0.5
+    page(view, planes)
+    assert view.describe(1) == "Channel 1: 0 … 0"
+    view.set_keys(measure_channels(planes))
+
+    def feet(channel):
+        tile = view.tile_rect(channel)
+        places = tile.left() + 2, tile.center().x() - 0.5, tile.right() - 3
+        return [color_at(view, x, tile.bottom() + 0.5) for x in places]
+
+    base = theme.color("base")
+    dead, double = theme.color("fail"), theme.color("warn")
+    assert feet(0) == [base] * 3
+    assert feet(1) == [dead] * 3
+    assert feet(2) == [double, base, double]
+    assert feet(3)[::2] == [theme.color("text2"), base]
+    told = [view.describe(channel).partition("\n")[2] for channel in range(4)]
+    assert told == ["", "Dead: all zeros", "Equal to channel 0", "Constant"]
 
 
 def test_wheel_does_nothing_without_pages(qtbot, theme):
