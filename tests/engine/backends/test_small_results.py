@@ -187,7 +187,8 @@ def test_the_check_accepts_rounding_of_sums(detector):
     }
     assert {"onnxruntime/all", "onnxruntime/nchw", "ncnn/elempack"} <= strategies
     scores = [c.difference for c in found.compared if c.operator.name == "score"]
-    assert max(far.of_element for far in scores) < 1e-6
+    # A score near -18 has units in the last place of 2e-6, as its sigmoid has then of itself.
+    assert max(far.of_element for far in scores) < 4e-6
 
 
 def test_the_check_finds_an_inaccurate_sigmoid(detector, monkeypatch):
