@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MINUS",
+    "NumberStyle",
     "format_amount",
     "format_brief",
     "format_bytes",
@@ -31,7 +33,9 @@ __all__ = [
     "format_number",
     "format_shape",
     "format_short_count",
+    "number_style",
     "parse_bytes",
+    "set_number_style",
 ]
 
 MINUS: Final = "\N{MINUS SIGN}"
@@ -89,18 +93,51 @@ def format_dtype(dtype: np.dtype[Any] | str | None) -> str:
 # Numbers
 
 
+@dataclass(frozen=True, slots=True)
+class NumberStyle:
+    """How `format_number` writes numbers.
+
+    Attributes
+    ----------
+    decimals : int
+        After the point, from 0 to 12.
+    exponent : int
+        Numbers from 10 to its power, and below 10 to minus its power, have an exponent.
+    """
+
+    decimals: int = 4
+    exponent: int = 5
+
+
+_styles = [NumberStyle()]
+
+
+def number_style() -> NumberStyle:
+    """Return how numbers are written."""
+    return _styles[-1]
+
+
+def set_number_style(style: NumberStyle) -> None:
+    """Write numbers in another way from now on, in this process."""
+    _styles[-1] = style
+
+
 def format_number(value: float) -> str:
-    """Format a number of a table: four decimals, more for small ones, U+2212 as the minus."""
+    """Format a number of a table, by default with four decimals and more for small ones.
+
+    U+2212 is the minus.
+    """
     if not math.isfinite(value):
         return _format_special(value)
-    size = abs(value)
-    if size == 0 or 1e-3 <= size < 1e5:
-        text = f"{value:.4f}"
-    elif 1e-5 <= size < 1e-3:
+    size, style = abs(value), _styles[-1]
+    decimals = style.decimals
+    if size and not 10.0**-style.exponent <= size < 10.0**style.exponent:
+        text = f"{value:.{max(decimals - 1, 0)}e}"
+    elif 0 < size < min(1.0, 10.0 ** (1 - decimals)):
         # Two figures more than the leading zeros take: 0.00053
         text = f"{value:.{1 - math.floor(math.log10(size))}f}"
     else:
-        text = f"{value:.3e}"
+        text = f"{value:.{decimals}f}"
     return text.replace("-", MINUS)
 
 

@@ -35,6 +35,7 @@ from engine.inputs import (
 )
 from engine.ncnn.options import NcnnOptions
 from engine.text import format_count
+from kuiper_studio.appearance import MONO_FAMILY, restore_numbers, scale_interface
 from kuiper_studio.cycles import CycleCollector
 from kuiper_studio.icons import app_icon
 from kuiper_studio.main_window import MainWindow
@@ -116,9 +117,9 @@ def make_window(
         Not shown yet. ``window.session`` is what the views watch.
     """
     application = make_application()
-    settings = settings or QSettings(
-        QSettings.Format.IniFormat, QSettings.Scope.UserScope, "kuiper-studio", "kuiper-studio"
-    )
+    settings = settings or _user_settings()
+    restore_numbers(settings)
+    Theme.set_mono_family(str(settings.value(MONO_FAMILY, "")))
     if theme is None:
         theme = Theme(_stored_scheme(settings))
     first = not application.styleSheet()
@@ -134,6 +135,12 @@ def make_window(
         session.open(model)
         _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)
     return window
+
+
+def _user_settings() -> QSettings:
+    return QSettings(
+        QSettings.Format.IniFormat, QSettings.Scope.UserScope, "kuiper-studio", "kuiper-studio"
+    )
 
 
 def _source(item: str | Path | Array) -> InputSource:
@@ -210,6 +217,7 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
     int
         Exit status.
     """
+    scale_interface(_user_settings())
     application = make_application()
     qInstallMessageHandler(_relay_qt_message)
     with collector_paused():

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, 
 from typing_extensions import override
 
 from kuiper_studio.icons import icon
+from kuiper_studio.keymap import Keymap, native_key, set_keys
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -681,14 +682,6 @@ SUBMENUS: Final = (
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
 )
 
-# Keys of commands that a text field would take; none of them is a usual editing key.
-_COMMAND_KEYS: Final = frozenset(
-    key
-    for command in COMMANDS
-    for key in command.keys
-    if key.startswith("Ctrl+") and len(key) == len("Ctrl+E") and key[-1].isalpha()
-)
-
 
 def commands_on(
     surface: Surface, commands: Iterable[Command[StateT]]
@@ -769,9 +762,7 @@ def make_actions(parent: QObject, theme: Theme) -> dict[str, QAction]:
 def _make_action(command: Command[CommandState], parent: QObject, theme: Theme) -> QAction:
     action = QAction(command.text, parent)
     action.setObjectName(command.id)
-    action.setShortcuts([QKeySequence(key) for key in command.keys])
-    key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-    action.setToolTip(f"{command.tip} ({key})" if key else command.tip)
+    set_keys(action, command, Keymap())
     action.setStatusTip(command.tip)
     action.setCheckable(command.checkable)
     if command.icon:
@@ -794,12 +785,15 @@ class Commands:
         By id.
     state : CommandState
         By which the actions are enabled now.
+    keymap : Keymap
+        What keys they have.
     """
 
     def __init__(self, window: QWidget, theme: Theme) -> None:
         self._window = window
         self.actions = make_actions(window, theme)
         self.state: CommandState | None = None
+        self.keymap = Keymap()
         window.addActions(list(self.actions.values()))
 
     def connect_all(self) -> None:
@@ -813,6 +807,27 @@ class Commands:
         for command in COMMANDS:
             handler = operator.attrgetter(command.calls)(self._window)
             self.actions[command.id].triggered.connect(_without_argument(handler))
+
+    def use_keys(self, keymap: Keymap) -> None:
+        """Give the actions other keys."""
+        self.keymap = keymap
+        for command in COMMANDS:
+            set_keys(self.actions[command.id], command, keymap)
+
+    @property
+    def shown_keys(self) -> dict[str, str]:
+        """The key that is shown for each command, by id; ``""`` for none."""
+        return {each.id: native_key(self.keymap.keys_of(each)) for each in COMMANDS}
+
+    @property
+    def field_keys(self) -> frozenset[str]:
+        """Keys that a text field would take; none of them is a usual editing key."""
+        keys = (key for command in COMMANDS for key in self.keymap.keys_of(command))
+        return frozenset(
+            key
+            for key in keys
+            if key.startswith("Ctrl+") and len(key) == len("Ctrl+E") and key[-1].isalpha()
+        )
 
     def update(self, state: CommandState) -> None:
         """Enable the commands that are possible now."""
@@ -866,11 +881,12 @@ class FieldKeys(QObject):
     Parameters
     ----------
     window : QWidget
+    commands : Commands
     """
 
-    def __init__(self, window: QWidget) -> None:
+    def __init__(self, window: QWidget, commands: Commands) -> None:
         super().__init__(window)
-        self._window = window
+        self._window, self._commands = window, commands
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._on_focus_changed)
@@ -889,7 +905,7 @@ class FieldKeys(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
             keys = QKeySequence(event.keyCombination()).toString()
-            if keys in _COMMAND_KEYS:
+            if keys in self._commands.field_keys:
                 event.ignore()
                 return True
         return super().eventFilter(watched, event)

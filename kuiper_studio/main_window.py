@@ -40,14 +40,24 @@ from typing_extensions import override
 
 from engine.errors import UnsupportedOperatorError
 from engine.states import OperatorStatus
+from engine.text import number_style
 from kuiper_studio.analyse_commands import AnalyseCommands
-from kuiper_studio.commands import MENUS, Commands, CommandState, FieldKeys, Surface
+from kuiper_studio.appearance import (
+    MONO_FAMILY,
+    is_still,
+    store_numbers,
+    store_size,
+    store_still,
+    stored_size,
+)
+from kuiper_studio.commands import COMMANDS, MENUS, Commands, CommandState, FieldKeys, Surface
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.find_commands import FindCommands
 from kuiper_studio.graph_view import GraphView
+from kuiper_studio.keymap import Keyed, Keymap
 from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.overlay_commands import OverlayCommands
 from kuiper_studio.panels.attention_panel import AttentionPanel
@@ -72,7 +82,7 @@ from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.sample_models import find_samples
 from kuiper_studio.selection_history import SelectionHistory
 from kuiper_studio.session import Failure, RunState, StudioSession
-from kuiper_studio.tensor_view import Side, TensorView
+from kuiper_studio.tensor_view import TENSOR_COMMANDS, Side, TensorView
 from kuiper_studio.theme import Scheme, Theme
 
 if TYPE_CHECKING:
@@ -136,7 +146,7 @@ class MainWindow(QMainWindow):
         self.setDockNestingEnabled(True)
         self.commands = Commands(self, theme)
         self.actions_by_id = self.commands.actions
-        FieldKeys(self)
+        FieldKeys(self, self.commands)
         self._hidden_docks: list[QDockWidget] | None = None
         self._restored = False
         self.file_dialogs = dialogs = FileDialogs(self, settings)
@@ -166,6 +176,7 @@ class MainWindow(QMainWindow):
         self.commands.connect_all()
         self._connect_session()
         self._connect_views()
+        self._use_keys(Keymap.stored(settings))
         self.resize(_SIZE)
         self._default_state = self.saveState(_LAYOUT_VERSION)
 
@@ -530,8 +541,14 @@ class MainWindow(QMainWindow):
             self.file_dialogs.folder("dump"),
             self.exporting.preferred_format,
             session.ncnn_options,
+            self.commands.keymap,
+            number_style(),
+            stored_size(self.settings),
+            str(self.settings.value(MONO_FAMILY, "")),
+            is_still(self.settings),
         )
-        dialog = PreferencesDialog(present, self)
+        commands: tuple[Keyed, ...] = (*COMMANDS, *TENSOR_COMMANDS)
+        dialog = PreferencesDialog(present, self, commands=commands)
         if not dialog.exec():
             return
         chosen = dialog.preferences
@@ -545,6 +562,25 @@ class MainWindow(QMainWindow):
         self.debugging.set_preferred_ncnn_options(chosen.ncnn_options)
         self.file_dialogs.set_folder("dump", chosen.folder)
         self.exporting.set_preferred_format(chosen.format)
+        if chosen.keymap != present.keymap:
+            chosen.keymap.store(self.settings)
+            self._use_keys(chosen.keymap)
+        store_size(self.settings, chosen.interface_size)
+        self.settings.setValue(MONO_FAMILY, chosen.mono_family)
+        store_still(self.settings, still=chosen.still)
+        self.graph_view.canvas.reduced_motion = is_still(self.settings)
+        if chosen.numbers != present.numbers:
+            store_numbers(self.settings, chosen.numbers)
+            for widget in self.findChildren(QWidget):
+                widget.update()
+
+    def _use_keys(self, keymap: Keymap) -> None:
+        """Give the commands keys, and show them wherever keys are shown."""
+        self.commands.use_keys(keymap)
+        shown = self.commands.shown_keys
+        self.graph_view.show_keys(shown)
+        self.tensor_view.use_keys(keymap, shown)
+        self.start_page.show_keys(shown)
 
     def show_about(self) -> None:
         """Show version and licences."""
@@ -806,6 +842,7 @@ class MainWindow(QMainWindow):
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
+        self.graph_view.canvas.reduced_motion = is_still(self.settings)
         self.overlaying.restore()
         side = self.settings.value("compare/side")
         if side in {each.value for each in Side}:

@@ -104,6 +104,9 @@ LIGHT: Final = Tokens(
     other="#5D6774",
 )  # fmt: skip
 
+_MONO: Final = "JetBrains Mono"
+_families: Final = {"mono": _MONO}
+
 TOKEN_NAMES: Final = tuple(field.name for field in fields(Tokens))
 
 
@@ -215,7 +218,12 @@ class Theme(QObject):
     @staticmethod
     def mono_font(pixels: float = 11, weight: int = 400) -> QFont:
         """Return the monospaced font for numbers, names and shapes, in logical pixels."""
-        return _font("JetBrains Mono", QFont.StyleHint.Monospace, pixels, weight)
+        return _font(_families["mono"], QFont.StyleHint.Monospace, pixels, weight)
+
+    @staticmethod
+    def set_mono_family(family: str) -> None:
+        """Choose the family of `mono_font`, before widgets are made; ``""`` for the usual."""
+        _families["mono"] = family or _MONO
 
     def palette(self) -> QPalette:
         """Palette for the Fusion style."""

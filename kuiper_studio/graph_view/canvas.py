@@ -128,12 +128,12 @@ class GraphCanvas(QWidget):
         self.setMinimumSize(160, 110)
         self.reduced_motion = False
         self._session, self._theme = session, theme
-        self._camera = Camera()
-        self._pointer = Pointer(self)
+        self._camera, self._pointer = Camera(), Pointer(self)
         self._scene = Scene()
         self._state = SceneState(self._scene, session)
         self._geometry: Geometry | None = None
         self._painter: ScenePainter | None = None
+        self._step_key = "F10"
         self._minimap: Minimap | None = None
         self._map_frame = QRectF()
         self._choice: Orientation | None = None
@@ -347,9 +347,17 @@ class GraphCanvas(QWidget):
             number, cancelled = self._layout_number, self._layout_cancel.is_set
             self._background.submit(number, lay_out, self._scene, self._flow, cancelled)
 
+    def set_step_key(self, key: str) -> None:
+        """Set the key that the next operator's box shows."""
+        self._step_key = key
+        if self._painter is not None:
+            self._painter.step_key = key
+        self.update()
+
     def _accept(self, result: Layout) -> None:
         self._geometry = Geometry(self._scene, result)
         self._painter = ScenePainter(self._theme, self._geometry, self._state)
+        self._painter.step_key = self._step_key
         self._minimap = Minimap(self._theme, self._geometry, self._state)
         self._go_home()
         if self._sought != NONE:

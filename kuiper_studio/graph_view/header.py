@@ -13,6 +13,8 @@ from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text, tip_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from PySide6.QtGui import QPaintEvent
 
     from kuiper_studio.theme import Theme
@@ -78,6 +80,9 @@ class Header(QFrame):
         smaller = self._button("minus", "Zoom out", "Ctrl+−")
         larger = self._button("plus", "Zoom in", "Ctrl+=")
         fit = self._button("fit", "Fit graph", "Space")
+        self._by_command = (
+            (smaller, "view.zoomOut"), (self._zoom, "view.zoomReset"), (larger, "view.zoomIn")
+        )  # fmt: skip
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 0, 8, 0)
         row.setSpacing(6)
@@ -106,6 +111,13 @@ class Header(QFrame):
         button.setToolTip(f"{tip} ({keys})" if keys else tip)
         button.setAccessibleName(tip)
         return button
+
+    def show_keys(self, keys: Mapping[str, str]) -> None:
+        """Show the keys of the commands that the buttons carry out, by id."""
+        for button, command in self._by_command:
+            key = keys.get(command, "")
+            tip = button.accessibleName()
+            button.setToolTip(f"{tip} ({key})" if key else tip)
 
     def offer_colors(self, menu: QMenu) -> None:
         """Offer a menu of what operators may be coloured by."""

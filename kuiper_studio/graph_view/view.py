@@ -13,6 +13,8 @@ from kuiper_studio.graph_view.header import Header
 from kuiper_studio.item_models.module_runs import module_path
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from PySide6.QtCore import QPointF, QRectF
 
     from kuiper_studio.item_models.overlays import Overlay
@@ -133,6 +135,11 @@ class GraphView(QWidget):
     def overlay(self) -> Overlay | None:
         """What the boxes are coloured by; None where it is their family."""
         return self.canvas.overlay
+
+    def show_keys(self, keys: Mapping[str, str]) -> None:
+        """Show the keys of the window's commands, by id, in tool tips and boxes."""
+        self.header.show_keys(keys)
+        self.canvas.set_step_key(keys.get("debug.step", ""))
 
     def box_rect(self, name: str) -> QRectF:
         """Return the rectangle of an operator's box in the canvas; null when not laid out."""

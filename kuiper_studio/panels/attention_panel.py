@@ -244,7 +244,7 @@ class AttentionPanel(Panel):
             return "This model has no attention that is known."
         serial = session.tensors.serial(attention.output)
         if serial is None:
-            return f"{attention.operator} has not run yet. Run to it with Ctrl+F10."
+            return f"{attention.operator} has not run yet. Run to it first."
         from engine.attention import find_heads, key_places, query_places
 
         find = session.layouts.find

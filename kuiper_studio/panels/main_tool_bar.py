@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QStandardItemModel
+from PySide6.QtGui import QKeySequence, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -67,7 +67,7 @@ class MainToolBar(QToolBar):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Tool bar", parent)
-        self._session, self._theme = session, theme
+        self._session, self._theme, self._actions = session, theme, actions
         self.setObjectName("toolBar")
         self.setMovable(False)
         self.setIconSize(QSize(18, 18))
@@ -118,15 +118,23 @@ class MainToolBar(QToolBar):
             self.addWidget(_captioned(caption, widget)).setObjectName(_ABOUT_MODEL)
 
     def _make_search_box(self, action: QAction) -> QPushButton:
-        key = action.shortcut().toString()
-        box = QPushButton(f"Search model or run a command   {key}")
+        box = QPushButton()
         box.setObjectName("searchBox")
         box.setProperty("role", "field")
         box.setIcon(icon("search", self._theme, "text3"))
-        box.setToolTip(action.toolTip())
         box.setMinimumWidth(300)
         box.clicked.connect(self.search_requested)
+        self._search = box
+        action.changed.connect(self._show_search_key)
+        self._show_search_key()
         return box
+
+    @Slot()
+    def _show_search_key(self) -> None:
+        action = self._actions["view.commandPalette"]
+        key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+        self._search.setText(f"Search model or run a command   {key}".rstrip())
+        self._search.setToolTip(action.toolTip())
 
     @Slot()
     def _on_backend_changed(self) -> None:
@@ -160,7 +168,9 @@ class MainToolBar(QToolBar):
         if len(names) > 1:
             text += f" and {len(names) - 1} more"
         self._input.setText(caption_text(text))
-        self._input.setToolTip("Choose the input (Ctrl+I)\n" + "\n".join(names))
+        self._input.setToolTip(
+            f"{self._actions['file.openInput'].toolTip()}\n" + "\n".join(names)
+        )
 
 
 def _backend_tip(name: str) -> str:

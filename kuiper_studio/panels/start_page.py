@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QKeySequence, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -27,7 +27,7 @@ from kuiper_studio.panels.message_banner import MessageBanner
 from kuiper_studio.panels.recent_row import RecentRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from PySide6.QtGui import (
         QDragEnterEvent,
@@ -47,9 +47,9 @@ __all__ = ["StartPage", "dropped_model"]
 
 WIDTH: Final = 622
 _HINTS: Final = (
-    ("Ctrl+Shift+P", "every command"),
-    ("?", "keyboard sheet"),
-    ("Ctrl+Shift+T", "theme"),
+    ("view.commandPalette", "every command"),
+    ("help.shortcuts", "keyboard sheet"),
+    ("view.toggleTheme", "theme"),
 )
 
 
@@ -91,7 +91,6 @@ class _DropArea(QFrame):
         self.button = QPushButton("Open…")
         self.button.setObjectName("startOpen")
         self.button.setProperty("role", "primary")
-        self.button.setText("Open…  Ctrl+O")
         self.button.setAccessibleName("Open a model")
         self.button.setIcon(icon("open", theme, "#FFFFFF"))
         self.button.setIconSize(QSize(15, 15))
@@ -308,6 +307,7 @@ class StartPage(QScrollArea):
         self._samples = tuple(samples)
         self._recents = recents
         self._rows: list[RecentRow] = []
+        self._caps: dict[str, QLabel] = {}
         self.banner = MessageBanner(theme)
         self.banner.setObjectName("startFailure")
         self.banner.closed.connect(self.banner.clear)
@@ -422,12 +422,18 @@ class StartPage(QScrollArea):
         part.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         return part
 
-    @staticmethod
-    def _make_hints() -> QHBoxLayout:
+    def show_keys(self, keys: Mapping[str, str]) -> None:
+        """Show the keys of the window's commands, by id."""
+        self._drop.button.setText(f"Open…  {keys['file.open']}".rstrip())
+        for command, cap in self._caps.items():
+            cap.setText(keys[command])
+            cap.setVisible(bool(keys[command]))
+
+    def _make_hints(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(8)
-        for key, text in _HINTS:
-            cap = QLabel(QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText))
+        for command, text in _HINTS:
+            cap = self._caps[command] = QLabel()
             cap.setProperty("role", "key")
             label = QLabel(text)
             label.setProperty("role", "tertiary")

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QActionGroup, QIcon, QKeySequence
+from PySide6.QtGui import QAction, QActionGroup, QIcon
 
 from kuiper_studio.colormaps import COLOR_MAPS, MAP_TIPS
 from kuiper_studio.commands import (
@@ -23,6 +23,7 @@ from kuiper_studio.commands import (
     fill_menu,
 )
 from kuiper_studio.icons import icon
+from kuiper_studio.keymap import Keymap, set_keys
 from kuiper_studio.tensor_view.channel_order import Order
 from kuiper_studio.tensor_view.images import map_swatch
 from kuiper_studio.tensor_view.view_model import Scope
@@ -288,6 +289,11 @@ class TensorActions(QObject):
         groups = self._maps, self._scopes, self._orders
         return [action for group in groups for action in group.actions()]
 
+    def use_keys(self, keymap: Keymap) -> None:
+        """Give the actions other keys."""
+        for command in COMMANDS:
+            set_keys(self.by_id[command.id], command, keymap)
+
     def on(self, surface: Surface) -> list[QAction]:
         """Return the actions of a surface, in order."""
         return [self.by_id[command.id] for _, command in commands_on(surface, COMMANDS)]
@@ -357,12 +363,7 @@ class TensorActions(QObject):
         action.setCheckable(command.checkable)
         if command.label:
             action.setIconText(command.label)
-        key = command.keys[0] if command.keys else ""
-        action.setToolTip(f"{command.tip} ({key})" if key else command.tip)
-        if command.key_elsewhere:
-            action.setText(f"{command.text}\t{key}")
-        else:
-            action.setShortcuts([QKeySequence(text) for text in command.keys])
+        set_keys(action, command, Keymap())
         action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         if command.icon:
             action.setData(command.icon)

@@ -26,6 +26,7 @@ from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
 from kuiper_studio.tensor_view.wide_ranges import wide_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from PySide6.QtGui import QFocusEvent
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.statistics import TensorStatistics
     from engine.values import Array, Value
+    from kuiper_studio.keymap import Keymap
     from kuiper_studio.session import StudioSession
     from kuiper_studio.tensor_view.view_model import Counterpart, Element, Scope
     from kuiper_studio.theme import Theme
@@ -109,6 +111,7 @@ class TensorView(QWidget):
         self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
         self._shown: tuple[str, Value] | None = None
         self._operand_shown = ""
+        self._keys: Mapping[str, str] = {}
         self._to_pick: tuple[str, tuple[int, ...]] | None = None
         self.sides = Sides(session, self)
         self._lock = QAction("&Lock in a tab", self)
@@ -476,9 +479,29 @@ class TensorView(QWidget):
         if session.state is RunState.NEED_INPUT:
             if all(wanted.name in session.inputs for wanted in session.graph.input_operands):
                 return title, "The Input panel shows what is missing."
-            return title, "The model needs an input first: Open input… (Ctrl+I)."
+            key = self._hint("file.openInput")
+            return title, f"The model needs an input first: Open input…{key}."
         who = f"{producer.type} {producer.name}, operator {producer.index}"
-        return title, f"{who}, has not run: step (F10) or continue (F5)."
+        step, go_on = self._hint("debug.step"), self._hint("debug.continue")
+        return title, f"{who}, has not run: step{step} or continue{go_on}."
+
+    def use_keys(self, keymap: Keymap, shown: Mapping[str, str]) -> None:
+        """Give the actions other keys.
+
+        Parameters
+        ----------
+        keymap : Keymap
+        shown : mapping of str to str
+            The keys of the window's commands, by id.
+        """
+        self.pane.actions_table.use_keys(keymap)
+        self._keys = shown
+        self._refresh()
+
+    def _hint(self, command: str) -> str:
+        """The key of a command in brackets; ``""`` for none."""
+        key = self._keys.get(command, "")
+        return f" ({key})" if key else ""
 
     # Tabs
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QLabel
 
+from engine.text import NumberStyle, format_number, number_style, set_number_style
+from kuiper_studio.appearance import restore_numbers, scale_interface
+from kuiper_studio.commands import COMMANDS
 from kuiper_studio.dialogs.export_dialog import ExportDialog
 from kuiper_studio.dialogs.preferences_dialog import Preferences, PreferencesDialog
 from kuiper_studio.theme import Scheme
@@ -107,3 +111,94 @@ def test_cancelled_they_change_nothing(qtbot, open_window, residual, monkeypatch
     window.findChild(QAction, "edit.preferences").trigger()
     assert window.session.backend == "auto"
     assert settings.value("backend") is None
+
+
+class TestKeys:
+    """The page of keys, and the search over all pages."""
+
+    @pytest.fixture
+    def dialog(self, qtbot):
+        made = PreferencesDialog(PRESENT, commands=COMMANDS)
+        qtbot.addWidget(made)
+        made.show()
+        return made
+
+    def select(self, dialog, command):
+        row = next(n for n, c in enumerate(COMMANDS) if c.id == command)
+        item = dialog.keys.table.topLevelItem(row)
+        dialog.keys.table.setCurrentItem(item)
+        return item
+
+    def test_a_conflict_is_shown_at_once_and_bars_the_way(self, dialog):
+        item = self.select(dialog, "debug.restart")
+        dialog.keys.editor.setKeySequence(QKeySequence("F10"))
+        assert (
+            error(dialog)
+            == "F10 belongs to Debug: Step and Debug: Restart: change one of them."
+        )
+        assert "conflict" in item.text(2)
+        assert dialog.findChild(QLabel, "keysUsedBy").text() == "Also of Debug: Step"
+        assert not dialog.ok.isEnabled()
+        dialog.keys.reset.click()
+        assert not error(dialog)
+        assert dialog.preferences == PRESENT
+
+    def test_a_key_is_taken_away(self, dialog):
+        self.select(dialog, "debug.step")
+        dialog.keys.editor.clear()
+        assert dialog.preferences.keymap.changes == {"debug.step": ()}
+        dialog.keys.reset_all.click()
+        assert dialog.preferences == PRESENT
+
+    @pytest.mark.parametrize(
+        ("text", "pages"),
+        [
+            ("Ctrl+Shift+F9", ["Keys"]),
+            ("refuse more", ["Memory"]),
+            ("decimals", ["Appearance"]),
+        ],
+    )
+    def test_search(self, dialog, text, pages):
+        dialog.search.setText(text)
+        items = [dialog.page_list.item(n) for n in range(dialog.page_list.count())]
+        assert [item.text() for item in items if not item.isHidden()] == pages
+        assert dialog.page_list.currentItem().text() == pages[0]
+        dialog.search.clear()
+        assert not any(item.isHidden() for item in items)
+
+
+def test_numbers_look_as_chosen(dialog):
+    shown = dialog.findChild(QLabel, "preferencesNumbers")
+    assert shown.text().split() == ["0.00012", "0.5000", "1234.5678", "9.877e+06"]
+    dialog.decimals.setValue(1)
+    dialog.exponent.setValue(2)
+    assert shown.text().split() == ["1e-04".replace("-", "−"), "0.50", "1e+03", "1e+07"]
+    assert dialog.preferences.numbers == NumberStyle(1, 2)
+    assert number_style() == NumberStyle()  # until the dialog is accepted
+
+
+def test_looks_are_kept_for_the_next_start(open_window, settings, monkeypatch):
+    window = open_window()
+
+    def choose(dialog):
+        dialog.interface_size.setCurrentText("150 %")
+        dialog.decimals.setValue(2)
+        dialog.still.setChecked(True)
+        return True
+
+    monkeypatch.setattr(PreferencesDialog, "exec", choose)
+    try:
+        window.findChild(QAction, "edit.preferences").trigger()
+        assert window.graph_view.canvas.reduced_motion
+        assert format_number(0.5) == "0.50"
+        set_number_style(NumberStyle())
+        restore_numbers(settings)
+        assert format_number(0.5) == "0.50"
+    finally:
+        set_number_style(NumberStyle())
+    monkeypatch.delenv("QT_SCALE_FACTOR", raising=False)
+    scale_interface(settings)
+    assert os.environ["QT_SCALE_FACTOR"] == "1.5"
+    monkeypatch.setenv("QT_SCALE_FACTOR", "1.25")
+    scale_interface(settings)
+    assert os.environ["QT_SCALE_FACTOR"] == "1.25"

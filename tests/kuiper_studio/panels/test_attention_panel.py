@@ -176,7 +176,7 @@ def test_before_the_run(vit) -> None:
     panel = vit.attention_panel
     vit.actions_by_id["debug.restart"].trigger()
     assert vit.session.wait_idle(10)
-    assert panel.message.text() == "block1 has not run yet. Run to it with Ctrl+F10."
+    assert panel.message.text() == "block1 has not run yet. Run to it first."
     assert not panel.heads.isVisible()
 
 
