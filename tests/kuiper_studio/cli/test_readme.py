@@ -34,7 +34,7 @@ def test_commands_do_what_they_say(run, section, digits, tmp_path, monkeypatch, 
             spelled = re.sub(r"\[(.*?)\]", optional, line)
             spelled = spelled.replace("SOURCE ...", str(digits / "digit_3.png"))
             spelled = spelled.replace("MODEL", str(digits / "digits.pnnx.param"))
-            spelled = spelled.replace("DIR", "dump").replace("graph.svg|png", "graph.svg")
+            spelled = spelled.replace("DIR", "dump").replace("graph.svg|png|pdf", "graph.svg")
             spelled = spelled.replace("TYPE ...", "'nn.Conv*'")
             ended = run(*shlex.split(spelled), *(["--overwrite"] if word == "dump" else []))
             assert (ended.status, ended.err) == (0, ""), spelled
