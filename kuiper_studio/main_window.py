@@ -113,6 +113,7 @@ _SHARE: Final = 0.94  # of either side of a larger screen, for a first window
 # At the left and at the right: at least, and of the width.
 _DOCK_WIDTHS: Final = ((346, 0.24), (274, 0.19))
 _TIMELINE_HEIGHT: Final = 120
+_ORDER: Final = "operators/order"
 _FRAME: Final = 8  # of a window manager, at most, below and at the sides
 # What the banner of an origin offers, the likeliest first.
 _FOR_ORIGIN: Final = (
@@ -335,6 +336,7 @@ class MainWindow(QMainWindow):
         session.precision.changed.connect(self._on_simulated)
         session.explaining.moved.connect(self._on_explained)
         session.tracing.moved.connect(self._on_traced)
+        self.operators_panel.order_chosen.connect(self._on_order_chosen)
         self.history_panel.visit_chosen.connect(self._on_visit_chosen)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
@@ -720,6 +722,10 @@ class MainWindow(QMainWindow):
                 self.resizeDocks([dock], [wanted], Qt.Orientation.Horizontal)
         dock.raise_()
 
+    @Slot(str)
+    def _on_order_chosen(self, order: str) -> None:
+        self.settings.setValue(_ORDER, order)
+
     @Slot(object)
     def _on_side_chosen(self, side: Side) -> None:
         self.settings.setValue("compare/side", side.value)
@@ -844,6 +850,7 @@ class MainWindow(QMainWindow):
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
         self.graph_view.canvas.reduced_motion = is_still(self.settings)
         self.overlaying.restore()
+        self.operators_panel.restore_order(str(self.settings.value(_ORDER, "")))
         side = self.settings.value("compare/side")
         if side in {each.value for each in Side}:
             self.tensor_view.sides.choose(Side(side))

@@ -6,6 +6,7 @@ from kuiper_studio.item_models.explanation import ExplainedArgument, explained_a
 from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
 from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
 from kuiper_studio.item_models.operators import (
+    LARGEST_FIRST,
     OperatorColumn,
     OperatorRole,
     OperatorsFilterModel,
@@ -15,6 +16,7 @@ from kuiper_studio.item_models.operators import (
 from kuiper_studio.item_models.parameters import ParameterColumn, ParametersModel
 
 __all__ = [
+    "LARGEST_FIRST",
     "LEVEL_ROLE",
     "ExplainedArgument",
     "LogColumn",

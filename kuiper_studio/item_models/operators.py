@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from PySide6.QtCore import (
     QObject,
@@ -24,6 +26,7 @@ from kuiper_studio.item_models.operator_filter import (
     OperatorFilter,
     parse_filter,
 )
+from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, OverlayModel
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.statuses import (
     NONFINITE,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session import Record, StudioSession
 
 __all__ = [
+    "LARGEST_FIRST",
     "OperatorColumn",
     "OperatorRole",
     "OperatorsFilterModel",
@@ -62,6 +66,7 @@ class OperatorColumn(IntEnum):
     NAME = 6
     OUTPUT = 7
     MS = 8
+    VALUE = 9  # of what operators are coloured by
 
 
 class OperatorRole(IntEnum):
@@ -90,8 +95,23 @@ _HEADERS: Final = {
     OperatorColumn.NAME: ("Name", "Operator name"),
     OperatorColumn.OUTPUT: ("Output", "Shape of the first output; a batch of 1 is left out"),
     OperatorColumn.MS: ("ms", "Measured milliseconds"),
+    OperatorColumn.VALUE: ("Value", "What operators are coloured by"),
 }
-_RIGHT: Final = frozenset({OperatorColumn.INDEX, OperatorColumn.OUTPUT, OperatorColumn.MS})
+_RIGHT: Final = frozenset(
+    {OperatorColumn.INDEX, OperatorColumn.OUTPUT, OperatorColumn.MS, OperatorColumn.VALUE}
+)
+LARGEST_FIRST: Final = frozenset(
+    {
+        OperatorColumn.BREAKPOINT,
+        OperatorColumn.DIFFERENCE,
+        OperatorColumn.INDEX,
+        OperatorColumn.OUTPUT,
+        OperatorColumn.MS,
+        OperatorColumn.VALUE,
+    }
+)
+"""Columns that a first click sorts from the largest to the smallest."""
+_DIGITS: Final = re.compile(r"(\d{1,18})")
 
 
 def output_shapes(
@@ -103,6 +123,13 @@ def output_shapes(
         facts.shape if isinstance(facts, ArrayMetadata) else operand.shape
         for operand, facts in zip(operator.outputs, computed, strict=True)
     )
+
+
+_SortKey: TypeAlias = tuple[object, ...] | None
+
+
+def _known(number: float | None) -> _SortKey:
+    return None if number is None else (number,)
 
 
 class _RowFacts:
@@ -170,9 +197,11 @@ class OperatorsModel(RowsModel):
         self._session = session
         self._operators: tuple[RuntimeOperator, ...] = ()
         self._current_row = -1
+        self._is_overlaid = False
         self._breakpoints: frozenset[str] = frozenset()
         self._marks: dict[str, DifferenceMark] = {}
-        self._answers = self._answer_table()
+        self._overlays = OverlayModel(session)
+        self._answers, self._sort_keys = self._answer_table(), self._sort_key_table()
         session.graph_changed.connect(self._on_graph_changed)
         session.stepped.connect(self._on_stepped)
         session.stepped_back.connect(self._on_stepped_back)
@@ -183,6 +212,10 @@ class OperatorsModel(RowsModel):
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         session.tensors.recalled.connect(self._on_recalled)
         session.comparing.changed.connect(self._on_compared)
+        for coloured in (
+            session.overlaying.changed, session.measuring.changed, session.settled,
+        ):  # fmt: skip
+            coloured.connect(self._on_overlay_changed)
         self._on_graph_changed()
 
     def row_of(self, name: str) -> int:
@@ -196,10 +229,48 @@ class OperatorsModel(RowsModel):
         """Return the operator of a row."""
         return self._operators[row]
 
-    def seconds(self, row: int) -> float:
-        """Time that the operator of a row took; less than 0 where it has not run."""
-        record = self._session.record(self._operators[row].name)
-        return record.seconds if record is not None else -1.0
+    @property
+    def overlay(self) -> Overlay | None:
+        """What operators are coloured by; None where it is their family."""
+        return self._overlays.shown
+
+    def sort_key(self, row: int, column: int) -> tuple[object, ...] | None:
+        """Return by what a column sorts a row; None where it has nothing there."""
+        find = self._sort_keys.get(column)
+        return find(self._operators[row]) if find is not None else (row,)
+
+    def _sort_key_table(self) -> dict[int, Callable[[RuntimeOperator], _SortKey]]:
+        session = self._session
+        return {
+            OperatorColumn.BREAKPOINT: (
+                lambda operator: (True,) if operator.name in self._breakpoints else None
+            ),
+            OperatorColumn.STATE: lambda o: (int(operator_status(session, o.name)),),
+            OperatorColumn.DIFFERENCE: lambda o: _known(
+                mark.relative if (mark := self._marks.get(o.name)) is not None else None
+            ),
+            OperatorColumn.FAMILY: lambda operator: (family_of(operator.type).label,),
+            OperatorColumn.TYPE: lambda operator: _natural(operator.type),
+            OperatorColumn.NAME: lambda operator: _natural(operator.name),
+            OperatorColumn.OUTPUT: self._extent,
+            OperatorColumn.MS: lambda o: _known(
+                record.seconds if (record := session.record(o.name)) is not None else None
+            ),
+            OperatorColumn.VALUE: self._value,
+        }
+
+    def _extent(self, operator: RuntimeOperator) -> _SortKey:
+        """Number of elements of the first output, as far as its dimensions are known."""
+        shapes = output_shapes(self._session, operator)
+        if not shapes or shapes[0] is None:
+            return None
+        return (math.prod(dim for dim in shapes[0] if isinstance(dim, int)),)
+
+    def _value(self, operator: RuntimeOperator) -> _SortKey:
+        """What an operator is coloured by."""
+        overlay, index = self.overlay, operator.index
+        has_value = overlay is not None and overlay.levels[index] != NO_LEVEL
+        return (float(overlay.values[index]),) if overlay is not None and has_value else None
 
     def facts(self, row: int) -> OperatorFacts:
         """Return the properties of a row for filters."""
@@ -211,6 +282,7 @@ class OperatorsModel(RowsModel):
     @Slot()
     def _on_graph_changed(self) -> None:
         self.beginResetModel()
+        self._overlays = OverlayModel(self._session)
         graph = self._session.graph
         self._operators = graph.operators if graph is not None else ()
         self._current_row = self._find_current()
@@ -244,6 +316,18 @@ class OperatorsModel(RowsModel):
     def _on_compared(self) -> None:
         self._marks = operator_marks(self._session)
         self._announce(0, len(self._operators) - 1)
+
+    @Slot()
+    def _on_overlay_changed(self) -> None:
+        was_on = self._is_overlaid
+        self._is_overlaid = self._session.overlaying.is_on
+        if was_on or self._is_overlaid:
+            self._overlays.forget()
+            section = OperatorColumn.VALUE
+            self.headerDataChanged.emit(Qt.Orientation.Horizontal, section, section)
+            if self._operators:
+                last = self.index(len(self._operators) - 1, section)
+                self.dataChanged.emit(self.index(0, section), last)
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:
@@ -290,6 +374,9 @@ class OperatorsModel(RowsModel):
             case OperatorColumn.MS:
                 record = self._session.record(operator.name)
                 return format_milliseconds(record.seconds if record is not None else None)
+            case OperatorColumn.VALUE:
+                overlay = self.overlay
+                return overlay.box_text(operator.index) if overlay is not None else ""
             case _:
                 return ""
 
@@ -312,13 +399,19 @@ class OperatorsModel(RowsModel):
                         operator.outputs, output_shapes(self._session, operator), strict=True
                     )
                 )
-            case OperatorColumn.MS:
-                record = self._session.record(operator.name)
-                if record is None or not record.kernel:
-                    return ""
-                return f"{format_duration(record.seconds)}, {record.kernel_text}"
+            case OperatorColumn.MS | OperatorColumn.VALUE:
+                return self._number_text(operator, column)
             case _:
                 return self._display(operator, column)
+
+    def _number_text(self, operator: RuntimeOperator, column: int) -> str:
+        """Return a time with its kernel, or what the operator is coloured by, in words."""
+        overlay, record = self.overlay, self._session.record(operator.name)
+        if column == OperatorColumn.VALUE:
+            return f"{overlay.title}: {overlay.text(operator.index)}" if overlay else ""
+        if record is None or not record.kernel:
+            return ""
+        return f"{format_duration(record.seconds)}, {record.kernel_text}"
 
     def _state_text(self, operator: RuntimeOperator, column: int) -> str:
         if column == OperatorColumn.STATE:
@@ -397,7 +490,7 @@ class OperatorsModel(RowsModel):
 
 
 class OperatorsFilterModel(QSortFilterProxyModel):
-    """Rows of an `OperatorsModel` that a filter accepts, in its order or by time.
+    """Rows of an `OperatorsModel` that a filter accepts, in its order or by a column.
 
     Parameters
     ----------
@@ -417,6 +510,7 @@ class OperatorsFilterModel(QSortFilterProxyModel):
         self._text = ""
         self._hint = ""
         self._filter = OperatorFilter()
+        self._falls = False  # whether the largest come first
         self.setSourceModel(source)
 
     @property
@@ -442,19 +536,21 @@ class OperatorsFilterModel(QSortFilterProxyModel):
         self.invalidate()
 
     @property
-    def is_by_time(self) -> bool:
-        """Whether the slowest come first."""
-        return self.sortColumn() == OperatorColumn.MS
+    def order(self) -> tuple[int, bool]:
+        """The column that sorts, -1 for execution order; and whether the largest come first."""
+        return self.sortColumn(), self._falls
 
-    def sort_by_time(self, *, on: bool) -> None:
-        """Put the slowest first, also as times come; or all in the source's order again."""
-        if on:
-            self.sort(OperatorColumn.MS, Qt.SortOrder.DescendingOrder)
-        else:
-            self.sort(-1)
-        self.headerDataChanged.emit(
-            Qt.Orientation.Horizontal, OperatorColumn.MS, OperatorColumn.MS
-        )
+    def sort_by(self, column: int, *, falls: bool = False) -> None:
+        """Sort by a column, also as its values come; -1 for the source's order again.
+
+        Rows that have nothing in the column come last.
+        """
+        before = self.sortColumn()
+        self._falls = falls
+        order = Qt.SortOrder
+        self.sort(column, order.DescendingOrder if falls else order.AscendingOrder)
+        for section in {before, column} - {-1}:
+            self.headerDataChanged.emit(Qt.Orientation.Horizontal, section, section)
 
     def _set_hint(self, hint: str) -> None:
         if hint != self._hint:
@@ -476,14 +572,32 @@ class OperatorsFilterModel(QSortFilterProxyModel):
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
         title = super().headerData(section, orientation, role)
-        of_times = section == OperatorColumn.MS and orientation is Qt.Orientation.Horizontal
+        if orientation is not Qt.Orientation.Horizontal:
+            return title
+        if section == OperatorColumn.VALUE and self._source.overlay is not None:
+            overlay = self._source.overlay
+            if role == Qt.ItemDataRole.DisplayRole:
+                title = overlay.title.partition(" ")[0]
+            elif role == Qt.ItemDataRole.ToolTipRole:
+                title = tip_text(f"{overlay.title}, as the graph is coloured")
         # The style's own arrow would cover the title of so narrow a column.
-        if of_times and role == Qt.ItemDataRole.DisplayRole and self.is_by_time:
-            return f"↓{title}"
+        if role == Qt.ItemDataRole.DisplayRole and section == self.sortColumn():
+            return f"{'↓' if self._falls else '↑'}{title}"
         return title
 
     @override
     def lessThan(self, source_left: Index, source_right: Index) -> bool:
-        """Sort by time, and by execution order where that is the same."""
-        left, right = source_left.row(), source_right.row()
-        return (self._source.seconds(left), -left) < (self._source.seconds(right), -right)
+        """Sort by the column, and by execution order where that is the same."""
+        return self._key(source_left) < self._key(source_right)
+
+    def _key(self, index: Index) -> tuple[bool, tuple[Any, ...], int]:
+        row = index.row()
+        key = self._source.sort_key(row, index.column())
+        # Turned round where the largest come first, which Qt does by exchanging the rows.
+        return (key is None) != self._falls, key or (), -row if self._falls else row
+
+
+def _natural(text: str) -> tuple[object, ...]:
+    """A key that sorts ``conv2`` before ``conv10``."""
+    parts = _DIGITS.split(text.lower())
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)

@@ -41,6 +41,7 @@ from typing_extensions import override
 from kuiper_studio.badges import paint_badge
 from kuiper_studio.icons import icon, mark_as_search, pixmap
 from kuiper_studio.item_models import (
+    LARGEST_FIRST,
     OperatorColumn,
     OperatorRole,
     OperatorsFilterModel,
@@ -49,6 +50,7 @@ from kuiper_studio.item_models import (
 from kuiper_studio.item_models.statuses import NONFINITE, QUIET, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
+from kuiper_studio.session.overlaying import OverlayKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,6 +73,24 @@ _NAME_MARKS: Final = (
     (OperatorRole.IS_BOOKMARKED, "bookmark", "link"),
 )
 TIME_WIDTH: Final = 30
+VALUE_WIDTH: Final = 58
+LEAST_TITLES: Final = 96  # pixels that type and name have before other columns give way
+LEAST_CELL: Final = 4
+# How the accessible name of the list tells its order.
+_ORDERS: Final = {
+    OperatorColumn.BREAKPOINT: "breakpoint",
+    OperatorColumn.STATE: "state",
+    OperatorColumn.DIFFERENCE: "difference from the reference",
+    OperatorColumn.INDEX: "index",
+    OperatorColumn.FAMILY: "family",
+    OperatorColumn.TYPE: "type",
+    OperatorColumn.NAME: "name",
+    OperatorColumn.OUTPUT: "size of the output",
+    OperatorColumn.MS: "time",
+    OperatorColumn.VALUE: "value",
+}
+# The list has their values in other columns.
+_WITHOUT_COLUMN: Final = frozenset({OverlayKind.FAMILY, OverlayKind.TIME})
 END_GAP: Final = 5  # to the right of the times without a scroll bar
 SAMPLED_ROWS: Final = 500  # number of rows that decide the column widths
 _DIMMED: Final = 0.4  # opacity of rows beside those that the user looks for
@@ -84,6 +104,8 @@ class OperatorDelegate(RowDelegate):
     def draw_cell(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
+        if rect.width() < LEAST_CELL:
+            return
         if not selected and index.data(OperatorRole.IS_DIMMED):
             painter.setOpacity(_DIMMED)
         self._draw_part(painter, rect, index, selected=selected)
@@ -183,6 +205,7 @@ class OperatorTable(Table):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self._wanted_type_width = self._good_type_width = self._wanted_name_width = 0
+        self._output_width = 0
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
 
@@ -204,8 +227,8 @@ class OperatorTable(Table):
             OperatorColumn.DIFFERENCE: 20,
             OperatorColumn.INDEX: round(6.6 * digits) + 3,
             OperatorColumn.FAMILY: 10,
-            OperatorColumn.OUTPUT: min(max(44, 6 * output_characters + 2), 102),
         }
+        self._output_width = min(max(44, 6 * output_characters + 2), 102)
         for column, width in widths.items():
             header.resizeSection(column, width)
         types = {operator.type for operator in operators[:SAMPLED_ROWS]}
@@ -219,6 +242,11 @@ class OperatorTable(Table):
     def show_differences(self, *, shown: bool) -> None:
         """Show or hide the marks of a comparison."""
         self.setColumnHidden(OperatorColumn.DIFFERENCE, not shown)
+        self._share_width()
+
+    def show_values(self, *, shown: bool) -> None:
+        """Show or hide the values of what operators are coloured by."""
+        self.setColumnHidden(OperatorColumn.VALUE, not shown)
         self._share_width()
 
     def select_row(self, index: Index) -> None:
@@ -242,10 +270,21 @@ class OperatorTable(Table):
         header = self.horizontalHeader()
         barred = self.viewport().width() < self.contentsRect().width()
         gap = 0 if barred else END_GAP
-        header.resizeSection(OperatorColumn.MS, TIME_WIDTH + gap)
+        has_value = not self.isColumnHidden(OperatorColumn.VALUE)
+        wanted = {
+            OperatorColumn.OUTPUT: self._output_width,
+            OperatorColumn.MS: TIME_WIDTH + (0 if has_value else gap),
+            OperatorColumn.VALUE: VALUE_WIDTH + gap if has_value else 0,
+        }
         shared = {OperatorColumn.TYPE, OperatorColumn.NAME}
-        taken = sum(header.sectionSize(c) for c in OperatorColumn if c not in shared)
-        free = max(0, self.viewport().width() - taken)
+        fixed = set(OperatorColumn) - shared - set(wanted)
+        room = self.viewport().width() - sum(header.sectionSize(column) for column in fixed)
+        for column in (OperatorColumn.OUTPUT, OperatorColumn.MS):
+            if room - sum(wanted.values()) < LEAST_TITLES:
+                wanted[column] = 1  # the least that Qt shows
+        for column, width in wanted.items():
+            header.resizeSection(column, width)
+        free = max(0, room - sum(wanted.values()))
         for_types = round(min(max(self._wanted_type_width, 0.3 * free), 0.52 * free))
         spare = free - for_types - self._wanted_name_width
         for_types += max(0, min(spare, self._good_type_width - for_types))
@@ -307,9 +346,12 @@ class OperatorsPanel(Panel):
     -------
     menu_requested : (str, QPoint)
         A context menu is wanted for the operator of that name, at a global position.
+    order_chosen : str
+        The list has another order; see `order`.
     """
 
     menu_requested = Signal(object, QPoint)
+    order_chosen = Signal(str)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -407,6 +449,8 @@ class OperatorsPanel(Panel):
         comfortable = menu.addAction("Comfortable rows")
         comfortable.setCheckable(True)
         comfortable.toggled.connect(self.set_comfortable)
+        self._unsorted = menu.addAction("In execution order", self._sort_as_executed)
+        self._unsorted.setEnabled(False)
         menu.addAction("Copy table", self._copy_table)
         action.setMenu(menu)
         return action
@@ -427,9 +471,11 @@ class OperatorsPanel(Panel):
         self.session.position_changed.connect(self._on_position_changed)
         self.session.selection_changed.connect(self._on_selection_changed)
         self.session.comparing.changed.connect(self._on_compared)
+        self.session.overlaying.changed.connect(self._on_overlay_changed)
         for marked in (self.session.finding.changed, self.session.bookmarks.changed):
             marked.connect(self.table.viewport().update)
         self._on_compared()
+        self._on_overlay_changed()
         self._on_graph_changed()
 
     # Slots of session signals
@@ -474,6 +520,13 @@ class OperatorsPanel(Panel):
     def _on_compared(self) -> None:
         self.table.show_differences(shown=self.session.comparing.comparison is not None)
         self._show_counts()
+
+    @Slot()
+    def _on_overlay_changed(self) -> None:
+        shown = self.session.overlaying.kind not in _WITHOUT_COLUMN
+        self.table.show_values(shown=shown)
+        if not shown and self.rows.order[0] == OperatorColumn.VALUE:
+            self._sort_as_executed()
 
     # Slots of widgets
 
@@ -570,23 +623,51 @@ class OperatorsPanel(Panel):
 
     @Slot(int)
     def _on_header_clicked(self, column: int) -> None:
-        if column == OperatorColumn.MS:
-            self.toggle_sort_by_time()
-        elif column == OperatorColumn.INDEX:
-            self.sort_by_time(on=False)
+        """Sort by a column, then the other way round, then in execution order again."""
+        sorting, falls = self.rows.order
+        first = column in LARGEST_FIRST
+        if column == OperatorColumn.INDEX and sorting not in (-1, column):
+            self._sort_as_executed()
+        elif column != sorting:
+            self.sort_by(column, falls=first)
+        elif falls == first and column != OperatorColumn.INDEX:
+            self.sort_by(column, falls=not first)
+        else:
+            self._sort_as_executed()
 
     def toggle_sort_by_time(self) -> None:
         """List the slowest operators first, or all in execution order again."""
-        self.sort_by_time(on=not self.rows.is_by_time)
+        is_by_time = self.rows.order[0] == OperatorColumn.MS
+        self.sort_by(-1 if is_by_time else OperatorColumn.MS, falls=not is_by_time)
 
-    def sort_by_time(self, *, on: bool) -> None:
-        """List the slowest operators first, or all in execution order."""
-        self.rows.sort_by_time(on=on)
-        order = "by time" if on else "in execution order"
+    @Slot()
+    def _sort_as_executed(self) -> None:
+        self.sort_by(-1)
+
+    def sort_by(self, column: int, *, falls: bool = False) -> None:
+        """Sort by a column; -1 for execution order."""
+        self.rows.sort_by(column, falls=falls)
+        self._unsorted.setEnabled(column >= 0)
+        order = f"by {_ORDERS[OperatorColumn(column)]}" if column >= 0 else "in execution order"
         self.table.setAccessibleName(f"Operators {order}")
         self._on_selection_changed(self.session.selected)
-        if on:
+        if column >= 0:
             self.table.scrollToTop()
+        self.order_chosen.emit(self.order)
+
+    @property
+    def order(self) -> str:
+        """The order as text: ``MS falling``, ``NAME``, or ``""`` for execution order."""
+        column, falls = self.rows.order
+        if column < 0:
+            return ""
+        return f"{OperatorColumn(column).name}{' falling' if falls else ''}"
+
+    def restore_order(self, text: str) -> None:
+        """Sort as `order` said in an earlier run."""
+        name, _, way = text.partition(" ")
+        if name in OperatorColumn.__members__:
+            self.sort_by(OperatorColumn[name], falls=way == "falling")
 
     def filter_by_type(self) -> None:
         """List the operators of the selected operator's type."""

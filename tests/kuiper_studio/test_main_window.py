@@ -1290,7 +1290,7 @@ class TestSortByTime:
     def test_by_a_click_on_the_header(self, qtbot, window):
         trigger(qtbot, window, "debug.continue")
         header = window.operators_panel.table.horizontalHeader()
-        for title in ("↓ms", "ms"):
+        for title in ("↓ms", "↑ms", "ms"):
             left = header.sectionViewportPosition(OperatorColumn.MS)
             qtbot.mouseClick(
                 header.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(left + 12, 8)
@@ -1306,6 +1306,80 @@ class TestSortByTime:
         table = window.operators_panel.table
         row = self.slowest_first(window).index("relu")
         assert (window.session.selected, table.currentIndex().row()) == ("relu", row)
+
+
+class TestOrderOfTheList:
+    """Any column sorts it."""
+
+    rows = TestSortByTime.rows
+
+    @pytest.fixture
+    def window(self, open_window, make_pair):
+        chain = (
+            "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
+            "nn.ReLU act10 1 1 0 1 #0=(1,2,4,4)f32 #1=(1,2,4,4)f32",
+            "F.max_pool2d pool 1 1 1 2 kernel_size=(2,2) stride=(2,2) #2=(1,2,2,2)f32",
+            "nn.ReLU act9 1 1 2 3 #3=(1,2,2,2)f32",
+            "pnnx.Output out 1 0 3",
+        )
+        return open_window(make_pair(*chain), [np.linspace(-1, 1, 32, dtype=np.float32)
+                                               .reshape(1, 2, 4, 4)])  # fmt: skip
+
+    def click(self, qtbot, window, column):
+        header = window.operators_panel.table.horizontalHeader()
+        place = QPoint(header.sectionViewportPosition(column) + 4, 8)
+        qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        return self.rows(window)
+
+    def test_names_and_types(self, qtbot, window):
+        order = ["in", "act10", "pool", "act9", "out"]
+        column = OperatorColumn.NAME
+        assert self.click(qtbot, window, column) == ["act9", "act10", "in", "out", "pool"]
+        assert self.click(qtbot, window, column) == ["pool", "out", "in", "act10", "act9"]
+        assert self.click(qtbot, window, column) == order
+        column = OperatorColumn.TYPE
+        assert self.click(qtbot, window, column) == ["pool", "act10", "act9", "in", "out"]
+        assert window.operators_panel.table.accessibleName() == "Operators by type"
+        assert self.click(qtbot, window, OperatorColumn.INDEX) == order
+        assert self.click(qtbot, window, OperatorColumn.INDEX) == order[::-1]
+        assert self.click(qtbot, window, OperatorColumn.INDEX) == order
+
+    def test_outputs_by_their_size_and_none_last(self, qtbot, window):
+        column = OperatorColumn.OUTPUT
+        assert self.click(qtbot, window, column) == ["in", "act10", "pool", "act9", "out"]
+        assert self.click(qtbot, window, column) == ["pool", "act9", "in", "act10", "out"]
+
+    def test_what_operators_are_coloured_by(self, qtbot, window):
+        table = window.operators_panel.table
+        assert table.isColumnHidden(OperatorColumn.VALUE)
+        trigger(qtbot, window, "debug.continue")
+        trigger(qtbot, window, "view.colorByZeros")
+        qtbot.waitUntil(lambda: table.model().index(3, OperatorColumn.VALUE).data() != "")
+        # Half of the ReLU's inputs are negative; poolings keep the larger halves.
+        values = [table.model().index(n, OperatorColumn.VALUE).data() for n in range(4)]
+        assert values[1] == "50 %"
+        assert self.click(qtbot, window, OperatorColumn.VALUE)[0] in {"act10", "pool", "act9"}
+        title = table.model().headerData(OperatorColumn.VALUE, Qt.Orientation.Horizontal)
+        assert title == "↓Zeros"
+        trigger(qtbot, window, "view.colorByFamily")
+        assert table.isColumnHidden(OperatorColumn.VALUE)
+        assert self.rows(window) == ["in", "act10", "pool", "act9", "out"]
+
+    def test_it_is_remembered(self, qtbot, window, open_window):
+        self.click(qtbot, window, OperatorColumn.NAME)
+        again = open_window()
+        assert again.operators_panel.order == "NAME"
+        again.operators_panel.sort_by(-1)
+        assert open_window().operators_panel.order == ""
+
+    def test_a_narrow_list_keeps_types_and_names(self, qtbot, window):
+        table = window.operators_panel.table
+        for width in (346, 190):
+            table.resize(width, 200)
+            widths = [table.columnWidth(c) for c in (OperatorColumn.TYPE, OperatorColumn.NAME)]
+            assert min(widths) >= 30
+            assert sum(table.columnWidth(c) for c in OperatorColumn) <= width
+        assert table.columnWidth(OperatorColumn.OUTPUT) <= 1
 
 
 class TestWeights:
