@@ -390,16 +390,16 @@ class FetchRequest:
         Number of the execution that computed the value.
     what : str
         ``value`` for a `Value`, ``summary`` for a `Summary`, ``distances`` for
-        `ChannelDistances`.
-    distances : DistancesWanted or None
-        Which ones.
+        `ChannelDistances`, ``totals`` for `ChannelTotals`.
+    wanted : DistancesWanted, ChannelView or None
+        Of which channels.
     """
 
     ticket: int
     operand: str
     serial: int
-    what: Literal["value", "summary", "distances"]
-    distances: DistancesWanted | None = None
+    what: Literal["value", "summary", "distances", "totals"]
+    wanted: DistancesWanted | ChannelView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ order. A second thread sends values and weights, also while a model runs.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import logging
 import math
@@ -30,7 +31,9 @@ from engine.memory_bound import default_bound
 from engine.pnnx.archive import Archive
 from engine.runtime.description import collect_notes, describe
 from engine.states import OperatorStatus, SessionState, StopReason
-from kuiper_studio.engine_service.channels import measure_channels
+from engine.values import LazyArray
+from kuiper_studio.engine_service.channel_totals import RunTotals
+from kuiper_studio.engine_service.channels import ChannelView, measure_channels
 from kuiper_studio.engine_service.plans import resolve
 from kuiper_studio.engine_service.protocol import (
     Answer,
@@ -40,6 +43,7 @@ from kuiper_studio.engine_service.protocol import (
     Compared,
     CompareRequest,
     CorrectRequest,
+    DistancesWanted,
     Done,
     Evicted,
     ExplainRequest,
@@ -88,7 +92,8 @@ if TYPE_CHECKING:
     from engine.runtime.description import GraphDescription
     from engine.session import Session, StepRecord
     from engine.store import StepOutputs
-    from engine.values import Value
+    from engine.values import Array, Value
+    from kuiper_studio.engine_service.channel_totals import ChannelTotals
     from kuiper_studio.engine_service.channels import ChannelDistances
     from kuiper_studio.engine_service.compared_run import ComparedRun
     from kuiper_studio.engine_service.plans import ResolvedPlan
@@ -107,6 +112,9 @@ _PIECE: Final = 16 << 20
 _LARGEST_AHEAD: Final = 512 << 20
 _ALWAYS_USABLE: Final = frozenset({"auto", "numpy"})
 _LARGEST_SENT: Final = 64 << 20  # bytes of a value that is sent before anybody asks for it
+_LARGEST_COUNTED: Final = 1 << 22  # elements of an operand that nobody looks at; some 20 ms
+# Channels are counted when nothing has been asked for this long, then kernels are tuned.
+_REST_BEFORE_COUNTING: Final = 0.4
 # Kernels are tuned when nothing has been asked for this long: whoever steps is not disturbed.
 _REST_BEFORE_TUNING: Final = 1.0
 _SECONDS_BETWEEN_TUNED: Final = 0.25
@@ -148,6 +156,7 @@ class _Sent(NamedTuple):
 
     serial: int
     outputs: StepOutputs
+    source: bytes  # tells the inputs of the pass from others
 
 
 class EngineServer:
@@ -178,6 +187,9 @@ class EngineServer:
         self._serial = 0
         self._compared: ComparedRun | None = None
         self._sent: dict[int, _Sent] = {}  # by the operator's index
+        self._source = b""
+        self._totals = RunTotals()
+        self._uncounted: set[int] = set()  # operators whose channels are not in the totals
         self._queue: deque[Request] = deque()
         self._arrived = Condition()
         self._closed = False
@@ -276,8 +288,7 @@ class EngineServer:
         while True:
             with self._arrived:
                 while not (self._closed or self._has_work()):
-                    tunable = self._tunable_session() is not None
-                    if not self._arrived.wait(_REST_BEFORE_TUNING if tunable else None):
+                    if not self._arrived.wait(self._rest_before_idling()):
                         break
                 if self._closed:
                     break
@@ -287,6 +298,8 @@ class EngineServer:
                 self._rest()
             elif self._archive_to_copy() is not None:
                 self._copy_ahead()
+            elif self._uncounted:
+                self._count_channels()
             else:
                 self._tune()
                 self._rest()
@@ -416,6 +429,42 @@ class EngineServer:
             self._kept_told = self._generation
             self._send(WeightsKept(self._generation))
 
+    def _rest_before_idling(self) -> float | None:
+        """Seconds without a request until there is something to do; None for nothing."""
+        if self._uncounted:
+            return _REST_BEFORE_COUNTING
+        return _REST_BEFORE_TUNING if self._tunable_session() is not None else None
+
+    def _count_channels(self) -> None:
+        """Add channels of this pass to the totals, until something is asked for."""
+        while self._uncounted and not self._is_wanted():
+            sent = self._sent.get(self._uncounted.pop())
+            resident = sent.outputs.resident if sent is not None else None
+            for operand, held in (resident or {}).items():
+                # A lazy array is read without being kept in NumPy's order.
+                value = held.read() if isinstance(held, LazyArray) else held
+                if sent is None or not isinstance(value, np.ndarray):
+                    continue
+                if value.size > _LARGEST_COUNTED:
+                    continue
+                try:
+                    self._totals.count(operand, value, sent.source)
+                except Exception:  # noqa: BLE001 - nobody has asked for it
+                    _log.exception("channels of operand %s were not counted", operand)
+
+    def _count_anew(self) -> None:
+        """Forget the totals, because operands will hold something else with the same input.
+
+        What was computed before and still holds is counted again.
+        """
+        self._totals.clear()
+        position = self._session.position if self._session is not None else 0
+        self._uncounted = {index for index in self._sent if index < position}
+
+    def _is_wanted(self) -> bool:
+        """Whether there is more urgent work."""
+        return bool(self._closed or self._queue or self._idle_work)
+
     def _tunable_session(self) -> Session | None:
         """The session, at the end of a pass whose kernels can be tuned."""
         session = self._session
@@ -441,11 +490,8 @@ class EngineServer:
                 due = time.monotonic() + _SECONDS_BETWEEN_TUNED
                 self._send(Tuned(self._generation, session.tuned, total))
 
-        def is_wanted() -> bool:
-            return bool(self._closed or self._queue or self._idle_work)
-
         try:
-            if session.tune(on_trial=report, cancelled=is_wanted):
+            if session.tune(on_trial=report, cancelled=self._is_wanted):
                 wrong = session.wrong_kernels
                 self._send(Tuned(self._generation, total, total, wrong))
         except Exception:  # noqa: BLE001 - nobody has asked for it
@@ -471,6 +517,8 @@ class EngineServer:
         self._compared = None
         self._generation = 0
         self._sent.clear()
+        self._source = b""
+        self._count_anew()
         self._fed = {}
         self._supplies.clear()
 
@@ -507,6 +555,7 @@ class EngineServer:
             return
         self._compared = None
         self._stop, self._fed = None, {}
+        is_overridden = bool(session.overrides)
         try:
             with session.within_bound():
                 sources = list(plan.inputs.values())
@@ -515,6 +564,9 @@ class EngineServer:
         except EngineError:
             session.clear_inputs()  # it must not run with the previous inputs
             raise
+        if is_overridden:
+            self._count_anew()
+        self._source = _digest(values)
         self._fed = {name: value.shape for name, value in values.items()}
 
     def _supply(self, request: SupplyRequest) -> None:
@@ -538,17 +590,20 @@ class EngineServer:
         except EngineError as exc:
             raise _SupplyError(supply, exc) from exc
         self._supplies[supply.operands] = supply
+        self._count_anew()
 
     def _withdraw(self, request: WithdrawRequest) -> None:
         self._compared = None
         session = self._opened_session()
         session.clear_override(*request.operands)
+        self._count_anew()
         self._done(request.run_id)
 
     def _reseed(self, request: ReseedRequest) -> None:
         self._compared = None
         if self._session is not None:  # the model that was asked for could be opened
             self._session.reseed(request.seed)
+            self._count_anew()
         self._done(request.run_id)
 
     # Running
@@ -634,7 +689,8 @@ class EngineServer:
     def _record(self, record: StepRecord) -> Record:
         """Convert a record to its message, and remember its execution."""
         self._serial += 1
-        self._sent[record.index] = _Sent(self._serial, record.outputs)
+        self._sent[record.index] = _Sent(self._serial, record.outputs, self._source)
+        self._uncounted.add(record.index)
         metadata = {name: record.outputs.metadata(name) for name in record.outputs}
         return Record(
             record.index,
@@ -897,13 +953,18 @@ class EngineServer:
 
     def _outputs_of(self, request: _LookedAt) -> StepOutputs | None:
         """Return the outputs of a request, if they belong to the current pass."""
+        sent = self._sent_of(request)
+        return sent.outputs if sent is not None else None
+
+    def _sent_of(self, request: _LookedAt) -> _Sent | None:
+        """Return the execution of a request, if it belongs to the current pass."""
         session = self._session
         if session is None:
             return None
         operand = session.graph.operands.get(request.operand)
         producer = operand.producer if operand is not None else None
         sent = self._sent.get(producer.index) if producer is not None else None
-        return sent.outputs if sent is not None and sent.serial == request.serial else None
+        return sent if sent is not None and sent.serial == request.serial else None
 
     def _answer(self, request: FetchRequest, value: Value) -> Answer:
         result: object
@@ -912,14 +973,31 @@ class EngineServer:
                 result = _packed(value)
             case "summary":
                 result = summarise(value)
-            case _:
+            case "distances":
                 result = self._distances(request, value)
+            case _:
+                result = self._totals_of(request, value)
         return Answer(request.ticket, result, found=True)
+
+    def _totals_of(self, request: FetchRequest, value: Value) -> ChannelTotals:
+        """Return the totals of the channels of a value, this pass included."""
+        sent, view, found = self._sent_of(request), request.wanted, None
+        if sent is None:
+            raise EngineError("the value is of an earlier pass")
+        if isinstance(value, np.ndarray) and isinstance(view, ChannelView):
+            found = self._totals.count(request.operand, value, sent.source, view)
+        if found is None:
+            raise EngineError("the channels are not counted")
+        return found
 
     def _distances(self, request: FetchRequest, value: Value) -> ChannelDistances:
         """Measure how far the channels of a value are from the reference's."""
-        compared, wanted = self._compared, request.distances
-        if compared is None or wanted is None or compared.serial != wanted.comparison:
+        compared, wanted = self._compared, request.wanted
+        if (
+            compared is None
+            or not isinstance(wanted, DistancesWanted)
+            or compared.serial != wanted.comparison
+        ):
             raise EngineError("another comparison has been made")
         theirs = compared.expected(request.operand)
         shapes = {getattr(each, "shape", None) for each in (value, theirs)}
@@ -1091,6 +1169,15 @@ def _packed(value: Value) -> Value:
     if isinstance(value, tuple):
         return tuple(map(_packed, value))
     return value
+
+
+def _digest(values: Mapping[str, Array]) -> bytes:
+    """Tell inputs apart by their elements."""
+    found = hashlib.blake2b(digest_size=16)
+    for name, value in values.items():
+        found.update(f"{name} {value.dtype} {value.shape}".encode())
+        found.update(np.ascontiguousarray(value).data)
+    return found.digest()
 
 
 def _make_session(

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from engine.values import ArrayMetadata
+from kuiper_studio.engine_service.channels import ChannelDistances
 from kuiper_studio.engine_service.protocol import DistancesWanted
-from kuiper_studio.session.distances import Distances
+from kuiper_studio.session.channel_answers import ChannelAnswers
 from kuiper_studio.session.tensors import Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.comparison import Comparison, Origin, Row
-    from kuiper_studio.engine_service.channels import ChannelDistances, ChannelView
+    from kuiper_studio.engine_service.channels import ChannelView
     from kuiper_studio.engine_service.protocol import (
         Compared,
         CorrectRequest,
@@ -38,7 +39,7 @@ class Comparing(QObject):
     ----------
     tensors : Tensors
         The reference's tensors in our layout, by our operand.
-    distances : Distances
+    distances : ChannelAnswers of ChannelDistances
         How far the channels of our tensors are from them.
     entries : tuple of ReferenceEntry
         All tensors of the reference, in order.
@@ -58,7 +59,7 @@ class Comparing(QObject):
     def __init__(self, client: EngineClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.tensors = Tensors(client, self._outputs_with, self)
-        self.distances = Distances(client, self)
+        self.distances = ChannelAnswers(client, "distances", ChannelDistances, self)
         self._comparison: Comparison | None = None
         self._outputs: Outputs | None = None
         self._rows: dict[str, Row] = {}

@@ -1130,7 +1130,13 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_answered(self, answer: Answer) -> None:
-        takers = (self.comparing.distances, self.explaining, self.tracing, self.measuring)
+        takers = (
+            self.comparing.distances,
+            self.channel_totals,
+            self.explaining,
+            self.tracing,
+            self.measuring,
+        )
         if any(taker.take(answer) for taker in takers):
             return
         if self.attentions.take(answer):

@@ -23,6 +23,7 @@ from engine.runtime.kernel import SUPPLIED, backend_of
 from engine.shapes import InputShapes
 from engine.states import OperatorStatus
 from engine.text import format_exact_bytes
+from kuiper_studio.engine_service.channel_totals import ChannelTotals
 from kuiper_studio.engine_service.protocol import (
     CloseRequest,
     FeedRequest,
@@ -37,6 +38,7 @@ from kuiper_studio.engine_service.protocol import (
 )
 from kuiper_studio.session.attentions import Attentions
 from kuiper_studio.session.bookmarks import Bookmarks
+from kuiper_studio.session.channel_answers import ChannelAnswers
 from kuiper_studio.session.comparing import Comparing
 from kuiper_studio.session.costs import CostTable
 from kuiper_studio.session.events import Failure, RunState
@@ -87,6 +89,8 @@ class SessionView(QObject):
     layouts : Layouts
         What dimensions mean.
     attentions : Attentions
+    channel_totals : ChannelAnswers of ChannelTotals
+        What channels held over all inputs.
     comparing : Comparing
         The comparison with a reference.
     explaining : Explaining
@@ -195,6 +199,7 @@ class SessionView(QObject):
         self.tensors = Tensors(client, self._outputs_with, self)
         self.layouts = Layouts(lambda: self._graph, self.tensors, self)
         self.attentions = Attentions(client, lambda: self._graph, self)
+        self.channel_totals = ChannelAnswers(client, "totals", ChannelTotals, self)
         self.comparing = Comparing(client, self)
         self.explaining = Explaining(client, self.tensors, self)
         self.tracing = Tracing(client, self.tensors, self.layouts, self)
@@ -237,12 +242,12 @@ class SessionView(QObject):
             self.operand_changed,
         ):
             changed.connect(self._on_changed)
-        self.settled.connect(self.explaining.refresh)
-        self.settled.connect(self.tracing.refresh)
         self._follow_values()
 
     def _follow_values(self) -> None:
         """Have what is measured and marked follow the run."""
+        self.settled.connect(self.explaining.refresh)
+        self.settled.connect(self.tracing.refresh)
         self.graph_changed.connect(self._on_graph_shown)
         self.stepped.connect(self.measuring.follow)
         self.stepped.connect(self._note_costs)
@@ -648,6 +653,7 @@ class SessionView(QObject):
 
     def _forget_studies(self) -> None:
         """Forget what was found out about the present values."""
+        self.channel_totals.forget()
         self.comparing.clear()
         self.precision.show(())
 

@@ -13,8 +13,17 @@ from engine.text import format_count
 
 if TYPE_CHECKING:
     from engine.values import Array
+    from kuiper_studio.engine_service.channel_totals import ChannelTotals
 
-__all__ = ["ChannelKeys", "Order", "descending", "likeness", "measure_channels"]
+__all__ = [
+    "ChannelKeys",
+    "Order",
+    "SpecialChannels",
+    "descending",
+    "keys_over_all",
+    "likeness",
+    "measure_channels",
+]
 
 
 class Order(Enum):
@@ -85,6 +94,48 @@ class ChannelKeys:
         return ", ".join(filter(None, parts))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SpecialChannels:
+    """What is special about channels in the shown tensor, and over all inputs that were run.
+
+    Attributes
+    ----------
+    here : ChannelKeys
+    over_all : ChannelKeys or None
+        None while it is not known.
+    totals : ChannelTotals or None
+        What `over_all` was made of.
+    """
+
+    here: ChannelKeys
+    over_all: ChannelKeys | None = None
+    totals: ChannelTotals | None = None
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs that were run; 0 while it is not known."""
+        return self.totals.inputs if self.totals is not None else 0
+
+    def describe(self, channel: int) -> str:
+        """Say what is special about a channel, and with how many inputs."""
+        text, inputs = self.here.describe(channel), self.inputs
+        if self.totals is None or self.over_all is None or inputs < 2:
+            return text
+        if dead := int(self.totals.dead_in[channel]):
+            start = text or "dead"
+            return f"{start}, in {'all' if dead == inputs else f'{dead} of'} {inputs} inputs"
+        always = text and text == self.over_all.describe(channel)
+        return f"{text}, in all {inputs} inputs" if always else text
+
+    def summary(self) -> str:
+        """Count what is special here and in all inputs, a line each; ``""`` for nothing."""
+        text = self.here.summary()
+        if not text or self.over_all is None or self.inputs < 2:
+            return f"Channels: {text}" if text else ""
+        always = self.over_all.summary() or "none"
+        return f"Channels: {text}\nIn all {self.inputs} inputs: {always}"
+
+
 def descending(keys: Array) -> Array:
     """Return the order of keys, largest first; equal ones by place, NaN last."""
     return np.argsort(-keys, kind="stable")
@@ -110,6 +161,22 @@ def measure_channels(planes: Array) -> ChannelKeys:
         constant,
         found.zeros == size,
         find_twins(planes, np.stack([found.min, found.max, found.mean], axis=1), constant),
+    )
+
+
+def keys_over_all(totals: ChannelTotals) -> ChannelKeys:
+    """Return the numbers of channels over all inputs; a twin is one with every input."""
+    numbers = np.arange(len(totals.low))
+    whole = totals.finite == totals.count
+    constant = whole & (totals.low == totals.high)
+    return ChannelKeys(
+        totals.mean,
+        totals.high,
+        totals.deviation,
+        totals.zeros / max(totals.count, 1),
+        constant,
+        totals.zeros == totals.count,
+        np.where((totals.alike < numbers) & ~constant, totals.alike, -1),
     )
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
 
     from engine.values import Array
-    from kuiper_studio.tensor_view.channel_order import ChannelKeys
+    from kuiper_studio.tensor_view.channel_order import SpecialChannels
     from kuiper_studio.theme import Theme
 
 __all__ = ["MosaicView"]
@@ -88,7 +88,7 @@ class MosaicView(Canvas):
         self._ordered_by = ""
         self._paged = False
         self._wheel = 0
-        self._keys: ChannelKeys | None = None
+        self._special: SpecialChannels | None = None
         self._chosen = 0
         self._hovered: int | None = None
         self._coloring = Coloring()
@@ -145,11 +145,10 @@ class MosaicView(Canvas):
             self._image = None
             self.update()
 
-    def set_keys(self, keys: ChannelKeys | None) -> None:
+    def set_special(self, special: SpecialChannels | None) -> None:
         """Mark what is special about channels, by their numbers; None while it is unknown."""
-        if keys is not self._keys:
-            self._keys = keys
-            self.update()
+        self._special = special
+        self.update()
 
     def set_chosen(self, channel: int) -> None:
         """Select a channel."""
@@ -325,9 +324,9 @@ class MosaicView(Canvas):
 
     def _paint_feet(self, painter: QPainter) -> None:
         """Mark dead, constant and duplicate channels below their tiles."""
-        keys = self._keys
-        if keys is None:
+        if self._special is None:
             return
+        keys = self._special.here
         channels = self._channels
         height = min(_FEET, 1 + self._grid.gap / self.devicePixelRatioF())  # most of the gap
         marked = keys.is_constant[channels] | (keys.twin[channels] >= 0)
@@ -385,7 +384,7 @@ class MosaicView(Canvas):
             self.channel_hovered.emit(channel)
 
     def describe(self, channel: int) -> str:
-        """Describe a channel of the page: number, range, special values, what it is."""
+        """Describe a channel of the page: number, range, special values, what is special."""
         place = int(np.flatnonzero(self._channels == channel)[0])
         special = int(self._facts.special[place])
         low, high = float(self._facts.low[place]), float(self._facts.high[place])
@@ -393,8 +392,8 @@ class MosaicView(Canvas):
         if low <= high:
             text += format_range(low, high)
         text += f", {special} NaN or Inf" if special else ""
-        note = self._keys.describe(channel) if self._keys is not None else ""
-        return f"{text}\n{note.capitalize()}" if note else text
+        note = self._special.describe(channel) if self._special is not None else ""
+        return f"{text}, {note}" if note else text
 
     # Overrides of Qt methods
 

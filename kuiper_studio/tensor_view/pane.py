@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from engine.axes import Layout
     from engine.statistics import TensorStatistics
     from engine.values import Array, Value
+    from kuiper_studio.engine_service.channel_totals import ChannelTotals
     from kuiper_studio.engine_service.channels import ChannelDistances
     from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.tensor_view.channel_order import ChannelKeys
@@ -105,6 +106,8 @@ class TensorPane(QWidget):
         The zoom, formatted.
     shown_changed
         The shown value, member or sample has changed.
+    rested
+        It has not changed for a moment.
     """
 
     hovered_changed = Signal(str, str)
@@ -113,6 +116,7 @@ class TensorPane(QWidget):
     special_changed = Signal(str, bool)
     zoom_changed = Signal(str)
     shown_changed = Signal()
+    rested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -124,6 +128,7 @@ class TensorPane(QWidget):
         # Channels are measured when the view rests, not at every step of a held key.
         self._settling = QTimer(self, interval=_SETTLING, singleShot=True)
         self._settling.timeout.connect(self._measure_channels)
+        self._settling.timeout.connect(self.rested)
         self._labels: tuple[str, ...] = ()
         self._facts: TensorStatistics | None = None
         self._distances: ChannelDistances | None = None
@@ -369,12 +374,10 @@ class TensorPane(QWidget):
             self.vector.set_vector(model.planes[0, 0], model.tensor_range)
         elif model.reading.kind is not Kind.PLANES:
             self._show_message()
-        self.mosaic.set_keys(None)
-        self.statistics.show_special_channels("")
+        self._show_special()
         self._show_channel()
-        if model.order is Order.NUMBER:
-            self._settling.start()
-        else:
+        self._settling.start()
+        if model.order is not Order.NUMBER:
             self._measure_channels()
         self.body.balance()
         self._on_zoom_changed()
@@ -444,7 +447,7 @@ class TensorPane(QWidget):
             model.page * PAGE_SIZE,
             model.reading.channels,
             model.page_channels(),
-            model.order.value if model.is_ordered else "",
+            model.order_text,
         )
         if model.page_is_estimated:
             self._measurer.ask(What.PAGE, planes)
@@ -679,8 +682,25 @@ class TensorPane(QWidget):
             self.model.set_keys(keys)
             if self.model.is_ordered:
                 self._show_order()
-        self.mosaic.set_keys(keys)
-        self.statistics.show_special_channels(keys.summary() if keys is not None else "")
+        self._show_special()
+
+    def show_totals(self, totals: ChannelTotals | None) -> None:
+        """Show what the channels held over all inputs; None while it is not known."""
+        self.model.set_totals(totals)
+        self._show_special()
+        if self.model.over_all:
+            self._show_order()
+
+    @Slot(bool)
+    def order_over_all(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+        """Order channels by their numbers over all inputs that were run, or by those here."""
+        self.model.set_over_all(checked)
+        self._show_order()
+
+    def _show_special(self) -> None:
+        special = self.model.special
+        self.mosaic.set_special(special)
+        self.statistics.show_special_channels(special.summary() if special is not None else "")
 
     def _show_likeness(self, likeness: Array | None) -> None:
         if likeness is not None and self.model.order is Order.LIKENESS:
@@ -811,9 +831,6 @@ class TensorPane(QWidget):
     @Slot(object)
     def _on_channel_hovered(self, channel: int | None) -> None:
         text = self.mosaic.describe(channel) if channel is not None else ""
-        keys = self.model.keys
-        if channel is not None and keys is not None and keys.describe(channel):
-            text += f", {keys.describe(channel)}"
         self._tell_hovered(text)
 
     @Slot(str)

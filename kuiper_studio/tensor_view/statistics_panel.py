@@ -132,7 +132,7 @@ class StatisticsPanel(QScrollArea):
 
     def show_special_channels(self, summary: str) -> None:
         """Show how many channels are dead, constant or duplicates; ``""`` for none."""
-        self._special_channels.setText(f"Channels: {summary}" if summary else "")
+        self._special_channels.setText(summary)
         self._special_channels.setVisible(bool(summary))
 
     def show_difference(self, measures: Measures | None) -> None:

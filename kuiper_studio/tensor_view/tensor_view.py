@@ -164,6 +164,8 @@ class TensorView(QWidget):
         session.measuring.changed.connect(self._show_wide_ranges)
         self.pane.actions_table.scope_chosen.connect(self._on_scope_chosen)
         session.comparing.distances.arrived.connect(self._on_distances_arrived)
+        session.channel_totals.arrived.connect(self._on_totals_arrived)
+        self.pane.rested.connect(self._show_totals)
         self.strip.sides.chosen.connect(self.sides.choose)
 
     def keyboard_target(self) -> QWidget:
@@ -399,6 +401,16 @@ class TensorView(QWidget):
         found = self.sides.distances(self._operand_shown, view) if view is not None else None
         self.pane.show_distances(found)
 
+    @Slot()
+    def _show_totals(self) -> None:
+        """Show what the channels held over all inputs, as soon as that is known."""
+        operand, view = self._ranged_operand, self.pane.model.counted_view()
+        serial = self._session.tensors.serial(operand)
+        if self.sides.side(operand) not in {Side.ALL, Side.OURS} or serial is None:
+            return
+        if view is not None:
+            self.pane.show_totals(self._session.channel_totals.look(operand, serial, view))
+
     def _show_message(self, title: str, detail: str) -> None:
         self._leave_pane(self.message)
         self.message.show_text(title, detail)
@@ -558,6 +570,11 @@ class TensorView(QWidget):
     def _on_distances_arrived(self, operand: str) -> None:
         if operand == self._operand_shown and self._stack.currentWidget() is self.pane:
             self._show_distances()
+
+    @Slot(object)
+    def _on_totals_arrived(self, operand: str) -> None:
+        if operand == self._ranged_operand and self._stack.currentWidget() is self.pane:
+            self._show_totals()
 
     @Slot()
     def _on_layouts_changed(self) -> None:

@@ -24,10 +24,16 @@ from engine.pictures import (
     telling_channel,
 )
 from engine.tensor import Tensor
-from engine.text import format_dtype, format_shape
+from engine.text import format_count, format_dtype, format_shape
 from engine.values import flatten_value
 from kuiper_studio.engine_service.channels import ChannelView
-from kuiper_studio.tensor_view.channel_order import ChannelKeys, Order, descending
+from kuiper_studio.tensor_view.channel_order import (
+    ChannelKeys,
+    Order,
+    SpecialChannels,
+    descending,
+    keys_over_all,
+)
 from kuiper_studio.tensor_view.facts import (
     ChannelFacts,
     channel_facts,
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     from engine.axes import Layout, ViewPlan
     from engine.comparison import Measures
     from engine.values import Array, Value
+    from kuiper_studio.engine_service.channel_totals import ChannelTotals
     from kuiper_studio.tensor_view.places import Place
 
 __all__ = [
@@ -210,6 +217,9 @@ class TensorViewModel:
         Of the channels, for all operands.
     keys : ChannelKeys or None
         Of the shown channels; None while they are measured.
+    over_all : bool
+        Whether channels are ordered by their numbers over all inputs that were run, as far as
+        these are known.
     """
 
     def __init__(self) -> None:
@@ -239,6 +249,8 @@ class TensorViewModel:
         self._estimated = False
         self.order = Order.NUMBER
         self.keys: ChannelKeys | None = None
+        self.over_all = False
+        self._totals: tuple[ChannelTotals, ChannelKeys] | None = None
         self._sequence: Array | None = None  # the channels as they are ordered
         self._page_planes: tuple[int, Array] | None = None
 
@@ -584,16 +596,21 @@ class TensorViewModel:
 
     def channel_view(self) -> ChannelView | None:
         """Return which channels are looked at beside the reference's; None for none."""
-        reading = self.reading
-        if self.other is None or self.members or reading.channel_axis is None:
+        if self.other is None:
             return None
-        fixed = zip(reading.fixed, self.choice.fixed, strict=True)
-        return ChannelView(
-            self.other.shape,
-            reading.channel_axis,
-            tuple([(axis.axis, place) for axis, place in fixed]),
-            self.plan,
-        )
+        fixed = zip(self.reading.fixed, self.choice.fixed, strict=True)
+        return self._view_of(self.other, tuple([(axis.axis, place) for axis, place in fixed]))
+
+    def counted_view(self) -> ChannelView | None:
+        """Return which channels are counted over all inputs; None for none."""
+        if self.array is None or self.reading.kind is not Kind.PLANES:
+            return None
+        return self._view_of(self.array, ()) if self.reading.channels > 1 else None
+
+    def _view_of(self, array: Array, fixed: tuple[tuple[int, int], ...]) -> ChannelView | None:
+        if self.members or self.reading.channel_axis is None:
+            return None
+        return ChannelView(array.shape, self.reading.channel_axis, fixed, self.plan)
 
     def _difference_slice(self) -> Array:
         return subtract(self._slice(self.array), self._slice(self.other))
@@ -618,15 +635,46 @@ class TensorViewModel:
         self.keys = keys
         self._follow_keys()
 
+    def set_totals(self, totals: ChannelTotals | None) -> None:
+        """Set what the channels held over all inputs; None for what is not known."""
+        fits = totals is not None and len(totals.low) == self.reading.channels
+        self._totals = (totals, keys_over_all(totals)) if totals is not None and fits else None
+        if self.over_all and self.order is not Order.LIKENESS:
+            self._follow_keys()
+
+    def set_over_all(self, over_all: bool) -> None:  # noqa: FBT001 - from a menu
+        """Order by numbers over all inputs, or by those of the shown one."""
+        self.over_all = over_all
+        if self.order is not Order.LIKENESS:
+            self._follow_keys()
+
+    @property
+    def special(self) -> SpecialChannels | None:
+        """What is special about the channels; None while they are measured."""
+        if self.keys is None:
+            return None
+        totals, over_all = self._totals if self._totals is not None else (None, None)
+        return SpecialChannels(self.keys, over_all, totals)
+
     def set_likeness(self, likeness: Array) -> None:
         """Order the channels by their likeness to one of them."""
         self._arrange(descending(likeness))
 
     def _follow_keys(self) -> None:
-        if self.order is Order.NUMBER or self.keys is None or self.order is Order.LIKENESS:
+        keys = self._totals[1] if self.over_all and self._totals is not None else self.keys
+        if self.order is Order.NUMBER or keys is None or self.order is Order.LIKENESS:
             self._arrange(None)
         else:
-            self._arrange(self.keys.sequence(self.order))
+            self._arrange(keys.sequence(self.order))
+
+    @property
+    def order_text(self) -> str:
+        """What the channels are ordered by, in words; ``""`` for their number."""
+        if not self.is_ordered:
+            return ""
+        if not self.over_all or self._totals is None or self.order is Order.LIKENESS:
+            return self.order.value
+        return f"{self.order.value} in {format_count(self._totals[0].inputs, 'input')}"
 
     def _arrange(self, sequence: Array | None) -> None:
         self._sequence = sequence
@@ -879,6 +927,7 @@ class TensorViewModel:
         self.set_region(self.choice.region)
         self._all = None
         self._ranged = False
+        self._totals = None
         self._drop_sample()
         self.channel = self._first_channel()
 

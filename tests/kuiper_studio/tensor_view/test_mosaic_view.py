@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QWheelEvent
 
-from kuiper_studio.tensor_view.channel_order import measure_channels
+from kuiper_studio.tensor_view.channel_order import SpecialChannels, measure_channels
 from kuiper_studio.tensor_view.facts import channel_facts
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.mosaic_view import MosaicView
@@ -223,7 +223,7 @@ def test_special_channels_have_feet_and_say_why(view, theme, color_at):
     planes[0, 3], planes[2, 3], planes[3] = 1, 1, 0.5
     page(view, planes)
     assert view.describe(1) == "Channel 1: 0 … 0"
-    view.set_keys(measure_channels(planes))
+    view.set_special(SpecialChannels(measure_channels(planes)))
 
     def feet(channel):
         tile = view.tile_rect(channel)
@@ -236,8 +236,8 @@ def test_special_channels_have_feet_and_say_why(view, theme, color_at):
     assert feet(1) == [dead] * 3
     assert feet(2) == [double, base, double]
     assert feet(3)[::2] == [theme.color("text2"), base]
-    told = [view.describe(channel).partition("\n")[2] for channel in range(4)]
-    assert told == ["", "Dead: all zeros", "Equal to channel 0", "Constant"]
+    told = [view.describe(channel).partition(", ")[2] for channel in range(4)]
+    assert told == ["", "dead: all zeros", "equal to channel 0", "constant"]
 
 
 def test_wheel_does_nothing_without_pages(qtbot, theme):

@@ -567,7 +567,7 @@ def test_menu_is_grouped(pane):
         "grid table channelsLast folded",
         (
             "previousChannel nextChannel firstChannel lastChannel previousPage nextPage "
-            "sortErrors goTo clearRegion Order of channels"
+            "sortErrors goTo clearRegion Order of channels overAll"
         ),
         (
             "Colour &map &Same range autofit zoomRange reset percentiles symmetric log "

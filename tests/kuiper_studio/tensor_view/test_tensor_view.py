@@ -401,3 +401,41 @@ def test_the_channel_of_the_thumbnail_comes_first(qtbot, open_model, view_of, ma
     qtbot.waitUntil(lambda: session.tensors.summary("1") is not None)
     pixels = np.frombuffer(session.tensors.summary("1").pixels, np.uint8).reshape(33, 33, 4)
     assert (pixels[0, 0] != pixels[-1, -1]).any()  # channel 3, which is not of one value
+
+
+# Over all inputs
+
+
+def test_channels_over_all_inputs_that_were_run(view_of, studio, step, settle, qtbot):
+    """Operand 2 is a ReLU: without a picture its channels are dead, or have their bias."""
+    view = view_of(studio)
+    statistics = view.pane.statistics
+    text = statistics.findChild(QLabel, "specialChannels")
+    planes = []
+    for source in (InputSource("random", seed=1), InputSource("constant", value=0.0)):
+        studio.set_source_list([source])
+        settle(studio)
+        step(studio, 3)
+        studio.select("layer1.relu")
+        planes.append(studio.tensors.fetch("2")[0])
+        qtbot.waitUntil(lambda: view.pane.model.special is not None)
+        qtbot.waitUntil(lambda n=len(planes): view.pane.model.special.inputs == n)
+    dead = [np.array([not plane.any() for plane in each]) for each in planes]
+    assert dead[1].any()  # else there is nothing to tell
+    assert not (dead[0] & dead[1]).all()
+    always = int((dead[0] & dead[1]).sum())
+    assert text.text().splitlines()[1] == (
+        f"In all 2 inputs: {f'{always} dead' if always else 'none'}"
+    )
+    channel = int(np.flatnonzero(dead[1] & ~dead[0])[0])
+    assert view.pane.mosaic.describe(channel).endswith("dead: all zeros, in 1 of 2 inputs")
+
+    actions = view.pane.actions_table
+    name = "Order of channels: largest value"
+    next(each for each in actions.all() if each.text() == name).trigger()
+    assert view.pane.mosaic.page_text() == "by largest value"
+    actions["tensor.overAll"].trigger()
+    assert view.pane.mosaic.page_text() == "by largest value in 2 inputs"
+    largest = np.maximum(*[each.max(axis=(1, 2)) for each in planes])
+    shown = [view.pane.model.channel_in_place(place) for place in range(len(largest))]
+    assert shown == np.argsort(-largest, kind="stable").tolist()
