@@ -213,6 +213,8 @@ OPERATORS: dict[str, Callable[..., Value]] = {
     "Tensor.reshape": lambda n, x: x.reshape(n.params["shape"]),
     "Tensor.permute": lambda n, x: x.permute(n.params["dims"]),
     "Tensor.slice": _slice,
+    "torch.transpose": lambda n, x: torch.transpose(x, n.params["dim0"], n.params["dim1"]),
+    "F.normalize": lambda n, x: functional.normalize(x, **n.params),
     "torch.cat": lambda n, *xs: torch.cat(xs, n.params["dim"]),
     "torch.chunk": lambda n, x: torch.chunk(x, **n.params),
     "torch.split": lambda n, x: x.split(n.params["split_size_or_sections"], n.params["dim"]),

@@ -567,9 +567,132 @@ def linear() -> Sample:
     )
 
 
+# gaze --------------------------------------------------------------------------------------
+
+GAZE_SIZE = 168
+GAZE_PATCH = 14
+GAZE_GRID = GAZE_SIZE // GAZE_PATCH
+GAZE_HEADS = 3  # colour, texture, place
+GAZE_WIDTH = 8  # of a head
+GAZE_PHOTOGRAPHS = {"palace": "china", "flower": "flower"}  # names in scikit-learn
+GAZE_SHARPNESS = (40.0, 20.0, 30.0)
+# Luma, blue against yellow, red against green.
+OPPONENT = ((0.30, 0.59, 0.11), (-0.35, -0.35, 0.70), (0.70, -0.70, 0.00))
+WAVES = ((0, 2), (2, 0), (2, 2), (0, 4), (4, 0), (4, 4), (0, 7), (7, 0))  # rows, columns
+
+
+class Gaze(nn.Module):
+    """One attention whose heads look for patches of like colour, texture and place.
+
+    Nothing is learned: a patch is described by its mean colours, by waves of the cosine
+    transform, and by its place. Queries and keys of a head are the same unit vectors of one
+    of these, so its weights fall with the angle between them, as in Swin Transformer V2.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        waves = 2 * len(WAVES)  # both signs, because a wave has no mean
+        self.colours = len(OPPONENT)
+        features = 24
+        assert self.colours + waves + 4 < features  # one stays dead, on purpose
+        self.embed = nn.Conv2d(3, features, GAZE_PATCH, GAZE_PATCH)
+        self.relu = nn.ReLU()
+        self.place = nn.Parameter(torch.zeros(1, GAZE_GRID**2, features))
+        heads = GAZE_HEADS * GAZE_WIDTH
+        self.query, self.value = nn.Linear(features, heads), nn.Linear(features, heads)
+        self.sharpness = nn.Parameter(torch.tensor(GAZE_SHARPNESS).reshape(1, GAZE_HEADS, 1, 1))
+        self.mix = nn.Linear(heads, 3)
+        with torch.no_grad():
+            self._set_embedding(waves)
+            self._set_heads(waves)
+
+    def _set_embedding(self, waves: int) -> None:
+        step = (torch.arange(GAZE_PATCH) + 0.5) * (math.pi / GAZE_PATCH)
+        self.embed.weight.zero_()
+        self.embed.bias.zero_()
+        for channel, colour in enumerate(OPPONENT):
+            mean = torch.tensor(colour)[:, None, None] / GAZE_PATCH**2
+            self.embed.weight[channel] = mean.expand(-1, GAZE_PATCH, GAZE_PATCH)
+        self.embed.bias[1 : self.colours] = 1.0  # opponent colours have both signs
+        luma = torch.tensor(OPPONENT[0])[:, None, None]
+        for place, (down, right) in enumerate(WAVES):
+            wave = torch.cos(down * step)[:, None] * torch.cos(right * step)[None]
+            wave = 8 * luma * wave / GAZE_PATCH**2
+            first = self.colours + 2 * place
+            self.embed.weight[first], self.embed.weight[first + 1] = wave, -wave
+        # No rotation comes back to its beginning: the ends of rows and columns are far apart.
+        angle = torch.arange(GAZE_GRID) * (0.8 * math.pi / GAZE_GRID)
+        rows, columns = angle.repeat_interleave(GAZE_GRID), angle.repeat(GAZE_GRID)
+        first = self.colours + waves
+        for offset, numbers in enumerate((rows.cos(), rows.sin(), columns.cos(), columns.sin())):
+            self.place[0, :, first + offset] = numbers
+
+    def _set_heads(self, waves: int) -> None:
+        for linear in (self.query, self.value, self.mix):
+            linear.weight.zero_()
+            linear.bias.zero_()
+        weight, bias = self.query.weight, self.query.bias
+        first, texture, place = range(0, GAZE_HEADS * GAZE_WIDTH, GAZE_WIDTH)
+        for channel, (gain, middle) in enumerate(((1.5, 0.45), (4.0, 1.0), (4.0, 1.0))):
+            weight[first + channel, channel] = gain
+            bias[first + channel] = -gain * middle
+        bias[first + self.colours] = 0.3
+        for wave in range(waves // 2):
+            both = self.colours + 2 * wave
+            weight[texture + wave, both : both + 2] = 1.0
+        bias[texture : texture + GAZE_WIDTH] = 0.02
+        for offset in range(4):
+            weight[place + offset, self.colours + waves + offset] = 1.0
+        # Each head hands on the mean colours of what it looks at, and they are mixed to RGB.
+        back = torch.linalg.inv(torch.tensor(OPPONENT))
+        for head in range(GAZE_HEADS):
+            for channel in range(self.colours):
+                self.value.weight[head * GAZE_WIDTH + channel, channel] = 1.0
+                self.value.bias[head * GAZE_WIDTH + channel] = -1.0 if channel else 0.0
+            part = slice(head * GAZE_WIDTH, head * GAZE_WIDTH + self.colours)
+            self.mix.weight[:, part] = back / GAZE_HEADS
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        tokens = self.relu(self.embed(x)).flatten(2).transpose(1, 2) + self.place
+        query, value = (
+            part(tokens).reshape(1, GAZE_GRID**2, GAZE_HEADS, GAZE_WIDTH).permute(0, 2, 1, 3)
+            for part in (self.query, self.value)
+        )
+        query = functional.normalize(query, dim=-1)
+        weights = torch.softmax(query @ query.transpose(2, 3) * self.sharpness, dim=-1)
+        heads = (weights @ value).permute(0, 2, 1, 3).reshape(1, GAZE_GRID**2, -1)
+        return self.mix(heads).transpose(1, 2).reshape(1, 3, GAZE_GRID, GAZE_GRID)
+
+
+def gaze() -> Sample:
+    """Set the weights of an attention by hand, and give it two photographs."""
+    from sklearn.datasets import load_sample_image
+
+    image = Preprocessing((GAZE_SIZE, GAZE_SIZE), "RGB", 1 / 255, (0.0,) * 3, (1.0,) * 3)
+    files: dict[str, Any] = {}
+    for name, left in (("palace", 0), ("flower", 120)):
+        photograph = Image.fromarray(load_sample_image(f"{GAZE_PHOTOGRAPHS[name]}.jpg"))
+        height = photograph.height
+        part = photograph.crop((left, 0, left + height, height))
+        files[f"{name}.png"] = part.resize((GAZE_SIZE, GAZE_SIZE), Image.Resampling.LANCZOS)
+    model = Gaze().eval()
+    return Sample(
+        name="gaze",
+        title="Attention on a photograph",
+        description="Three heads that look from a patch to others of its colour, texture, place.",
+        model=model,
+        inputs=[Input("palace.png", ("flower.png",))],
+        golden_inputs=[image.apply(np.asarray(files["palace.png"])[None])],
+        files=files,
+        facts={"data": "two photographs by danielbuechele and vultilion, from scikit-learn"},
+        image=image,
+    )
+
+
 RECIPES: dict[str, Callable[[], Sample]] = {
     "digits": digits,
     "unet": unet,
     "expressions": expressions,
     "linear": linear,
+    "gaze": gaze,
 }

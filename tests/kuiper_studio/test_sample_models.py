@@ -11,7 +11,7 @@ from engine.inputs import load_inputs
 from kuiper_studio import sample_models
 from kuiper_studio.sample_models import default_sample, find_samples
 
-NAMES = ["digits", "expressions", "linear", "unet"]
+NAMES = ["digits", "expressions", "gaze", "linear", "unet"]
 
 
 def test_all_are_found_with_digits_first():
