@@ -624,7 +624,8 @@ class Gaze(nn.Module):
         angle = torch.arange(GAZE_GRID) * (0.8 * math.pi / GAZE_GRID)
         rows, columns = angle.repeat_interleave(GAZE_GRID), angle.repeat(GAZE_GRID)
         first = self.colours + waves
-        for offset, numbers in enumerate((rows.cos(), rows.sin(), columns.cos(), columns.sin())):
+        circles = rows.cos(), rows.sin(), columns.cos(), columns.sin()
+        for offset, numbers in enumerate(circles):
             self.place[0, :, first + offset] = numbers
 
     def _set_heads(self, waves: int) -> None:
@@ -679,7 +680,7 @@ def gaze() -> Sample:
     return Sample(
         name="gaze",
         title="Attention on a photograph",
-        description="Three heads that look from a patch to others of its colour, texture, place.",
+        description="Three heads that compare patches by colour, by texture and by place.",
         model=model,
         inputs=[Input("palace.png", ("flower.png",))],
         golden_inputs=[image.apply(np.asarray(files["palace.png"])[None])],

@@ -412,14 +412,18 @@ def test_channels_over_all_inputs_that_were_run(view_of, studio, step, settle, q
     statistics = view.pane.statistics
     text = statistics.findChild(QLabel, "specialChannels")
     planes = []
+
+    def is_counted():
+        special = view.pane.model.special
+        return special is not None and special.inputs == len(planes)
+
     for source in (InputSource("random", seed=1), InputSource("constant", value=0.0)):
         studio.set_source_list([source])
         settle(studio)
         step(studio, 3)
         studio.select("layer1.relu")
         planes.append(studio.tensors.fetch("2")[0])
-        qtbot.waitUntil(lambda: view.pane.model.special is not None)
-        qtbot.waitUntil(lambda n=len(planes): view.pane.model.special.inputs == n)
+        qtbot.waitUntil(is_counted)
     dead = [np.array([not plane.any() for plane in each]) for each in planes]
     assert dead[1].any()  # else there is nothing to tell
     assert not (dead[0] & dead[1]).all()
