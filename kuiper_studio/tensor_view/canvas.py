@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from PySide6.QtCore import QPoint, QPointF, Qt, Signal
-from PySide6.QtGui import QPainter, QPen
+from PySide6.QtCore import QPoint, QPointF, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QContextMenuEvent, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QEvent
     from PySide6.QtGui import (
-        QContextMenuEvent,
         QCursor,
         QFocusEvent,
         QKeyEvent,
@@ -33,6 +32,7 @@ __all__ = ["KEYBOARD_REASONS", "Canvas", "ElementCanvas"]
 
 _NO_BAR: Final = 16  # room at the right of a canvas without a colour bar
 _NOTCH: Final = 120  # notch of a wheel, in eighths of a degree
+_HOLD: Final = 250  # ms after which a right click is a hold
 _STRIDE: Final = 8  # elements that an arrow moves the pick by, with Shift
 
 KEYBOARD_REASONS: Final = frozenset(
@@ -120,6 +120,10 @@ class ElementCanvas(Canvas):
         Zoom or position has changed; others may `follow`.
     menu_requested
         Global position of a right click; the element there has been picked.
+    held
+        Whether the right button is held down, which is longer than a click.
+    pick_moved
+        Row and column that the pick was moved to by a key.
     """
 
     # Rows and columns that keys move the pick by.
@@ -131,6 +135,7 @@ class ElementCanvas(Canvas):
     }
 
     has_regions: ClassVar[bool] = False
+    has_loupe: ClassVar[bool] = False
 
     hovered = Signal(object)
     picked = Signal(int, int)
@@ -138,11 +143,17 @@ class ElementCanvas(Canvas):
     zoom_changed = Signal()
     view_changed = Signal()
     menu_requested = Signal(object)
+    held = Signal(bool)
+    pick_moved = Signal(int, int)
 
     def __init__(
         self, name: str, title: str, theme: Theme, parent: QWidget | None = None
     ) -> None:
         super().__init__(name, title, theme, parent)
+        self._holding = QTimer(self, interval=_HOLD, singleShot=True)
+        self._holding.timeout.connect(self._on_hold)
+        self._is_held = False
+        self._menu_due = False  # on release, where the press was no hold
         self._coloring = Coloring()
         self._has_bar = True
         self._pick: tuple[int, int] | None = None
@@ -155,6 +166,11 @@ class ElementCanvas(Canvas):
     def coloring(self) -> Coloring:
         """The colours."""
         return self._coloring
+
+    @property
+    def pick(self) -> tuple[int, int] | None:
+        """Row and column of the marked element."""
+        return self._pick
 
     @property
     def bar_room(self) -> float:
@@ -233,6 +249,7 @@ class ElementCanvas(Canvas):
             column = min(max(self._pick[1] + columns, 0), wide - 1)
         self.picked.emit(row, column)
         self.reveal(row, column)
+        self.pick_moved.emit(row, column)
 
     def _stretch(self, at: QPointF) -> None:
         """Choose the rectangle from where the drag began."""
@@ -243,6 +260,22 @@ class ElementCanvas(Canvas):
     def nearest(self, position: QPointF) -> tuple[int, int] | None:
         """Return the element nearest to a position; None where there are no rectangles."""
         return self.element_at(position)
+
+    @Slot()
+    def _on_hold(self) -> None:
+        self._is_held = True
+        self.held.emit(True)  # noqa: FBT003 - a signal
+
+    def _let_go(self, at: QPoint) -> None:
+        """End a right click with the menu, or a hold without it."""
+        was_click = self._holding.isActive()
+        self._holding.stop()
+        if self._is_held:
+            self.held.emit(False)  # noqa: FBT003 - a signal
+        if self._menu_due:
+            self._is_held = self._menu_due = False
+            if was_click:
+                self.menu_requested.emit(at)
 
     def _drag(self, at: QPoint) -> bool:
         """Move the contents with the mouse; return whether they are being dragged."""
@@ -278,6 +311,9 @@ class ElementCanvas(Canvas):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.RightButton:
             self._pick_at(event.position())
+            self._is_held = self._menu_due = False
+            if self.has_loupe:
+                self._holding.start()
             return
         if self.has_regions and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self._corner = self.nearest(event.position())
@@ -294,6 +330,9 @@ class ElementCanvas(Canvas):
 
     @override
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.RightButton:
+            self._let_go(event.globalPosition().toPoint())
+            return
         if self._corner is not None:
             self._stretch(event.position())
             self._corner = None
@@ -310,7 +349,15 @@ class ElementCanvas(Canvas):
 
     @override
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        self.menu_requested.emit(event.globalPos())
+        """Ask for the menu; by mouse when the button is let go, unless it was held."""
+        if event.reason() is not QContextMenuEvent.Reason.Mouse:
+            self.menu_requested.emit(event.globalPos())
+        elif self._holding.isActive():  # at the press; other platforms send it at the release
+            self._menu_due = True
+        elif self._is_held:
+            self._is_held = False
+        else:
+            self.menu_requested.emit(event.globalPos())
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

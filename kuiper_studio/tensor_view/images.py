@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 HATCH_PITCH: Final = 5
+LIGHT: Final = 140  # brightness of 0 to 255 above which ink is black
 _HATCH_STROKE: Final = 1.1
 
 
@@ -179,7 +180,7 @@ def mask_image(mask: npt.NDArray[np.bool_]) -> QImage:
 
 def contrasting(color: QColor) -> QColor:
     """Return black or white, whichever contrasts with a colour."""
-    light = 0.299 * color.red() + 0.587 * color.green() + 0.114 * color.blue() > 140
+    light = 0.299 * color.red() + 0.587 * color.green() + 0.114 * color.blue() > LIGHT
     return QColor("#000000" if light else "#FFFFFF")
 
 

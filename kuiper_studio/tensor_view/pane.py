@@ -33,6 +33,7 @@ from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.channel_order import Order
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.index_bar import IndexBar
+from kuiper_studio.tensor_view.loupe import Loupe
 from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
 from kuiper_studio.tensor_view.numbers import format_range
 from kuiper_studio.tensor_view.places import (
@@ -139,7 +140,7 @@ class TensorPane(QWidget):
         self._window: tuple[float, float] | None = None
         self._make_parts()
         self._connect()
-        for name in ("grid", "histogram", "nan"):
+        for name in ("grid", "histogram", "nan", "digits"):
             self.actions_table[f"tensor.{name}"].setChecked(True)
         self.addActions(self.actions_table.all())
         self.set_value("", None)
@@ -153,6 +154,7 @@ class TensorPane(QWidget):
         self.mosaic, self.plane, self.vector = body.mosaic, body.plane, body.vector
         self.table, self.message, self.top = body.table, body.message, body.top
         self.statistics = body.statistics
+        self.loupe = Loupe(self.theme, body.planes.canvases, self.model, self)
         self.index_bar = IndexBar(self.theme)
         self.range_bar = RangeBar(self.theme, actions.on(Surface.RANGE_BAR))
         self._range_line = _line()
@@ -849,6 +851,12 @@ class TensorPane(QWidget):
         if self._told_hovered:
             self._told_hovered = False
             self.hovered_changed.emit("", "")
+
+    @Slot(bool)
+    def set_digits(self, shown: bool) -> None:  # noqa: FBT001 - a slot
+        """Write numbers into the cells of pictures where they fit, or never."""
+        for canvas in self.body.planes.canvases:
+            canvas.set_digits_shown(shown)
 
     @Slot(bool)
     def set_hover_contrast(self, checked: bool) -> None:  # noqa: FBT001 - a slot

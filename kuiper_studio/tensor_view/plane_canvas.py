@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from typing_extensions import override
 
 from engine.pictures import shrink
 from kuiper_studio.tensor_view.canvas import ElementCanvas
+from kuiper_studio.tensor_view.cell_digits import may_fit, paint_digits
 from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, paint_color_bar
 from kuiper_studio.tensor_view.images import (
     Coloring,
@@ -46,9 +47,17 @@ class PlaneCanvas(ElementCanvas):
     theme : Theme
     name, title : str, optional
         Its objectName and accessible name.
+
+    Signals
+    -------
+    contents_changed
+        Values or colours have changed.
     """
 
     has_regions = True
+    has_loupe = True
+
+    contents_changed = Signal()
 
     def __init__(
         self,
@@ -62,6 +71,7 @@ class PlaneCanvas(ElementCanvas):
         self._space = 0.0
         self._pointed: tuple[int, int] | None = None
         self._region: Region | None = None
+        self._has_digits = True
         self._port = Viewport()
         self._wheel = 0.0  # notches that made no step yet
         self._values: Array | None = None
@@ -80,6 +90,18 @@ class PlaneCanvas(ElementCanvas):
         before = self._port.text
         self._port.set_plane((rows, columns))
         self._moved(before)
+        self.contents_changed.emit()
+
+    @property
+    def plane(self) -> Array:
+        """Real values of shape (H, W)."""
+        return self._plane
+
+    def set_digits_shown(self, shown: bool) -> None:  # noqa: FBT001 - as Qt's setVisible
+        """Write numbers into the cells where they fit, or never."""
+        if shown != self._has_digits:
+            self._has_digits = shown
+            self.update()
 
     @override
     def set_coloring(self, coloring: Coloring) -> None:
@@ -87,6 +109,7 @@ class PlaneCanvas(ElementCanvas):
             self._coloring = coloring
             self._image = self._masks = None
             self.lay_out()
+            self.contents_changed.emit()
 
     @override
     def set_pick(self, pick: tuple[int, int] | None) -> None:
@@ -227,6 +250,13 @@ class PlaneCanvas(ElementCanvas):
                 painter, brush, mask, target, source, origin=QPointF(*self._port.origin)
             )
 
+    def _paint_digits(self, painter: QPainter, target: QRectF) -> None:
+        left, right, top, bottom = self._port.visible()
+        values = self._plane[top:bottom, left:right]
+        floats = values.dtype.kind == "f"
+        if self._has_digits and may_fit(self._port.zoom, values.size, floats=floats):
+            paint_digits(painter, target, values, self._coloring, self.theme.mono_font())
+
     def _paint_bar(self, painter: QPainter, picture: QRectF) -> None:
         """Return the area of the colour bar: as high as the picture, or as its numbers."""
         height = min(max(picture.height() - 12, 90), self.height() - 16)
@@ -295,6 +325,7 @@ class PlaneCanvas(ElementCanvas):
         painter.setClipRect(view)
         painter.drawImage(target, self._picture(), source)
         self._paint_overlays(painter, target, source)
+        self._paint_digits(painter, target)
         if self._pointed is not None:
             paint_pointed(painter, QRectF(*self._port.cell_rect(*self._pointed)))
         if self._region is not None:

@@ -33,7 +33,8 @@ def centre(pane, row, column):
 
 def color(pane, row, column):
     image = pane.plane.grab().toImage()
-    return image.pixelColor(centre(pane, row, column)).name()
+    x, y, *_ = pane.plane.port.cell_rect(row, column)
+    return image.pixelColor(round(x) + 6, round(y) + 6).name()  # beside the number
 
 
 def hover(qtbot, pane, row, column):

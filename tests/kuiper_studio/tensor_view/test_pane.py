@@ -408,7 +408,7 @@ def test_range_boxes_change_the_colours(pane, qtbot, color_at):
     pane.set_value("x", np.full((4, 4), 0.5))
     pane.range_bar.range_chosen.emit(0, 0.5)
     x, y, width, height = pane.plane.port.cell_rect(1, 1)
-    assert color_at(pane.plane, x + width / 2, y + height / 2).name() == "#fde725"
+    assert color_at(pane.plane, x + width / 8, y + height / 8).name() == "#fde725"
 
 
 def test_maps_by_combo_and_menu(pane, signed):
