@@ -210,7 +210,11 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.copyCsv", "Copy as CSV",
             "Copy the rectangle, or the channel, as lines of numbers: at most 65 536",
             "copy_csv", (Place(_S.TENSOR_VIEW, 6),), enabled=_can_copy),
-    Command("tensor.savePicture", "Save pict&ure…", "Save the shown picture",
+    Command("tensor.copyPicture", "Copy picture",
+            "Copy the channel's picture with its colour bar", "copy_picture",
+            (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+Shift+C",), enabled=_shown),
+    Command("tensor.savePicture", "Save pict&ure…",
+            "Save the shown picture: the whole view, the channel with its colour bar, or alone",
             "ask_to_save", (Place(_S.TENSOR_VIEW, 6),), icon="save", enabled=_shown),
 )  # fmt: skip
 

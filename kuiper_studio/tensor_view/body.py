@@ -87,6 +87,13 @@ class Body(QFrame):
         """The shown part: picture, bars, table or message."""
         return self._shown
 
+    @property
+    def whole(self) -> QWidget:
+        """The shown part with what it is compared with."""
+        found = self._stack.currentWidget()
+        assert found is not None  # noqa: S101 - for the type checker
+        return found
+
     def show_part(self, part: QWidget, *, mosaic: bool, split: bool) -> None:
         """Show one of the four, with the mosaic beside it, or with what it is compared with."""
         self._shown = part

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QMenu,
-    QMessageBox,
     QVBoxLayout,
     QWidget,
 )
 from typing_extensions import override
 
-from engine.errors import ExportError, capitalized
+from engine.errors import capitalized
 from engine.statistics import sampling_step
 from engine.text import format_count, format_shape
 from kuiper_studio.commands import Surface
@@ -36,6 +33,7 @@ from kuiper_studio.tensor_view.index_bar import IndexBar
 from kuiper_studio.tensor_view.loupe import Loupe
 from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
 from kuiper_studio.tensor_view.numbers import format_range
+from kuiper_studio.tensor_view.picture import Extent, ask_to_save, picture_of
 from kuiper_studio.tensor_view.places import (
     MOST_COPIED,
     Region,
@@ -51,6 +49,7 @@ from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, Tens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from PySide6.QtGui import QKeyEvent
 
@@ -318,7 +317,7 @@ class TensorPane(QWidget):
         ExportError
             If it cannot be written.
         """
-        write_picture(self.body.grab().toImage(), path)
+        write_picture(picture_of(self.body, Extent.WHOLE), path)
 
     @property
     def picked(self) -> Element | None:
@@ -405,6 +404,7 @@ class TensorPane(QWidget):
         model = self.model
         pictures = model.reading.kind is Kind.PLANES
         self.tools.show_channel(model.channel, model.reading.channels if pictures else 1)
+        self.tools.show_reason(model.channel_reason)
         if pictures:
             self._show_page()
             self.mosaic.set_chosen(model.channel)
@@ -1077,14 +1077,14 @@ class TensorPane(QWidget):
         QGuiApplication.clipboard().setText(csv_text(self.model.copied))
 
     @Slot()
+    def copy_picture(self) -> None:
+        """Copy the channel's picture with its colour bar."""
+        QGuiApplication.clipboard().setImage(picture_of(self.body, Extent.WITH_BAR))
+
+    @Slot()
     def ask_to_save(self) -> None:
         """Ask where to save the shown picture."""
-        path, _ = QFileDialog.getSaveFileName(self, "Save picture", "tensor.png", "PNG (*.png)")
-        if path:
-            try:
-                self.save_picture(Path(path))
-            except ExportError as exc:
-                QMessageBox.warning(self, "The picture was not saved", str(exc))
+        ask_to_save(self, self.body)
 
     @Slot(object)
     def _on_menu_requested(self, position: QPoint) -> None:

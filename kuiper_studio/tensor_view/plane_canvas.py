@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from typing_extensions import override
 
@@ -37,6 +37,7 @@ __all__ = ["PlaneCanvas", "paint_pick"]
 
 _LEFT: Final = 12
 _MARK_ZOOM: Final = 8
+_BAR_MARGIN: Final = 8  # above and below a colour bar, for its numbers
 
 
 class PlaneCanvas(ElementCanvas):
@@ -134,6 +135,16 @@ class PlaneCanvas(ElementCanvas):
         before = self._port.text
         self._port.follow(other.port)
         self._moved(before)
+
+    def picture_area(self, *, with_bar: bool) -> QRect:
+        """Return the part of the canvas with the picture, and its colour bar if wanted."""
+        target, _ = self._visible()
+        picture = target.intersected(self._view_rect())
+        if with_bar and self._has_bar and self._coloring.known:
+            bar = self._bar_area(picture).adjusted(0, -_BAR_MARGIN, 0, _BAR_MARGIN)
+            bar.setRight(picture.right() + self._space)
+            picture = picture.united(bar)
+        return picture.toAlignedRect().intersected(self.rect())
 
     @property
     def port(self) -> Viewport:
@@ -257,13 +268,16 @@ class PlaneCanvas(ElementCanvas):
         if self._has_digits and may_fit(self._port.zoom, values.size, floats=floats):
             paint_digits(painter, target, values, self._coloring, self.theme.mono_font())
 
-    def _paint_bar(self, painter: QPainter, picture: QRectF) -> None:
+    def _bar_area(self, picture: QRectF) -> QRectF:
         """Return the area of the colour bar: as high as the picture, or as its numbers."""
         height = min(max(picture.height() - 12, 90), self.height() - 16)
         area = QRectF(round(picture.right()) + BAR_GAP, 0, BAR_WIDTH, height)
         area.moveTop(round(picture.center().y() - height / 2))
+        return area
+
+    def _paint_bar(self, painter: QPainter, picture: QRectF) -> None:
         if self._has_bar and self._coloring.known:
-            paint_color_bar(painter, area, self._coloring, self.theme)
+            paint_color_bar(painter, self._bar_area(picture), self._coloring, self.theme)
 
     # What the hand does
 

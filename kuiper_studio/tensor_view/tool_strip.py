@@ -139,6 +139,9 @@ class ToolStrip(QFrame):
         self.member = Chooser("tensorMember", "Member", theme)
         arrows = actions["tensor.previousChannel"], actions["tensor.nextChannel"]
         self.channel = Chooser("tensorChannel", "Channel", theme, arrows)
+        self.reason = QLabel()
+        self.reason.setObjectName("tensorChannelReason")
+        self.reason.setProperty("role", "secondary")
         self.fixed: list[Chooser] = []
         self._fixed_row = QHBoxLayout()
         self._fixed_row.setSpacing(8)
@@ -191,6 +194,7 @@ class ToolStrip(QFrame):
         row.setSpacing(2)
         row.addWidget(self.member)
         row.addWidget(self.channel)
+        row.addWidget(self.reason)
         row.addLayout(self._fixed_row)
         row.addSpacing(6)
         row.addWidget(self.errors, 1)
@@ -202,8 +206,8 @@ class ToolStrip(QFrame):
             row.addWidget(widget)
         # What is hidden first with little room; the combo box is shortened before.
         self._dispensable: list[tuple[QWidget, ...]] = [
-            (second, marks[1]), (self.scopes,), (self.channel.label,), (marks[0],),
-            (self.channel.total,), (self.maps,), (self.zoom,),
+            (self.reason,), (second, marks[1]), (self.scopes,), (self.channel.label,),
+            (marks[0],), (self.channel.total,), (self.maps,), (self.zoom,),
         ]  # fmt: skip
 
     def show_fixed(self, axes: Sequence[tuple[str, int, int, int]]) -> None:
@@ -240,6 +244,15 @@ class ToolStrip(QFrame):
         self.channel.setVisible(count > 1)
         self.channel.show_choice(channel, count)
         self._make_room()
+
+    def show_reason(self, text: str) -> None:
+        """Say why the channel is shown, if the user did not choose it; ``""`` for nothing."""
+        if text != self.reason.text():
+            self.reason.setText(text)
+            self.reason.setToolTip(
+                f"Channel {self.channel.box.value()}: {text}" if text else ""
+            )
+            self._make_room()
 
     def show_errors(self, *, shown: bool) -> None:
         """Show the strip with the difference of each channel."""

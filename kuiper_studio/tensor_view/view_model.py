@@ -211,6 +211,8 @@ class TensorViewModel:
     choice : Choice
     channel : int
         The one that is shown; the most telling one where the user chose none.
+    channel_reason : str
+        Why it is shown, where the user chose none: ``most variance``.
     counterpart : Counterpart or None
         What is shown beside the array.
     order : Order
@@ -235,6 +237,7 @@ class TensorViewModel:
         self.reading = Reading(Kind.TEXT, ())
         self.choice = Choice()
         self.channel = 0
+        self.channel_reason = ""
         self._members: tuple[Value, ...] = ()
         self._all: Array | None = None
         self._ranged = False
@@ -401,6 +404,7 @@ class TensorViewModel:
         """Choose a channel."""
         self.channel = _clamped(channel, self.reading.channels)
         self.choice = replace(self.choice, channel=self.channel)
+        self.channel_reason = ""
 
     def set_pick(self, pick: tuple[int, int] | None) -> None:
         """Pick an element by row and column; None for none."""
@@ -941,6 +945,7 @@ class TensorViewModel:
 
     def _first_channel(self) -> int:
         """The channel that was chosen, as far as it is there, or the most telling one."""
+        self.channel_reason = ""
         if self.reading.kind is not Kind.PLANES or self.reading.channels == 1:
             return 0
         if self.choice.channel is None:
@@ -949,8 +954,13 @@ class TensorViewModel:
             if axis is not None and self.array is not None and len(worst) == self.array.ndim:
                 place = self.plan.place(worst) if self.plan is not None else worst
                 if place is not None:
+                    self.channel_reason = "differs most"
                     return place[axis]
-            return telling_channel(self.planes)
+            channel = telling_channel(self.planes)
+            shown = finite_range(self.planes[channel])
+            if shown is not None and shown[0] < shown[1]:  # else all of them are constant
+                self.channel_reason = "most variance"
+            return channel
         return _clamped(self.choice.channel, self.reading.channels)
 
     def _drop_sample(self) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QToolButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QMenu, QMessageBox, QToolButton, QWidget
 
 from engine.axes import Axis, Layout
 from engine.axes import Kind as Meaning
@@ -908,3 +908,63 @@ def test_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch)
     qtbot.waitUntil(lambda: numbers(pane)["max"] == "1.0000")
     pane.set_value("y", np.zeros((2, 2)))
     assert numbers(pane)["max"] == "0.0000"
+
+
+# Pictures, and the channel that opens
+
+
+def test_the_first_channel_says_why(pane, signed):
+    signed[0, 17] *= 3
+    pane.set_value("x", signed)
+    reason = pane.findChild(QLabel, "tensorChannelReason")
+    assert (pane.model.channel, reason.text()) == (17, "most variance")
+    assert reason.toolTip() == "Channel 17: most variance"
+    trigger(pane, "nextChannel")
+    assert reason.text() == ""
+    pane.set_value("constant", np.full((1, 4, 6, 6), 7.0))
+    assert reason.text() == ""
+
+
+def test_copied_picture_is_the_channel_and_its_bar(pane, signed):
+    pane.set_value("x", signed)
+    trigger(pane, "copyPicture")
+    copied = QGuiApplication.clipboard().image()
+    x, y, width, height = pane.plane.port.cell_rect(0, 0)
+    across, down = pane.plane.port.size
+    assert (round(across), round(down)) <= (copied.width(), copied.height())
+    assert copied.height() < round(down) + 20
+    shown = pane.plane.grab().toImage()
+    for row, column in ((0, 0), (30, 20), (55, 55)):
+        at = QPoint(round((column + 0.5) * width), round((row + 0.5) * height))
+        there = shown.pixelColor(at + QPoint(round(x), round(y)))
+        assert (
+            copied.pixelColor(at + QPoint(0, copied.height() // 2 - round(down / 2))) == there
+        )
+    ink = {copied.pixelColor(left, copied.height() // 2).name()
+           for left in range(round(across) + 2, copied.width())}  # fmt: skip
+    assert len(ink) > 2  # a bar and numbers
+
+
+@pytest.mark.parametrize(
+    ("chosen", "width"),
+    [("Channel alone (*.png)", 0), ("Channel with its colour bar (*.png)", 60)],
+)
+def test_saved_channel_has_no_margins(pane, tmp_path, monkeypatch, chosen, width):
+    pane.set_value("x", np.arange(80, dtype=np.float32).reshape(8, 10))
+    path = str(tmp_path / "x.png")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (path, chosen))
+    trigger(pane, "savePicture")
+    picture = QImage(path)
+    across, down = pane.plane.port.size
+    assert across + width <= picture.width() <= across + 2 * width
+    assert down <= picture.height() <= down + (20 if width else 0)
+
+
+@pytest.mark.parametrize("value", [np.arange(9.0), np.full((2, 2), np.nan), np.zeros((3, 4))])
+def test_every_picture_can_be_copied(pane, value):
+    pane.set_value("x", value)
+    trigger(pane, "copyPicture")
+    assert not QGuiApplication.clipboard().image().isNull()
+    trigger(pane, "table")
+    trigger(pane, "copyPicture")
+    assert not QGuiApplication.clipboard().image().isNull()
