@@ -142,6 +142,7 @@ class ToolStrip(QFrame):
         self.reason = QLabel()
         self.reason.setObjectName("tensorChannelReason")
         self.reason.setProperty("role", "secondary")
+        self.reason.setContentsMargins(6, 0, 0, 0)
         self.fixed: list[Chooser] = []
         self._fixed_row = QHBoxLayout()
         self._fixed_row.setSpacing(8)
