@@ -86,6 +86,10 @@ class CommandState:
     has_bookmarks : bool
     is_overlaid : bool
         Whether operators are coloured by a quantity.
+    has_groups, is_grouped : bool
+        Whether the graph has groups, and whether they are shown.
+    can_open_group, can_close_group : bool
+        Whether a closed group is selected, and whether an open one is around the selection.
     can_go_back, can_go_forward : bool
         Whether another operator was selected before the present one, or before going back.
     """
@@ -109,6 +113,10 @@ class CommandState:
     has_found: bool = False
     has_bookmarks: bool = False
     is_overlaid: bool = False
+    has_groups: bool = False
+    is_grouped: bool = False
+    can_open_group: bool = False
+    can_close_group: bool = False
     can_go_back: bool = False
     can_go_forward: bool = False
 
@@ -238,6 +246,22 @@ def _is_overlaid(state: CommandState) -> bool:
     return _open(state) and state.is_overlaid
 
 
+def _has_groups(state: CommandState) -> bool:
+    return _open(state) and state.has_groups
+
+
+def _is_grouped(state: CommandState) -> bool:
+    return _open(state) and state.is_grouped
+
+
+def _can_open_group(state: CommandState) -> bool:
+    return _open(state) and state.can_open_group
+
+
+def _can_close_group(state: CommandState) -> bool:
+    return _open(state) and state.can_close_group
+
+
 def _can_go_back(state: CommandState) -> bool:
     return _open(state) and state.can_go_back
 
@@ -267,6 +291,7 @@ class Surface(Enum):
     TIMELINE = "context menu of the timeline"
     COMPARISON = "context menu of the comparison's table"
     COLOR_BY = "menu of what operators are coloured by"
+    GROUPS = "menu of the groups of the graph"
     RECENT_MODELS = "menu of recent models"
     RECENT_LAYERS = "menu of recent layer files"
     TENSOR_VIEW = "context menu of the tensor view, and its part of the Tensor menu"
@@ -481,6 +506,23 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.legend", "Le&gend", "Explain the marks of the graph",
             "toggle_legend", (Place(_S.VIEW, 2), Place(_S.GRAPH)), enabled=_open,
             checkable=True),
+    Command("view.groups", "&Show groups",
+            "Show modules and equal blocks as one box each, or every operator",
+            "grouping.toggle", (Place(_S.GROUPS, 1),), ("Ctrl+Shift+G",), enabled=_has_groups,
+            checkable=True),
+    Command("view.openGroup", "&Open group", "Show what is in the selected group",
+            "grouping.open", (Place(_S.GROUPS, 2), Place(_S.GRAPH, 3, only_if=_can_open_group)),
+            ("Return",), "plus", _can_open_group, key_elsewhere=True),
+    Command("view.closeGroup", "&Close group", "Close the group around what is selected",
+            "grouping.close",
+            (Place(_S.GROUPS, 2), Place(_S.GRAPH, 3, only_if=_can_close_group),
+             Place(_S.GRAPH_OPERATOR, 2, 4, only_if=_can_close_group)),
+            ("Backspace",), "minus", _can_close_group, key_elsewhere=True),
+    Command("view.openAllGroups", "Open &all groups",
+            "Show every operator, in the frames of its groups", "grouping.open_all",
+            (Place(_S.GROUPS, 3),), enabled=_is_grouped),
+    Command("view.closeAllGroups", "C&lose all groups", "Show only the outermost groups",
+            "grouping.close_all", (Place(_S.GROUPS, 3),), enabled=_is_grouped),
     Command("view.colorByFamily", "&Family", "Colour operators by what they do",
             "overlaying.by_family", (Place(_S.COLOR_BY, 1),), enabled=_open, checkable=True),
     Command("view.colorByTime", "&Time", "Colour operators by their time in this run",
@@ -678,6 +720,8 @@ SUBMENUS: Final = (
     Submenu("finding.fill_bookmarks", Place(_S.EDIT, 3, 1), "Boo&kmarks"),
     Submenu("overlaying.fill_menu", Place(_S.VIEW, 2), "Colour b&y"),
     Submenu("overlaying.fill_menu", Place(_S.GRAPH), "Colour b&y"),
+    Submenu("grouping.fill_menu", Place(_S.VIEW, 2), "Gro&ups"),
+    Submenu("grouping.fill_menu", Place(_S.GRAPH), "Gro&ups"),
     Submenu("fill_docks", Place(_S.VIEW, 1, -1)),
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
 )

@@ -57,6 +57,7 @@ from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.find_commands import FindCommands
 from kuiper_studio.graph_view import GraphView
+from kuiper_studio.group_commands import GroupCommands
 from kuiper_studio.keymap import Keyed, Keymap
 from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.overlay_commands import OverlayCommands
@@ -164,6 +165,7 @@ class MainWindow(QMainWindow):
         self.overlaying = OverlayCommands(
             session, settings, dialogs, self.commands, self.graph_view, self
         )
+        self.grouping = GroupCommands(session, settings, self.commands, self.graph_view, self)
         self._docks: dict[str, QDockWidget] = {}
         self.exporting = ExportCommands(
             session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
@@ -327,7 +329,7 @@ class MainWindow(QMainWindow):
         for changed in (
             session.settled, session.backend_changed, session.supplies_changed,
             session.comparing.changed, session.finding.changed, session.bookmarks.changed,
-            session.overlaying.changed,
+            session.overlaying.changed, self.graph_view.canvas.groups_changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
@@ -666,6 +668,10 @@ class MainWindow(QMainWindow):
             has_found=bool(session.finding.operators),
             has_bookmarks=bool(session.bookmarks.names),
             is_overlaid=session.overlaying.is_on,
+            has_groups=self.graph_view.canvas.has_groups,
+            is_grouped=self.graph_view.canvas.is_grouped,
+            can_open_group=self.graph_view.canvas.can_open_group,
+            can_close_group=self.graph_view.canvas.can_close_group,
             can_go_back=self.history.can_go_back,
             can_go_forward=self.history.can_go_forward,
         )

@@ -129,6 +129,10 @@ class BoxLook:
         The colour of an overlay, ``0xAARRGGBB``; None for none.
     value : str
         What it stands for; ``""`` for none.
+    executed : int
+        Of a closed group, how many of its operators have run.
+    found : int or None
+        How many of them the user looks for; None while nothing is looked for.
     """
 
     box: Box
@@ -143,6 +147,8 @@ class BoxLook:
     bookmark: bool = False
     tint: int | None = None
     value: str = ""
+    executed: int = 0
+    found: int | None = None
 
     @property
     def fill(self) -> QColor | None:
@@ -287,10 +293,9 @@ class BoxPainter:
         if self._thumbnails:
             self._paint_thumbnail(painter, look)
         self._paint_texts(painter, look, style)
-        glyph, token = look.glyph
-        if glyph:
+        if look.glyph[0]:
             centre = QPointF(look.box.width - RIGHT_INSET - _GLYPH_SIZE / 2, 12)
-            paint_glyph(painter, glyph, centre, _GLYPH_SIZE, self._ink(look, token))
+            self._mark(painter, look, centre, _GLYPH_SIZE)
         self._paint_corners(painter, look)
 
     def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
@@ -312,6 +317,11 @@ class BoxPainter:
         elide = Qt.TextElideMode.ElideMiddle
         shown = self._small_metrics.elidedText(_bare(look.box.type), elide, room)
         painter.drawText(QPointF(left, 25), shown)
+        self._paint_small_marks(painter, look, frame)
+
+    # Parts
+
+    def _paint_small_marks(self, painter: QPainter, look: BoxLook, frame: QRectF) -> None:
         if look.breakpoint:
             self._paint_breakpoint(painter, 12)
         if look.bookmark:
@@ -319,8 +329,6 @@ class BoxPainter:
         if look.mark is not None:
             corner = QPointF(frame.width() - 1, 0.0)
             paint_badge(painter, self._theme, look.mark.look, corner, _SMALL_BADGE)
-
-    # Parts
 
     def _ink(self, look: BoxLook, token: str) -> QColor:
         """Return the colour of a text or mark; on the colour of an overlay black or white."""
@@ -344,6 +352,11 @@ class BoxPainter:
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawPath(outline)
+
+    def _mark(self, painter: QPainter, look: BoxLook, centre: QPointF, size: float) -> None:
+        """Paint the mark of the status."""
+        glyph, token = look.glyph
+        paint_glyph(painter, glyph, centre, size, self._ink(look, token))
 
     def _paint_thumbnail(self, painter: QPainter, look: BoxLook) -> None:
         square = QRectF(LEFT_INSET, _THUMBNAIL_TOP, THUMBNAIL, THUMBNAIL)
@@ -393,7 +406,7 @@ class BoxPainter:
         if look.breakpoint:
             self._paint_breakpoint(painter, _BREAKPOINT)
         if look.bookmark:
-            frame = QRectF(0, 0, look.box.width, BOX_HEIGHT)
+            frame = QRectF(0, 0, look.box.width, look.box.height)
             self._paint_bookmark(painter, frame, _BOOKMARK[0])
         x = look.box.width - 2.0
         if look.mark is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +32,9 @@ from typing_extensions import override
 from engine.text import format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
+from kuiper_studio.graph_view.cards import CHEVRON_ROOM
 from kuiper_studio.graph_view.geometry import Geometry
+from kuiper_studio.graph_view.grouping import Grouping
 from kuiper_studio.graph_view.legend import (
     LEGEND_HEIGHT,
     legend_entries,
@@ -41,13 +44,14 @@ from kuiper_studio.graph_view.legend import (
 from kuiper_studio.graph_view.minimap import Minimap
 from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
 from kuiper_studio.graph_view.pointer import Pointer
-from kuiper_studio.graph_view.scene import Scene, lay_out, make_scene
+from kuiper_studio.graph_view.scene import Scene, lay_out
 from kuiper_studio.graph_view.state import NONE, SceneState
-from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
+from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip, group_tip
 from kuiper_studio.graph_view.walk import Step, neighbour
 from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.layout import Layout, Orientation
+from kuiper_studio.layout.nested import TAB_HEIGHT
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -64,7 +68,9 @@ if TYPE_CHECKING:
     )
 
     from kuiper_studio.engine_service.summary import Summary
+    from kuiper_studio.graph_view.folding import Crumb
     from kuiper_studio.item_models.overlays import Overlay
+    from kuiper_studio.layout.groups import Group
     from kuiper_studio.session import Record, StudioSession
     from kuiper_studio.theme import Theme
 
@@ -110,11 +116,14 @@ class GraphCanvas(QWidget):
         An operand was double-clicked.
     menu_requested
         Name of the operator, ``""`` for none, and the place on the screen.
+    groups_changed
+        A group was clicked, opened or closed, or groups are shown now or no longer.
     """
 
     zoom_changed = Signal(float)
     tensor_requested = Signal()
     menu_requested = Signal(object, QPoint)
+    groups_changed = Signal()
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -137,6 +146,8 @@ class GraphCanvas(QWidget):
         self._minimap: Minimap | None = None
         self._map_frame = QRectF()
         self._choice: Orientation | None = None
+        self._grouping = Grouping()
+        self._anchor: _Anchor | None = None  # what stays in its place when the layout is done
         self._sought = NONE  # box to centre on when the layout is done
         self._untouched = True  # the user has not moved the view yet
         self._legend_visible = True
@@ -152,11 +163,7 @@ class GraphCanvas(QWidget):
         self._background.finished.connect(self._on_answered)
         self._animation = self._make_animation()
         self._go_on = QTimer(self, singleShot=True, interval=0)
-        self._go_on.timeout.connect(self.update)
-        self._settle = QTimer(self)
-        self._settle.setSingleShot(True)
-        self._settle.setInterval(_ANIMATION_MS)
-        self._settle.timeout.connect(self._on_settled)
+        self._settle = QTimer(self, singleShot=True, interval=_ANIMATION_MS)
         self._connect()
         self._on_graph_changed()
 
@@ -169,6 +176,8 @@ class GraphCanvas(QWidget):
 
     def _connect(self) -> None:
         session = self._session
+        self._go_on.timeout.connect(self.update)
+        self._settle.timeout.connect(self._on_settled)
         session.graph_changed.connect(self._on_graph_changed)
         session.state_changed.connect(self._on_position_changed)
         session.position_changed.connect(self._on_position_changed)
@@ -217,7 +226,18 @@ class GraphCanvas(QWidget):
     def operator_at(self, point: QPointF | QPoint) -> str:
         """Return the name of the operator under a view point, ``""`` for none."""
         box = self._box_at(QPointF(point))
-        return "" if box == NONE else self._scene.boxes[box].name
+        if box == NONE or self._scene.boxes[box].card is not None:
+            return ""
+        return self._scene.boxes[box].name
+
+    def group_at(self, point: QPointF | QPoint) -> Group | None:
+        """Return the closed group, or the open one by its title, under a view point."""
+        box = self._box_at(QPointF(point))
+        if box != NONE:
+            card = self._scene.boxes[box].card
+            return None if card is None else card.group
+        frame = self._title_at(QPointF(point))
+        return None if frame == NONE else self._scene.frames[frame].group
 
     def operand_at(self, point: QPointF | QPoint) -> str:
         """Return the operand whose edge is under a view point, ``""`` for none."""
@@ -229,6 +249,9 @@ class GraphCanvas(QWidget):
         box, edge = self._box_at(point), self._edge_at(point)
         if box != NONE:
             return box_tip(self._state, self._session, box)
+        frame = self._title_at(point)
+        if frame != NONE:
+            return group_tip(self._scene.frames[frame].group)
         return edge_tip(self._state, self._session, edge) if edge != NONE else ""
 
     def box_state(self, name: str) -> DisplayStatus:
@@ -237,8 +260,8 @@ class GraphCanvas(QWidget):
 
     @property
     def overlay(self) -> Overlay | None:
-        """What the boxes are coloured by; None where it is their family."""
-        return self._state.overlay
+        """What operators are coloured by; None where it is their family."""
+        return self._state.operator_overlay
 
     def summary(self, name: str) -> Summary | None:
         """Return the summary that an operator's box shows; None while it has none."""
@@ -285,6 +308,9 @@ class GraphCanvas(QWidget):
     def center_on(self, name: str) -> None:
         """Centre on an operator."""
         box = self._scene.index.get(name, NONE)
+        if box != NONE and self._scene.boxes[box].card is not None:
+            self._open_to(name)
+            box = self._scene.index[name]
         if self._geometry is None:
             self._sought = box
         elif box != NONE:
@@ -321,6 +347,210 @@ class GraphCanvas(QWidget):
         else:
             self._reserve()
         self.update()
+
+    # Groups
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the model has any groups."""
+        return self._grouping.exists
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether groups are shown."""
+        return self._grouping.is_shown
+
+    @property
+    def grouping(self) -> bool | None:
+        """Whether the user wants groups; None where the size of the model decides."""
+        return self._grouping.choice
+
+    def set_grouping(self, choice: bool | None) -> None:  # noqa: FBT001 - a state of three
+        """Show groups or not; None: by the size of the model."""
+        before = self.is_grouped
+        self._grouping.choice = choice
+        if self.is_grouped != before:
+            self._refold(lambda: None, self._state.selected)
+
+    @property
+    def picked_group(self) -> Group | None:
+        """The group that the user has clicked."""
+        return self._state.picked_group
+
+    def crumbs(self) -> tuple[Crumb, ...]:
+        """Return the groups around what is selected, outermost first; none without groups."""
+        place = self._place()
+        if not self.is_grouped or place is None:
+            return ()
+        group = self._state.picked_group
+        crumbs = self._grouping.folding.crumbs(place)
+        return tuple(c for c in crumbs if group is None or c.group.size >= group.size)
+
+    def pick_group(self, group: Group) -> None:
+        """Select a group, and show where it is."""
+        self._state.picked, self._state.picked_group = "", group
+        frame = self._frame_of(group)
+        if self._geometry is not None and frame != NONE:
+            rect = self._camera.rect_to_view(self._geometry.frame_rect(frame))
+            if not self.scene_rect().contains(rect.topLeft()):
+                self._go_to(self._geometry.frame_rect(frame).center())
+        else:
+            self._reveal(self._scene.box_of(group.first))
+        self._describe()
+        self.groups_changed.emit()
+        self.update()
+
+    @property
+    def can_open_group(self) -> bool:
+        """Whether a closed group is selected."""
+        return self._closed_group() is not None
+
+    @property
+    def can_close_group(self) -> bool:
+        """Whether an open group is around what is selected."""
+        place = self._place()
+        return place is not None and self.is_grouped and self._grouping.folding.can_close(place)
+
+    def _closed_group(self) -> Group | None:
+        """Return the closed group that is selected, or that the selected operator is in."""
+        group = self._state.picked_group
+        if group is None and self._state.selected != NONE:
+            card = self._scene.boxes[self._state.selected].card
+            group = card.group if card is not None else None
+        return group if group is not None and self._frame_of(group) == NONE else None
+
+    def open_group(self) -> None:
+        """Open the closed group that is selected, or that the selected operator is in."""
+        group = self._closed_group()
+        if group is not None:
+            self._open(group)
+
+    def close_group(self) -> None:
+        """Close the innermost open group around what is selected."""
+        place = self._place()
+        if place is not None:
+            self._close(place)
+
+    def open_all_groups(self) -> None:
+        """Show every operator in the frames of its groups."""
+        if self.is_grouped:
+            self._refold(self._grouping.folding.open_all, self._state.selected)
+
+    def close_all_groups(self) -> None:
+        """Close every group."""
+        if self.is_grouped:
+            self._refold(self._grouping.folding.close_all, self._state.selected)
+
+    def _place(self) -> int | None:
+        """Return an operator of what is selected."""
+        if self._state.picked_group is not None:
+            return self._state.picked_group.first
+        name, graph = self._session.selected, self._session.graph
+        return graph.operator(name).index if name and graph is not None else None
+
+    def _open(self, group: Group) -> None:
+
+        def change() -> None:
+            self._grouping.folding.open(group)
+            self._state.picked_group = None if group.is_stack else group
+
+        self._refold(change, self._scene.box_of(group.first))
+
+    def _close(self, place: int) -> None:
+        folding = self._grouping.folding
+        if folding.is_closed or not self.is_grouped:
+            return
+        around = self._innermost_frame(place)
+
+        def change() -> None:
+            closed = folding.close(place)
+            if closed is not None:
+                self._state.picked_group = closed
+
+        self._refold(change, self._scene.box_of(place), around)
+
+    def _innermost_frame(self, place: int) -> int:
+        """Return the frame that is closed first around an operator, or NONE."""
+        group = self._state.picked_group
+        if group is not None:
+            frame = self._frame_of(group)
+            if frame != NONE:
+                return frame
+        found = NONE
+        for number, each in enumerate(self._scene.frames):
+            if each.group.first <= place <= each.group.last:
+                found = number
+        return found
+
+    def _frame_of(self, group: Group) -> int:
+        frames = (
+            number for number, each in enumerate(self._scene.frames) if each.group == group
+        )
+        return next(frames, NONE)
+
+    def _title_at(self, point: QPointF) -> int:
+        """Return the frame whose title is under a view point, or NONE."""
+        if self._geometry is None or not self.scene_rect().contains(point):
+            return NONE
+        there = self._camera.to_scene(point)
+        frame = self._geometry.frame_at(there)
+        if frame == NONE or there.y() > self._geometry.frame_rect(frame).top() + TAB_HEIGHT:
+            return NONE
+        return frame
+
+    def _refold(self, change: Callable[[], None], box: int, frame: int = NONE) -> None:
+        """Open or close groups; what the user looks at stays in its place.
+
+        Parameters
+        ----------
+        change : callable
+            Opens or closes them.
+        box, frame : int
+            The box or frame of which the corner stays, or NONE.
+        """
+        anchor = None
+        if self._geometry is not None and (box != NONE or frame != NONE):
+            is_frame = frame != NONE
+            rect = self._geometry.frame_rect(frame) if is_frame else self._geometry.rect(box)
+            group = self._scene.frames[frame].group if is_frame else None
+            first = group.first if group is not None else self._scene.boxes[box].index
+            corner = self._camera.to_view(rect.topLeft())
+            room = self.scene_rect()
+            corner.setX(min(max(corner.x(), _NEAR_EDGE), max(room.right() - _NEAR_EDGE, 0)))
+            corner.setY(min(max(corner.y(), _NEAR_EDGE), max(room.bottom() - _NEAR_EDGE, 0)))
+            anchor = _Anchor(first, corner)
+        self._stop_animation()
+        change()
+        picked = self._state.picked_group
+        self._scene = self._grouping.make_scene()
+        self._state = SceneState(self._scene, self._session, self._state)
+        self._state.picked_group = picked if self.is_grouped else None
+        self._state.follow_finding()
+        self._asked.clear()
+        self._anchor = anchor
+        self._lay_out()
+        self._describe()
+        self.groups_changed.emit()
+
+    def _settle_at(self, anchor: _Anchor) -> None:
+        """Put a box or frame where it was before, as far as it is seen there."""
+        if self._geometry is None:
+            return
+        rect = self._geometry.rect(self._scene.box_of(anchor.operator))
+        for number, frame in enumerate(self._scene.frames):
+            if frame.group.first == anchor.operator:
+                rect = self._geometry.frame_rect(number)
+                break
+        self._reserve()
+        self._camera.origin = rect.topLeft() - anchor.corner / self.zoom
+        shown = self._camera.rect_to_view(rect)
+        room = self.scene_rect()
+        dx = min(0.0, max(room.right() - _NEAR_EDGE - shown.right(), _NEAR_EDGE - shown.left()))
+        dy = min(
+            0.0, max(room.bottom() - _NEAR_EDGE - shown.bottom(), _NEAR_EDGE - shown.top())
+        )
+        self._camera.pan(dx, dy)
+        self._after_move()
 
     # Layout
 
@@ -359,7 +589,11 @@ class GraphCanvas(QWidget):
         self._painter = ScenePainter(self._theme, self._geometry, self._state)
         self._painter.step_key = self._step_key
         self._minimap = Minimap(self._theme, self._geometry, self._state)
-        self._go_home()
+        anchor, self._anchor = self._anchor, None
+        if anchor is not None:
+            self._settle_at(anchor)
+        else:
+            self._go_home()
         if self._sought != NONE:
             self._camera.centre_on(self._resting_centre(self._sought))
             self._after_move()
@@ -530,13 +764,35 @@ class GraphCanvas(QWidget):
     def click(self, point: QPointF) -> None:
         """Select the operator under a view point, or show the operand of the edge there."""
         box, edge = self._box_at(point), self._edge_at(point)
+        frame = self._title_at(point)
         self._state.picked = ""
         if box != NONE:
-            self._session.select(self._scene.boxes[box].name)
+            self._choose(box)
+        elif frame != NONE and self._geometry is not None:
+            group = self._scene.frames[frame].group
+            self.pick_group(group)
+            left = self._camera.to_view(self._geometry.frame_rect(frame).topLeft()).x()
+            if point.x() - left < CHEVRON_ROOM * self.zoom:
+                self._close(group.first)
         elif edge != NONE:
             self._state.picked = self._scene.edges[edge].operand
             self._session.show_operand(self._state.picked)
         self.update()
+
+    def _choose(self, box: int) -> None:
+        """Select an operator, or a closed group."""
+        card = self._scene.boxes[box].card
+        if card is not None:
+            self.pick_group(card.group)
+            return
+        self._forget_group()
+        self._session.select(self._scene.boxes[box].name)
+
+    def _forget_group(self) -> None:
+        if self._state.picked_group is not None:
+            self._state.picked_group = None
+            self.groups_changed.emit()
+            self.update()
 
     def in_minimap(self, point: QPointF) -> bool:
         """Whether a view point lies in the minimap."""
@@ -574,16 +830,17 @@ class GraphCanvas(QWidget):
     def _walk(self, step: Step) -> None:
         if self._geometry is None or not self._scene.boxes:
             return
-        box = self._state.selected
+        group = self._state.picked_group
+        box = self._state.selected if group is None else self._scene.box_of(group.first)
         if box == NONE:
             box = max(self._state.current, 0)
-        else:
+        elif group is None or self._frame_of(group) == NONE:
             box = neighbour(self._geometry, box, step)
-        self._session.select(self._scene.boxes[box].name)
+        self._choose(box)
 
     def _select_end(self, index: int) -> None:
         if self._scene.boxes:
-            self._session.select(self._scene.boxes[index].name)
+            self._choose(index % len(self._scene.boxes))
 
     def _show_tensor(self, operand: str) -> None:
         if operand:
@@ -605,14 +862,22 @@ class GraphCanvas(QWidget):
             Qt.Key.Key_Plus: self.zoom_in,
             Qt.Key.Key_Equal: self.zoom_in,
             Qt.Key.Key_Minus: self.zoom_out,
+            Qt.Key.Key_Backspace: self.close_group,
         }
+        if self._state.picked_group is not None:
+            handlers[Qt.Key.Key_Plus] = self.open_group
+            handlers[Qt.Key.Key_Minus] = self.close_group
         for key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             handlers[key] = self._show_selected
         return handlers
 
     def _show_selected(self) -> None:
-        if self._state.selected != NONE:
-            self._show_tensor(self._scene.boxes[self._state.selected].operand)
+        selected = self._state.selected
+        closed = selected != NONE and self._scene.boxes[selected].card is not None
+        if self._state.picked_group is not None or closed:
+            self.open_group()
+        elif selected != NONE:
+            self._show_tensor(self._scene.boxes[selected].operand)
 
     # Slots
 
@@ -620,14 +885,19 @@ class GraphCanvas(QWidget):
     def _on_graph_changed(self) -> None:
         graph = self._session.graph
         gc.unfreeze()  # the previous graph may be garbage now
-        self._left_behind |= len(self._scene.boxes) >= _LAID_OUT_AT_ONCE
-        self._scene = make_scene(graph) if graph is not None else Scene()
+        self._left_behind |= self._scene.operator_count >= _LAID_OUT_AT_ONCE
+        self._anchor = None
+        self._grouping.take(graph)
+        self._scene = self._grouping.make_scene()
         self._state = SceneState(self._scene, self._session)
         self._state.follow_finding()
         self._asked.clear()
         self._sought = NONE
         self._lay_out()
+        if self.laid_out and self._scene.operator_count >= _LAID_OUT_AT_ONCE:
+            self._pass_over()
         self._describe()
+        self.groups_changed.emit()
 
     @Slot()
     @Slot(object)
@@ -673,9 +943,28 @@ class GraphCanvas(QWidget):
     def _on_selection_changed(self, _name: str) -> None:
         self._state.follow_selection()
         self._state.picked = ""
+        self._forget_group()
+        self._open_to_selected()
         if self._state.selected != NONE and self._pointer.idle:
             self._reveal(self._state.selected)
         self.update()
+
+    def _open_to_selected(self) -> None:
+        """Open the groups around the selected operator, unless it only follows the run."""
+        state, place = self._state, self._place()
+        if place is None or state.selected == NONE:
+            return
+        follows = self._session.state is not RunState.FAILED and place == self._session.position
+        if self._scene.boxes[state.selected].card is not None and not follows:
+            self._open_to(self._session.selected)
+
+    def _open_to(self, name: str) -> None:
+        """Open the groups around an operator."""
+        graph = self._session.graph
+        if graph is not None:
+            place = graph.operator(name).index
+            box = self._scene.index[name]
+            self._refold(lambda: self._grouping.folding.reveal(place), box)
 
     @Slot()
     def _on_breakpoints_changed(self) -> None:
@@ -919,7 +1208,13 @@ class GraphCanvas(QWidget):
         if event.button() is not Qt.MouseButton.LeftButton:
             return
         box, edge = self._box_at(event.position()), self._edge_at(event.position())
-        if box != NONE:
+        group = self.group_at(event.position())
+        if group is not None:
+            if box == NONE:
+                self._close(group.first)
+            else:
+                self._open(group)
+        elif box != NONE:
             self._show_tensor(self._scene.boxes[box].operand)
         elif edge != NONE:
             self._show_tensor(self._scene.edges[edge].operand)
@@ -933,9 +1228,14 @@ class GraphCanvas(QWidget):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         place = QPointF(event.pos())
         name = self.operator_at(place)
-        if event.reason() is QContextMenuEvent.Reason.Keyboard and self._state.selected != NONE:
-            name = self._scene.boxes[self._state.selected].name
-        if name:
+        state, group = self._state, self.group_at(place)
+        if event.reason() is QContextMenuEvent.Reason.Keyboard:
+            group = state.picked_group
+            if state.selected != NONE and group is None:
+                name = self._session.selected
+        elif group is not None:
+            self.pick_group(group)
+        if name and name != self._session.selected:
             self._session.select(name)
         self.menu_requested.emit(name, event.globalPos())
 
@@ -980,6 +1280,22 @@ class GraphCanvas(QWidget):
             return super().event(event)
         self._zoom_about(event.position(), self.zoom * (1 + event.value()))
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """What stays in its place while groups open or close.
+
+    Attributes
+    ----------
+    operator : int
+        The operator, or the first one of the group.
+    corner : QPointF
+        Where the corner of its box or frame is in the view.
+    """
+
+    operator: int
+    corner: QPointF
 
 
 def _resting(

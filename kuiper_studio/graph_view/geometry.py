@@ -10,8 +10,6 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath, QPolygonF
 
-from kuiper_studio.graph_view.scene import BOX_HEIGHT
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -47,6 +45,8 @@ class Geometry:
     ----------
     rects : ndarray of shape (N, 4)
         Left, top, right, bottom of the boxes.
+    frames : ndarray of shape (F, 4)
+        The same of the frames of open groups.
     bounds : QRectF
         Around everything.
     """
@@ -56,8 +56,9 @@ class Geometry:
         self.layout = layout
         # Whole pixels, so that lines are sharp at 100 %.
         corners = np.round(layout.positions)
-        sizes = np.array([(box.width, BOX_HEIGHT) for box in scene.boxes]).reshape(-1, 2)
+        sizes = np.array([(box.width, box.height) for box in scene.boxes]).reshape(-1, 2)
         self.rects = np.hstack((corners, corners + sizes))
+        self.frames = np.round(layout.frames)
         self.bounds = QRectF(*layout.bounds)
         self._edge_bounds = _bounds_of(layout.branches)
         self._paths: dict[tuple[int, bool], QPainterPath] = {}
@@ -98,6 +99,19 @@ class Geometry:
             return -1
         middles = (self.rects[found, :2] + self.rects[found, 2:]) / 2
         return int(found[np.abs(middles - (x, y)).max(axis=1).argmin()])
+
+    def frames_in(self, area: QRectF) -> npt.NDArray[np.intp]:
+        """Return the frames that touch an area, an outer one before those in it."""
+        return _touching(self.frames, area)
+
+    def frame_at(self, point: QPointF) -> int:
+        """Return the innermost frame around a point; -1 for none."""
+        found = self.frames_in(QRectF(point, point))
+        return int(found[-1]) if len(found) else -1
+
+    def frame_rect(self, frame: int) -> QRectF:
+        """Return the rectangle of a frame."""
+        return to_rects(self.frames[frame : frame + 1])[0]
 
     def spans_in(self, area: QRectF) -> tuple[tuple[float, float], ...]:
         """Return the spans across the flow of what touches an area.

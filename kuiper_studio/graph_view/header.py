@@ -15,7 +15,7 @@ from kuiper_studio.item_models.text import caption_text, tip_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtGui import QMouseEvent, QPaintEvent
 
     from kuiper_studio.theme import Theme
 
@@ -26,10 +26,51 @@ _BUTTON = 24
 _COLORS_MOST = 150
 
 
-class _ElidedLabel(QLabel):
-    """A label that elides its text in the middle."""
+_SEPARATOR = " › "
+
+
+class _Crumbs(QLabel):
+    """A label that elides its text in the middle, of parts that can be clicked.
+
+    Signals
+    -------
+    clicked : int
+        Index of the part.
+    """
+
+    clicked = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: tuple[str, ...] = ()
+        self.setMouseTracking(True)
+
+    def part_at(self, x: float) -> int:
+        """Return the part at a place; -1 for none, and where the text is elided."""
+        metrics = self.fontMetrics()
+        if metrics.horizontalAdvance(self.text()) > self.width():
+            return -1
+        for number in range(len(self.parts)):
+            before = _SEPARATOR.join((*self.parts[:number], ""))
+            left = metrics.horizontalAdvance(before)
+            if left <= x <= left + metrics.horizontalAdvance(self.parts[number]):
+                return number
+        return -1
 
     # Overrides of Qt methods
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self.part_at(event.position().x()) > 0:
+            self.setCursor(Qt.CursorShape.PointingHandCursor)
+        else:
+            self.unsetCursor()
+
+    @override
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        part = self.part_at(event.position().x())
+        if part > 0 and event.button() is Qt.MouseButton.LeftButton:
+            self.clicked.emit(part)
 
     @override
     def minimumSizeHint(self) -> QSize:
@@ -52,7 +93,11 @@ class Header(QFrame):
     -------
     zoom_out_requested, zoom_in_requested, zoom_reset_requested, fit_requested
         A button was pressed.
+    crumb_clicked : int
+        Index of a part of the breadcrumb behind the model.
     """
+
+    crumb_clicked = Signal(int)
 
     zoom_out_requested = Signal()
     zoom_in_requested = Signal()
@@ -67,10 +112,11 @@ class Header(QFrame):
         title = QLabel("Graph")
         title.setProperty("role", "subtitle")
         title.setFont(theme.ui_font(12, 600))
-        self._crumbs = _ElidedLabel()
+        self._crumbs = _Crumbs()
         self._crumbs.setTextFormat(Qt.TextFormat.PlainText)
         self._crumbs.setProperty("role", "secondary")
         self._crumbs.setObjectName("graphBreadcrumb")
+        self._crumbs.clicked.connect(lambda part: self.crumb_clicked.emit(part - 1))
         self._zoom = self._button("", "Zoom to 100 %", "Ctrl+Home")
         self._zoom.setFont(theme.mono_font(11))
         self._zoom.setFixedWidth(52)
@@ -137,12 +183,13 @@ class Header(QFrame):
 
     @property
     def breadcrumb(self) -> str:
-        """Breadcrumb: the model, and the module of the selected operator."""
+        """Breadcrumb: the model, and the groups of what is selected."""
         return self._crumbs.text()
 
     def show_breadcrumb(self, *parts: str) -> None:
         """Show the parts of the breadcrumb."""
-        text = " › ".join(filter(None, parts))
+        self._crumbs.parts = tuple(filter(None, parts))
+        text = _SEPARATOR.join(self._crumbs.parts)
         self._crumbs.setText(text)
         self._crumbs.setToolTip(tip_text(text))
 

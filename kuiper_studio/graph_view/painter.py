@@ -14,7 +14,8 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
 
-from kuiper_studio.graph_view.boxes import MARGIN, BoxLook, BoxPainter
+from kuiper_studio.graph_view.boxes import MARGIN, BoxLook
+from kuiper_studio.graph_view.cards import CardPainter, paint_frame
 from kuiper_studio.graph_view.cells import CellColors
 from kuiper_studio.graph_view.colors import level_colors
 from kuiper_studio.graph_view.geometry import to_rects
@@ -87,7 +88,7 @@ class ScenePainter:
         self._theme = theme
         self._geometry = geometry
         self._state = state
-        self._boxes = BoxPainter(theme, thumbnails=thumbnails)
+        self._boxes = CardPainter(theme, thumbnails=thumbnails)
         self._colors = CellColors(theme, state.scene, "base")
         self._pixmaps: dict[int, tuple[BoxLook, QPixmap]] = {}
         self._former: dict[int, tuple[BoxLook, QPixmap]] = {}
@@ -128,6 +129,8 @@ class ScenePainter:
             index in state.bookmarks,
             tint,
             value,
+            int(state.executed[index]),
+            int(state.found_counts[index]) if state.found is not None else None,
         )
 
     def _tints(self, overlay: Overlay) -> npt.NDArray[np.uint32]:
@@ -172,6 +175,7 @@ class ScenePainter:
             painter.save()
             painter.scale(zoom, zoom)
             painter.translate(-visible.topLeft())
+            self._paint_frames(painter, visible, full=True)
             self._paint_edges(painter, visible, zoom, edges, lit)
             painter.restore()
             self._paint_boxes(painter, visible, zoom, keep=keep)
@@ -209,11 +213,18 @@ class ScenePainter:
         painter.setOpacity(1.0)
 
     def _paint_box(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
+        card = look.box.card
         if zoom < FULL_FROM:
-            self._boxes.paint_small(painter, look, zoom)
-        else:
-            painter.scale(zoom, zoom)
+            if card is None:
+                self._boxes.paint_small(painter, look, zoom)
+            else:
+                self._boxes.paint_small_card(painter, look, card, zoom)
+            return
+        painter.scale(zoom, zoom)
+        if card is None:
             self._boxes.paint(painter, look)
+        else:
+            self._boxes.paint_card(painter, look, card)
 
     def _use_key(self, key: tuple[object, ...]) -> None:
         if key != self._pixmap_key or self._pixmap_bytes > _CACHE_BYTES:
@@ -237,7 +248,7 @@ class ScenePainter:
             return
         self.complete = False
         margin, width = math.ceil(MARGIN * zoom), math.ceil(look.box.width * zoom)
-        size = QSizeF(width + 2 * margin, math.ceil(BOX_HEIGHT * zoom) + 2 * margin)
+        size = QSizeF(width + 2 * margin, math.ceil(look.box.height * zoom) + 2 * margin)
         former = known or self._former.get(index)
         if former is not None:
             painter.drawPixmap(QRectF(at, size), former[1], QRectF(former[1].rect()))
@@ -248,7 +259,7 @@ class ScenePainter:
     def _pixmap(self, index: int, look: BoxLook, zoom: float, ratio: float) -> QPixmap:
         margin = math.ceil(MARGIN * zoom)
         width = math.ceil(look.box.width * zoom) + 2 * margin
-        height = math.ceil(BOX_HEIGHT * zoom) + 2 * margin
+        height = math.ceil(look.box.height * zoom) + 2 * margin
         pixmap = QPixmap(math.ceil(width * ratio), math.ceil(height * ratio))
         pixmap.setDevicePixelRatio(ratio)
         pixmap.fill(Qt.GlobalColor.transparent)
@@ -261,18 +272,35 @@ class ScenePainter:
         self._pixmap_bytes += pixmap.width() * pixmap.height() * 4
         return pixmap
 
+    def _paint_frames(self, painter: QPainter, visible: QRectF, *, full: bool) -> None:
+        for number in self._geometry.frames_in(visible).tolist():
+            frame = self._state.scene.frames[number]
+            executed = self._state.executed_in(frame.group.first, frame.group.last)
+            area = self._geometry.frame_rect(number)
+            paint_frame(painter, self._theme, frame, area, executed, full=full)
+
     def _paint_ring(self, painter: QPainter, zoom: float) -> None:
-        selected = self._state.selected
-        if selected == NONE:
+        rect = self._ringed()
+        if rect is None:
             return
         scale = max(zoom, 0.6)  # stays visible from far
         distance = _RING_DISTANCE * scale / zoom
         pen = QPen(self._theme.color("focus"), 1.5 * scale / zoom)
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        rect = self._geometry.rect(selected)
         rect.adjust(-distance, -distance, distance, distance)
         painter.drawRoundedRect(rect, 5 + distance, 5 + distance)
+
+    def _ringed(self) -> QRectF | None:
+        """Return the rectangle of what is selected: a group, or an operator."""
+        state, geometry = self._state, self._geometry
+        group = state.picked_group
+        if group is not None:
+            for number, frame in enumerate(state.scene.frames):
+                if frame.group == group:
+                    return geometry.frame_rect(number)
+            return geometry.rect(state.scene.box_of(group.first))
+        return geometry.rect(state.selected) if state.selected != NONE else None
 
     # Edges
 
@@ -436,6 +464,7 @@ class ScenePainter:
             self._paint_pixels(painter, visible, zoom, boxes if many_cells else boxes[:0])
         painter.scale(zoom, zoom)
         painter.translate(-visible.topLeft())
+        self._paint_frames(painter, visible, full=False)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if not (many_cells or many_edges):
             painter.setPen(QPen(self._theme.color("ctl"), 0))

@@ -5,37 +5,53 @@ Nothing here changes while the model runs; see `state` for that.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from engine.collector import collector_paused
-from engine.text import format_dtype, format_shape
-from kuiper_studio.families import Family, family_of
+from engine.text import format_count, format_dtype, format_shape
+from kuiper_studio.families import FAMILIES, Family, family_of
+from kuiper_studio.graph_view.folding import short_name
 from kuiper_studio.graph_view.text import split_expression
-from kuiper_studio.layout import Layout, LayoutRequest, Orientation, layout
+from kuiper_studio.layout import LayoutRequest, Orientation, layout
+from kuiper_studio.layout.nested import Nest, NestedRequest, lay_out_nested
 from kuiper_studio.theme import Theme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy.typing as npt
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+    from kuiper_studio.graph_view.folding import Folding
+    from kuiper_studio.layout import Layout
+    from kuiper_studio.layout.groups import Group
 
 __all__ = [
     "BOX_HEIGHT",
+    "CARD_HEIGHT",
     "TEXT_SCALE",
     "Box",
+    "Card",
     "Edge",
     "Fonts",
+    "Frame",
     "Scene",
+    "Wires",
     "lay_out",
+    "make_folded_scene",
     "make_scene",
 ]
 
 BOX_HEIGHT: Final = 94.0
+CARD_HEIGHT: Final = 50.0
+"""Height of the box of a closed group."""
 LEFT_INSET: Final = 11.0
 RIGHT_INSET: Final = 9.0
 DETAIL_LEFT: Final = 52.0
@@ -49,6 +65,11 @@ _MOST_WIDTH: Final = 200.0
 _WIDTH_STEP: Final = 8.0
 _GLYPH_ROOM: Final = 28.0  # state glyph and its distance from index and label
 _DETAIL_RIGHT: Final = 7.0
+_LEAST_CARD: Final = 130.0
+_CARD_INSET: Final = 10.0
+_FRAME_ROOM: Final = 150.0  # of the texts behind an open group's name
+_CHIP_ROOM: Final = 16.0  # around the text of the chip with the number of blocks
+_MOST_STRIP: Final = 12  # operators in a closed group's strip of families
 
 
 class Fonts:
@@ -96,13 +117,49 @@ class _Ruler:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """What the box of a closed group shows beside its name.
+
+    Attributes
+    ----------
+    group : Group
+    strip : tuple of str
+        Colour tokens of the families of its operators, in order; of many some.
+    count_text : str
+        How many operators it has.
+    chip : str
+        ``×12`` for a stack of equal blocks, else ``""``.
+    """
+
+    group: Group
+    strip: tuple[str, ...]
+    count_text: str
+    chip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An open group.
+
+    Attributes
+    ----------
+    group : Group
+    title : str
+        Its name, elided.
+    """
+
+    group: Group
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
-    """One operator.
+    """One operator, or a closed group.
 
     Attributes
     ----------
     index : int
-        In execution order; also its index among the boxes.
+        Of the operator in execution order, or of the first of the group.
     name, type : str
     family : Family
     width : float
@@ -114,6 +171,8 @@ class Box:
         Number of characters in such a line.
     operand : str
         The operand whose value the box shows; ``""`` for none.
+    card : Card or None
+        Of a closed group, whose `name` is the group's and whose `type` is empty.
     """
 
     index: int
@@ -126,6 +185,12 @@ class Box:
     pending: tuple[str, str]
     room: int
     operand: str
+    card: Card | None = None
+
+    @property
+    def height(self) -> float:
+        """Height of the box, which does not depend on its state."""
+        return BOX_HEIGHT if self.card is None else CARD_HEIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +207,10 @@ class Edge:
     dtype : str
     count : int
         How often it is an input of the consumer.
+    producer : int
+        The operator that makes the operand; another one than `source` in a folded scene.
+    bundled : int
+        Number of operands that it stands for, from or to a closed group.
     """
 
     source: int
@@ -150,9 +219,13 @@ class Edge:
     shape: str
     dtype: str
     count: int = 1
+    producer: int = -1
+    bundled: int = 1
 
     def text(self, shape: str = "", *, skip: bool = False) -> str:
         """Text on the edge; `shape` is the computed one where there is one."""
+        if self.bundled > 1:
+            return format_count(self.bundled, "operand")
         text = shape or self.shape
         if self.count > 1:
             text = f"{self.count} × {text}" if text else f"{self.count} ×"
@@ -161,20 +234,27 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """The boxes and edges of one model.
+    """The boxes and edges of one model, or of what is visible of it.
 
     Attributes
     ----------
     boxes : tuple of Box
+        In execution order; each operator is in one of them.
     edges : tuple of Edge
     index : dict of str to int
-        Box of an operator.
+        Box of an operator, or of the closed group that it is in.
     edges_of : tuple of tuple of int
         Edges that touch each box.
     edge_widths : tuple of float
         Of the texts on the edges.
     graph : RuntimeGraph or None
         The model; None for no model.
+    starts : ndarray of shape (N,), int64
+        First operator of each box.
+    frames : tuple of Frame
+        Open groups, an outer one before those in it.
+    nest : Nest or None
+        Boxes in frames; None where every operator is a box of its own.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -183,6 +263,29 @@ class Scene:
     edges_of: tuple[tuple[int, ...], ...] = ()
     edge_widths: tuple[float, ...] = ()
     graph: RuntimeGraph | None = None
+    starts: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    frames: tuple[Frame, ...] = ()
+    nest: Nest | None = None
+
+    @property
+    def operator_count(self) -> int:
+        """Number of operators of the model."""
+        return 0 if self.graph is None else len(self.graph.operators)
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether a box stands for several operators."""
+        return len(self.boxes) != self.operator_count
+
+    def box_of(self, operator: int) -> int:
+        """Return the box of an operator, by its index."""
+        return int(np.searchsorted(self.starts, operator, "right")) - 1
+
+    def boxes_of(self, operators: Iterable[int]) -> frozenset[int]:
+        """Return the boxes of operators, by their indexes."""
+        known = np.fromiter(operators, np.intp)
+        found = np.searchsorted(self.starts, known, "right") - 1
+        return frozenset(found.tolist())
 
     def request(self, orientation: Orientation) -> LayoutRequest:
         """Ask for a layout of the scene, whose edges are the layout's lines."""
@@ -196,13 +299,25 @@ class Scene:
             label_widths=self.edge_widths,
         )
 
+    def nested_request(self, nest: Nest, orientation: Orientation) -> NestedRequest:
+        """Ask for a layout of boxes in frames."""
+        return NestedRequest(
+            nest,
+            tuple((edge.source, edge.target, edge.operand) for edge in self.edges),
+            tuple((box.width, box.height) for box in self.boxes),
+            orientation,
+            self.edge_widths,
+        )
+
 
 def lay_out(
     scene: Scene, orientation: Orientation, cancelled: Callable[[], bool] | None = None
 ) -> Layout:
     """Lay a scene out, see `layout`; on any thread, while the cycle collector rests."""
     with collector_paused():  # of many edges it took half of the time
-        return layout(scene.request(orientation), cancelled)
+        if scene.nest is None:
+            return layout(scene.request(orientation), cancelled)
+        return lay_out_nested(scene.nested_request(scene.nest, orientation), cancelled)
 
 
 @cache
@@ -211,53 +326,208 @@ def fonts() -> Fonts:
     return Fonts()
 
 
-def make_scene(graph: RuntimeGraph) -> Scene:
-    """Build the scene of a model; needs a QGuiApplication to measure texts."""
-    faces = fonts()
-    type_ruler, name_ruler = _Ruler(faces.type), _Ruler(faces.name)
-    label_ruler, detail_ruler = _Ruler(faces.label), _Ruler(faces.detail)
-    character = detail_ruler.width("0")
-    boxes = []
-    for operator in graph.operators:
+class _Maker:
+    """Makes boxes; needs a QGuiApplication to measure texts."""
+
+    def __init__(self) -> None:
+        faces = fonts()
+        self._type, self._name = _Ruler(faces.type), _Ruler(faces.name)
+        self._label, self._detail = _Ruler(faces.label), _Ruler(faces.detail)
+        self._edge = _Ruler(faces.edge)
+        self._character = self._detail.width("0")
+
+    def box(self, operator: RuntimeOperator) -> Box:
+        """Make the box of an operator."""
         family = family_of(operator.type)
-        head = label_ruler.width(family.label) + detail_ruler.width(str(operator.index))
+        head = self._label.width(family.label) + self._detail.width(str(operator.index))
         shape = format_shape(_shown_shape(operator), drop_batch=True)
         needed = max(
             head + _GLYPH_ROOM + LEFT_INSET + RIGHT_INSET,
-            type_ruler.width(operator.type) + LEFT_INSET + RIGHT_INSET,
-            name_ruler.width(operator.name) + LEFT_INSET + RIGHT_INSET,
-            len(shape) * character + DETAIL_LEFT + _DETAIL_RIGHT,
+            self._type.width(operator.type) + LEFT_INSET + RIGHT_INSET,
+            self._name.width(operator.name) + LEFT_INSET + RIGHT_INSET,
+            len(shape) * self._character + DETAIL_LEFT + _DETAIL_RIGHT,
         )
         width = _grown(needed)
         room = width - LEFT_INSET - RIGHT_INSET
-        detail_room = int((width - DETAIL_LEFT - _DETAIL_RIGHT) / character)
-        boxes.append(
-            Box(
-                operator.index,
-                operator.name,
-                operator.type,
-                family,
-                width,
-                type_ruler.elided(operator.type, room),
-                name_ruler.elided(operator.name, room),
-                _pending_lines(operator, detail_room),
-                detail_room,
-                _shown_operand(operator),
-            )
+        detail_room = int((width - DETAIL_LEFT - _DETAIL_RIGHT) / self._character)
+        return Box(
+            operator.index,
+            operator.name,
+            operator.type,
+            family,
+            width,
+            self._type.elided(operator.type, room),
+            self._name.elided(operator.name, room),
+            _pending_lines(operator, detail_room),
+            detail_room,
+            _shown_operand(operator),
         )
-    edges = _make_edges(graph)
-    edge_ruler = _Ruler(faces.edge)
+
+    def card(self, group: Group, operators: Sequence[RuntimeOperator]) -> Box:
+        """Make the box of a closed group."""
+        title = short_name(group)
+        count_text = format_count(group.size, "operator")
+        chip = f"×{len(group.children)}" if group.is_stack else ""
+        beside = self._detail.width(chip) + _CHIP_ROOM if chip else 0.0
+        needed = max(
+            _LEAST_CARD,
+            self._name.width(title) + 2 * _CARD_INSET + _GLYPH_ROOM,
+            self._detail.width(count_text) + 2 * _CARD_INSET + _GLYPH_ROOM + beside,
+        )
+        width = min(needed, _MOST_WIDTH)
+        block = group.children[0] if group.is_stack else group
+        families = [
+            family_of(operator.type) for operator in operators[block.first : block.last + 1]
+        ]
+        main = Counter(each for each in families if each is not FAMILIES["io"]).most_common(1)
+        places = np.linspace(0, len(families) - 1, min(len(families), _MOST_STRIP))
+        strip = tuple(families[round(place)].token for place in places.tolist())
+        return Box(
+            group.first,
+            group.name,
+            "",
+            main[0][0] if main else families[0],
+            width,
+            "",
+            self._name.elided(title, width - 2 * _CARD_INSET - _GLYPH_ROOM / 2),
+            ("", ""),
+            0,
+            "",
+            Card(group, strip, count_text, chip),
+        )
+
+    def frame(self, group: Group) -> Frame:
+        """Make the frame of an open group."""
+        return Frame(group, self._name.elided(short_name(group), _MOST_WIDTH))
+
+    def frame_width(self, group: Group) -> float:
+        """Return the width of what is written on the frame of an open group."""
+        return self._name.width(self.frame(group).title) + _FRAME_ROOM
+
+    def edge_widths(self, edges: Sequence[Edge]) -> tuple[float, ...]:
+        """Measure the texts of edges."""
+        return tuple(self._edge.width(edge.text()) for edge in edges)
+
+
+def make_scene(graph: RuntimeGraph) -> Scene:
+    """Build the scene of a model, every operator in a box of its own."""
+    maker = _Maker()
+    boxes = tuple(maker.box(operator) for operator in graph.operators)
+    return _assembled(graph, maker, boxes, _make_edges(graph))
+
+
+def make_folded_scene(graph: RuntimeGraph, folding: Folding, wires: Wires) -> Scene:
+    """Build the scene of what is visible of a model.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    folding : Folding
+        Which groups are open.
+    wires : Wires
+        Of the graph.
+    """
+    maker, operators = _Maker(), graph.operators
+    visible = folding.visible(maker.frame_width)
+    boxes = tuple(
+        maker.box(operators[item]) if isinstance(item, int) else maker.card(item, operators)
+        for item in visible.boxes
+    )
+    frames = tuple(map(maker.frame, visible.frames))
+    edges = _make_visible_edges(boxes, wires)
+    return _assembled(graph, maker, boxes, edges, frames, visible.nest)
+
+
+def _assembled(
+    graph: RuntimeGraph,
+    maker: _Maker,
+    boxes: tuple[Box, ...],
+    edges: tuple[Edge, ...],
+    frames: tuple[Frame, ...] = (),
+    nest: Nest | None = None,
+) -> Scene:
     touching: list[list[int]] = [[] for _ in boxes]
     for number, edge in enumerate(edges):
         touching[edge.source].append(number)
         touching[edge.target].append(number)
+    starts = np.array([box.index for box in boxes], np.intp)
+    sizes = np.diff(starts, append=len(graph.operators))
+    homes = np.repeat(np.arange(len(boxes)), sizes).tolist()
+    names = (operator.name for operator in graph.operators)
     return Scene(
-        tuple(boxes),
+        boxes,
         edges,
-        {box.name: box.index for box in boxes},
+        dict(zip(names, homes, strict=True)),
         tuple(map(tuple, touching)),
-        tuple(edge_ruler.width(edge.text()) for edge in edges),
+        maker.edge_widths(edges),
         graph,
+        starts,
+        frames,
+        nest,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wires:
+    """Each operand's way to each input that takes it, as numbers.
+
+    Attributes
+    ----------
+    sources, targets : ndarray of shape (E,), int64
+        Operators, in the order of consumers and their inputs.
+    operands : tuple of RuntimeOperand
+    """
+
+    sources: npt.NDArray[np.intp]
+    targets: npt.NDArray[np.intp]
+    operands: tuple[RuntimeOperand, ...]
+
+    @classmethod
+    def of(cls, graph: RuntimeGraph) -> Wires:
+        """List the wires of a graph."""
+        found = [
+            (operand.producer.index, operator.index, operand)
+            for operator in graph.operators
+            for operand in operator.inputs
+            if operand.producer is not None
+        ]
+        numbers = np.array([wire[:2] for wire in found], np.intp).reshape(-1, 2)
+        return cls(numbers[:, 0], numbers[:, 1], tuple(wire[2] for wire in found))
+
+
+def _make_visible_edges(boxes: tuple[Box, ...], wires: Wires) -> tuple[Edge, ...]:
+    """Make an edge for each operand between two boxes; one for all where one box is a group."""
+    starts = np.array([box.index for box in boxes], np.intp)
+    sources = np.searchsorted(starts, wires.sources, "right") - 1
+    targets = np.searchsorted(starts, wires.targets, "right") - 1
+    found: dict[tuple[int, int], dict[str, tuple[RuntimeOperand, int]]] = {}
+    for wire in np.flatnonzero(sources != targets).tolist():
+        operand = wires.operands[wire]
+        between = found.setdefault((int(sources[wire]), int(targets[wire])), {})
+        _, count = between.get(operand.name, (operand, 0))
+        between[operand.name] = operand, count + 1
+    edges = []
+    for (source, target), between in sorted(found.items(), key=lambda pair: pair[0][1]):
+        ends = boxes[source], boxes[target]
+        closed = any(box.card is not None for box in ends)
+        shown = list(between.values())
+        bundled = len(shown) if closed else 1
+        for operand, count in shown[-1:] if closed else shown:
+            edges.append(_edge(source, target, operand, 1 if closed else count, bundled))
+    return tuple(edges)
+
+
+def _edge(source: int, target: int, operand: RuntimeOperand, count: int, bundled: int) -> Edge:
+    producer = operand.producer
+    return Edge(
+        source,
+        target,
+        operand.name,
+        format_shape(operand.shape, drop_batch=True),
+        format_dtype(operand.dtype),
+        count,
+        producer.index if producer is not None else source,
+        bundled,
     )
 
 
@@ -277,14 +547,9 @@ def _make_edges(graph: RuntimeGraph) -> tuple[Edge, ...]:
                 operands[operand.name] = operand
     edges = []
     for (name, target), count in counts.items():
-        operand = operands[name]
-        source = operand.producer
+        source = operands[name].producer
         if source is not None:
-            shape, dtype = (
-                format_shape(operand.shape, drop_batch=True),
-                format_dtype(operand.dtype),
-            )
-            edges.append(Edge(source.index, target, name, shape, dtype, count))
+            edges.append(_edge(source.index, target, operands[name], count, 1))
     return tuple(edges)
 
 

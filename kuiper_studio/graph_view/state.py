@@ -14,12 +14,14 @@ from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
+    from engine.runtime import RuntimeOperator
     from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.graph_view.scene import Scene
+    from kuiper_studio.layout.groups import Group
     from kuiper_studio.session import Record, StudioSession
 
 __all__ = ["SceneState"]
@@ -34,6 +36,21 @@ _FAILED: Final = DisplayStatus.FAILED
 _CURRENT: Final = DisplayStatus.CURRENT
 _SHOWN: Final = tuple(DisplayStatus)  # by number
 _CARRIED: Final = {DifferenceKind.INHERITED: 1, DifferenceKind.BORN: 2}
+# Of operators of a closed group the last of these is shown.
+_BY_SEVERITY: Final = np.array(
+    [
+        DisplayStatus.EXECUTED,
+        DisplayStatus.SUPPLIED,
+        DisplayStatus.CURRENT,
+        DisplayStatus.PENDING,
+        DisplayStatus.BLOCKED,
+        DisplayStatus.UNSUPPORTED,
+        DisplayStatus.FAILED,
+        DisplayStatus.PLAIN,
+    ],
+    np.int8,
+)
+_SEVERITY: Final = np.argsort(_BY_SEVERITY)
 _HAS_NEXT: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.RUNNING})
 
 
@@ -45,11 +62,16 @@ class SceneState:
     scene : Scene
     session : StudioSession, optional
         None for a plain drawing of the model.
+    former : SceneState, optional
+        That of the same model with other groups open, which knows the run already.
 
     Attributes
     ----------
     states : ndarray of shape (N,), int8
-        A DisplayStatus for each box; CURRENT is not among them, see `shown`.
+        A DisplayStatus for each box, the worst one of a closed group; CURRENT is not among
+        them, see `shown`.
+    executed : ndarray of shape (N,), int64
+        Number of executed operators in each box.
     current : int
         The box that runs next, or NONE.
     position : int
@@ -60,6 +82,8 @@ class SceneState:
         The selected box, or NONE.
     picked : str
         The operand of the last clicked edge, ``""`` for none.
+    picked_group : Group or None
+        The group that the user has clicked, instead of an operator.
     breakpoints, bookmarks : frozenset of int
     supplied : frozenset of int
         Boxes of operators whose output is overridden.
@@ -72,21 +96,31 @@ class SceneState:
         How far operands are from the reference's, for edges that carry a difference.
     found : ndarray of shape (N,), bool, or None
         The boxes that the user looks for; others are dimmed. None while nothing is looked for.
+    found_counts : ndarray of shape (N,), int64
+        How many operators of each box are.
     summaries : dict of int to Summary
     generation : int
         Number of times that values were dropped.
     """
 
-    def __init__(self, scene: Scene, session: StudioSession | None = None) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        session: StudioSession | None = None,
+        former: SceneState | None = None,
+    ) -> None:
         self.scene = scene
         self._session = session
         plain = DisplayStatus.PLAIN if session is None else DisplayStatus.PENDING
-        self.states: npt.NDArray[np.int8] = np.full(len(scene.boxes), plain, np.int8)
+        self._operators: npt.NDArray[np.int8] = np.full(scene.operator_count, plain, np.int8)
+        self.states = self._operators
+        self.executed: npt.NDArray[np.intp] = np.zeros(len(scene.boxes), np.intp)
         self.current = NONE
         self.position = NONE
         self.suspect = NONE
         self.selected = NONE
         self.picked = ""
+        self.picked_group: Group | None = None
         self.breakpoints: frozenset[int] = frozenset()
         self.bookmarks: frozenset[int] = frozenset()
         self.supplied: frozenset[int] = frozenset()
@@ -94,16 +128,25 @@ class SceneState:
         self.carried: npt.NDArray[np.int8] = np.zeros(len(scene.edges), np.int8)
         self.differences: dict[str, str] = {}
         self.found: npt.NDArray[np.bool_] | None = None
+        self.found_counts: npt.NDArray[np.intp] = np.zeros(len(scene.boxes), np.intp)
         self.summaries: dict[int, Summary] = {}
         self.generation = 0
         self._shapes: dict[str, str] = {}
         self._overlays = OverlayModel(session) if session is not None else None
-        self._overlay: Overlay | None = None
+        self._overlay: Overlay | None = None  # of a state that follows no session
+        self._folded_overlay: tuple[Overlay, Overlay] | None = None
+        self._supplied: frozenset[int] = frozenset()  # operators
         self._sources = np.array([edge.source for edge in scene.edges], np.intp)
         self._targets = np.array([edge.target for edge in scene.edges], np.intp)
-        if session is not None:
+        self._producers = np.array([edge.producer for edge in scene.edges], np.intp)
+        self._gather()
+        if session is None:
+            return
+        if former is None:
             self.refresh()
-            self.follow_comparison()
+        else:
+            self._adopt(former)
+        self.follow_comparison()
 
     # Following the session
 
@@ -116,31 +159,64 @@ class SceneState:
         self.summaries.clear()
         self._shapes.clear()
         self.follow_overlay()
-        for box in self.scene.boxes:
-            self.states[box.index] = DISPLAY_STATUS[session.status(box.name)]
+        for operator in self._graph_operators:
+            self._operators[operator.index] = DISPLAY_STATUS[session.status(operator.name)]
+        self._follow_all()
+
+    def _adopt(self, former: SceneState) -> None:
+        self.generation = former.generation
+        self._operators[:] = former._operators
+        self._supplied = former._supplied
+        for box, summary in former.summaries.items():
+            index = former.scene.boxes[box].index
+            here = self.scene.box_of(index)
+            if self.scene.boxes[here].card is None:
+                self.summaries[here] = summary
+        self._follow_all()
+
+    def _follow_all(self) -> None:
         self.follow_position()
         self.follow_selection()
         self.follow_breakpoints()
         self.follow_bookmarks()
         self.follow_supplies()
 
+    @property
+    def _graph_operators(self) -> Sequence[RuntimeOperator]:
+        return self.scene.graph.operators if self.scene.graph is not None else ()
+
+    def _gather(self) -> None:
+        """Find the states of boxes from those of their operators."""
+        executed = self._operators == DisplayStatus.EXECUTED
+        if not self.scene.is_folded:
+            self.executed = executed.astype(np.intp)
+            return
+        starts = self.scene.starts
+        worst = np.maximum.reduceat(_SEVERITY[self._operators], starts)
+        self.states = _BY_SEVERITY[worst]
+        self.executed = np.add.reduceat(executed.astype(np.intp), starts)
+
     def apply(self, records: Iterable[Record]) -> list[int]:
         """Apply new records; return the boxes that changed."""
         self.follow_overlay()
         changed = []
         for record in records:
-            self.states[record.index] = DISPLAY_STATUS[record.status]
-            self.summaries.pop(record.index, None)
+            box = self.scene.box_of(record.index)
+            self._operators[record.index] = DISPLAY_STATUS[record.status]
+            self.summaries.pop(box, None)
             for name in record.outputs:
                 self._shapes.pop(name, None)
-            changed.append(record.index)
+            changed.append(box)
+        self._gather()
         return changed
 
     def revert(self, operator: str) -> int:
         """Clear the state of an operator whose step was undone; return its box."""
         box = self.scene.index[operator]
-        if self._session is not None:
-            self.states[box] = DISPLAY_STATUS[self._session.status(operator)]
+        if self._session is not None and self.scene.graph is not None:
+            index = self.scene.graph.operator(operator).index
+            self._operators[index] = DISPLAY_STATUS[self._session.status(operator)]
+            self._gather()
         self.summaries.pop(box, None)
         for number in self.scene.edges_of[box]:
             self._shapes.pop(self.scene.edges[number].operand, None)
@@ -154,18 +230,20 @@ class SceneState:
         if session is None:
             return
         known = session.position
-        self.position = known if known < len(self.scene.boxes) else NONE
+        is_inside = known < self.scene.operator_count
+        self.position = self.scene.box_of(known) if is_inside else NONE
         self.current = self.position if session.state in _HAS_NEXT else NONE
         suspect = session.failure.suspect if session.failure is not None else ""
         self.suspect = self.scene.index.get(suspect, NONE)
-        blocked = self.states == DisplayStatus.BLOCKED
-        if session.state is RunState.FAILED and self.position != NONE:
-            self.states[self.position] = DisplayStatus.FAILED
-            self._block_behind(self.position)
+        blocked = self._operators == DisplayStatus.BLOCKED
+        if session.state is RunState.FAILED and is_inside:
+            self._operators[known] = DisplayStatus.FAILED
+            self._block_behind(known)
         elif blocked.any():
             for index in np.flatnonzero(blocked).tolist():
-                status = session.status(self.scene.boxes[index].name)
-                self.states[index] = DISPLAY_STATUS[status]
+                status = session.status(self._graph_operators[index].name)
+                self._operators[index] = DISPLAY_STATUS[status]
+        self._gather()
 
     def follow_selection(self) -> None:
         """Read the selection."""
@@ -182,7 +260,7 @@ class SceneState:
     def follow_bookmarks(self) -> None:
         """Read the bookmarks."""
         if self._session is not None:
-            self.bookmarks = self._session.bookmarks.indices
+            self.bookmarks = self.scene.boxes_of(self._session.bookmarks.indices)
 
     def follow_supplies(self) -> None:
         """Read the overrides."""
@@ -190,10 +268,13 @@ class SceneState:
         if session is None or session.graph is None:
             return
         producers = (session.graph.operand(name).producer for name in session.supplied)
-        before = self.supplied
-        self.supplied = frozenset(p.index for p in producers if p is not None)
-        for index in before ^ self.supplied:
-            self.states[index] = DISPLAY_STATUS[session.status(self.scene.boxes[index].name)]
+        before = self._supplied
+        self._supplied = frozenset(p.index for p in producers if p is not None)
+        self.supplied = self.scene.boxes_of(self._supplied)
+        for index in before ^ self._supplied:
+            status = session.status(self._graph_operators[index].name)
+            self._operators[index] = DISPLAY_STATUS[status]
+        self._gather()
 
     def follow_comparison(self) -> None:
         """Read what the comparison with a reference says."""
@@ -201,9 +282,11 @@ class SceneState:
         if session is None:
             return
         index = self.scene.index
-        self.marks = {
-            index[name]: mark for name, mark in operator_marks(session).items() if name in index
-        }
+        self.marks = {}
+        for name, mark in operator_marks(session).items():
+            known = self.marks.get(index[name]) if name in index else mark
+            if known is None or mark.is_worse_than(known):
+                self.marks[index[name]] = mark
         self.carried[:] = 0
         self.differences.clear()
         rows = session.comparing.rows if self.marks else {}
@@ -219,8 +302,11 @@ class SceneState:
     def follow_finding(self) -> None:
         """Read which operators the user looks for."""
         found = self._session.finding.marks if self._session is not None else None
-        fits = found is not None and len(found) == len(self.scene.boxes)
-        self.found = found if fits else None
+        if found is None or len(found) != self.scene.operator_count or not len(found):
+            self.found = None
+            return
+        self.found_counts = np.add.reduceat(found.astype(np.intp), self.scene.starts)
+        self.found = self.found_counts > 0
 
     def follow_overlay(self) -> None:
         """Read what boxes are coloured by, when somebody asks for it."""
@@ -228,16 +314,15 @@ class SceneState:
             self._overlays.forget()
 
     def _block_behind(self, failed: int) -> None:
-        """Mark boxes that can no longer run; boxes are in execution order."""
+        """Mark operators that can no longer run."""
         blocked = {failed}
-        for index in range(failed, len(self.scene.boxes)):
-            if index not in blocked:
-                continue
-            for number in self.scene.edges_of[index]:
-                target = self.scene.edges[number].target
-                if target > index and self.states[target] == DisplayStatus.PENDING:
-                    self.states[target] = DisplayStatus.BLOCKED
-                    blocked.add(target)
+        for operator in self._graph_operators[failed + 1 :]:
+            if self._operators[operator.index] == DisplayStatus.PENDING and any(
+                operand.producer is not None and operand.producer.index in blocked
+                for operand in operator.inputs
+            ):
+                self._operators[operator.index] = DisplayStatus.BLOCKED
+                blocked.add(operator.index)
 
     # Pictures
 
@@ -270,6 +355,17 @@ class SceneState:
     @property
     def overlay(self) -> Overlay | None:
         """What boxes are coloured by; None where it is their family."""
+        of_operators = self.operator_overlay
+        if of_operators is None or not self.scene.is_folded:
+            return of_operators
+        if self._folded_overlay is None or self._folded_overlay[0] is not of_operators:
+            folded = of_operators.gathered(self.scene.starts)
+            self._folded_overlay = of_operators, folded
+        return self._folded_overlay[1]
+
+    @property
+    def operator_overlay(self) -> Overlay | None:
+        """What operators are coloured by, each by itself."""
         return self._overlays.shown if self._overlays is not None else self._overlay
 
     def shown(self, index: int) -> DisplayStatus:
@@ -281,11 +377,15 @@ class SceneState:
 
     def computed(self, edge: int) -> bool:
         """Return whether an edge has a value; without a session every edge has."""
-        return self.states[self.scene.edges[edge].source] in (_EXECUTED, _PLAIN)
+        return self._operators[self.scene.edges[edge].producer] in (_EXECUTED, _PLAIN)
 
     def computed_among(self, edges: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
         """Return which of some edges have a value; see `computed`."""
-        return np.isin(self.states[self._sources[edges]], (_EXECUTED, _PLAIN))
+        return np.isin(self._operators[self._producers[edges]], (_EXECUTED, _PLAIN))
+
+    def executed_in(self, first: int, last: int) -> int:
+        """Return how many of some consecutive operators have run."""
+        return int(np.count_nonzero(self._operators[first : last + 1] == _EXECUTED))
 
     def is_dimmed(self, index: int) -> bool:
         """Return whether a box is none of those that the user looks for."""
@@ -308,8 +408,10 @@ class SceneState:
 
     def has_value(self, index: int) -> bool:
         """Return whether the value that a box shows is computed."""
-        operand = self.scene.boxes[index].operand
-        return self._session is not None and self._session.tensors.has_value(operand)
+        box = self.scene.boxes[index]
+        if self._session is None or box.card is not None:
+            return False
+        return self._session.tensors.has_value(box.operand)
 
     def adopt_summary(self, index: int) -> bool:
         """Read the summary of the value that a box shows, if the session has it."""
@@ -340,5 +442,5 @@ class SceneState:
         return edges
 
     def count(self, state: DisplayStatus) -> int:
-        """Return how many boxes are in a state."""
-        return int(np.count_nonzero(self.states == state))
+        """Return how many operators are in a state."""
+        return int(np.count_nonzero(self._operators == state))

@@ -11,15 +11,19 @@ from kuiper_studio.item_models.difference_marks import count_text
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
+    from kuiper_studio.graph_view.scene import Card
     from kuiper_studio.graph_view.state import SceneState
+    from kuiper_studio.layout.groups import Group
     from kuiper_studio.session import StudioSession
 
-__all__ = ["box_tip", "describe", "edge_tip"]
+__all__ = ["box_tip", "describe", "edge_tip", "group_tip"]
 
 
 def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     """Return an operator's full name, type, status and, if it did not run, the reason."""
     shown = state.scene.boxes[box]
+    if shown.card is not None:
+        return _card_tip(state, box, shown.card)
     lines = [shown.name, f"{shown.type} · operator {shown.index}"]
     word = STATUS_LOOKS[state.shown(box)].text.lower()
     record = session.record(shown.name)
@@ -37,6 +41,31 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     return "\n".join(
         filter(None, (*lines, word, value, compared, random, supplied or reason, dropped))
     )
+
+
+def _card_tip(state: SceneState, box: int, card: Card) -> str:
+    """Return what a closed group holds, its state, and what to do with it."""
+    lines = [group_tip(card.group)]
+    word = STATUS_LOOKS[state.shown(box)].text.lower()
+    executed = f"{int(state.executed[box])} of {format_count(card.group.size)} run"
+    lines.append(" · ".join(filter(None, (word, executed))))
+    if state.found is not None:
+        lines.append(f"{int(state.found_counts[box])} marked by the search")
+    mark = state.marks.get(box)
+    lines += [_value_text(state, box), f"worst: {mark.text}" if mark is not None else ""]
+    lines.append("double-click or Enter opens it")
+    return "\n".join(filter(None, lines))
+
+
+def group_tip(group: Group) -> str:
+    """Return a group's full name and its operators."""
+    lines = [
+        group.name,
+        f"{format_count(group.size, 'operator')}, {group.first} to {group.last}",
+    ]
+    if group.is_stack:
+        lines.append(f"{format_count(len(group.children))} equal blocks")
+    return "\n".join(lines)
 
 
 def _value_text(state: SceneState, box: int) -> str:
@@ -89,12 +118,12 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
 
 def describe(state: SceneState) -> str:
     """Return a description of the graph in a sentence or two."""
-    count = len(state.scene.boxes)
+    count = state.scene.operator_count
     text = f"{format_count(count, 'operator')}, {state.count(DisplayStatus.EXECUTED)} executed."
     if state.marks:
         text += f" Beside the reference: {count_text(state.marks.values())}."
     if state.found is not None:
-        found = format_count(int(state.found.sum()), "operator")
+        found = format_count(int(state.found_counts.sum()), "operator")
         text += f" {found} marked by the search."
     overlay = state.overlay
     if overlay is not None:
@@ -102,9 +131,15 @@ def describe(state: SceneState) -> str:
     for name, box in (("Next", state.current), ("Selected", state.selected)):
         if box != NONE:
             shown = state.scene.boxes[box]
+            if shown.card is not None:
+                text += f" {name}: in {shown.name}, {shown.card.count_text}, closed."
+                continue
             status = STATUS_LOOKS[state.shown(box)].text.lower()
             mark = state.marks.get(box)
             compared = f", {mark.text}" if mark is not None else ""
             value = f", {overlay.text(box)}" if overlay is not None else ""
             text += f" {name}: {shown.type} {shown.name}, {status}{compared}{value}."
+    group = state.picked_group
+    if group is not None:
+        text += f" Selected group: {group.name}, {format_count(group.size, 'operator')}."
     return text

@@ -67,6 +67,8 @@ class GraphView(QWidget):
         self.header.zoom_out_requested.connect(self.zoom_out)
         self.header.zoom_reset_requested.connect(self.zoom_reset)
         self.header.fit_requested.connect(self.fit)
+        self.header.crumb_clicked.connect(self._on_crumb_clicked)
+        self.canvas.groups_changed.connect(self._on_place_changed)
         self.find_bar.closed.connect(self._on_find_closed)
         self.canvas.zoom_changed.connect(self.header.show_zoom)
         self.canvas.zoom_changed.connect(self.zoom_changed)
@@ -165,5 +167,14 @@ class GraphView(QWidget):
         path = self._session.model_path
         model = path.name.removesuffix(".param").removesuffix(".pnnx") if path else ""
         graph, selected = self._session.graph, self._session.selected
+        if self.canvas.is_grouped:
+            self.header.show_breadcrumb(model, *(c.text for c in self.canvas.crumbs()))
+            return
         module = module_path(graph.operator(selected)) if graph and selected else ()
         self.header.show_breadcrumb(model, ".".join(module))
+
+    @Slot(int)
+    def _on_crumb_clicked(self, number: int) -> None:
+        crumbs = self.canvas.crumbs()
+        if number < len(crumbs):
+            self.canvas.pick_group(crumbs[number].group)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ NO_LEVEL: Final = -1
 _SPAN: Final = 1e3
 """From here on a scale is logarithmic."""
 _LEAST: Final = 1e-8  # lower end of a logarithmic scale, at least, as a part of the upper one
+_SUMMED: Final = frozenset({_K.TIME, _K.MACS, _K.MEMORY, _K.WEIGHTS, _K.NONFINITE})
 _CLASSES: Final = ("finite", "Inf", "NaN")
 """Instead of a scale, by level."""
 
@@ -174,6 +175,27 @@ class Overlay:
     levels: Levels
     scale: Scale | None = None
     classes: tuple[str, ...] = ()
+
+    def gathered(self, starts: npt.NDArray[np.intp]) -> Overlay:
+        """Return the colours of groups of consecutive operators, on the same scale.
+
+        Parameters
+        ----------
+        starts : ndarray of shape (M,), int64
+            First operator of each; its value is the sum where sums make sense, else the
+            largest.
+        """
+        known = ~np.isnan(self.values)
+        if self.kind in _SUMMED:
+            values = np.add.reduceat(np.where(known, self.values, 0.0), starts)
+        else:
+            values = np.maximum.reduceat(np.where(known, self.values, -np.inf), starts)
+        values[~np.logical_or.reduceat(known, starts)] = np.nan
+        if self.scale is None:
+            levels = np.maximum.reduceat(self.levels, starts)
+        else:
+            levels = self.scale.levels(values)
+        return replace(self, values=values, levels=levels)
 
     @property
     def absent(self) -> str:

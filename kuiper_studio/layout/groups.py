@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["Group", "Path", "find_groups"]
+__all__ = ["Group", "Path", "find_groups", "name_range"]
 
 Path: TypeAlias = tuple[str, ...]
 """Modules of an operator, outermost first."""
@@ -177,7 +177,7 @@ class _Finder:
             else:
                 runs.append((label, place, place))
         starts = [begin]
-        for (_, _, known), (_, following, _) in zip(runs, runs[1:], strict=False):
+        for (_, _, known), (_, following, _) in pairwise(runs):
             starts.append(self.cut(known + 1, following))
         children = []
         for (label, _, _), first, stop in zip(runs, starts, [*starts[1:], end], strict=False):
@@ -273,7 +273,7 @@ class _Finder:
     def _stack(
         self, items: list[_Item], start: int, length: int, period: int
     ) -> tuple[int, int, Group] | None:
-        """Fold the longest row of equal blocks; returns its first item, its items, the stack."""
+        """Fold the longest row of equal blocks: its first item, its length, and the stack."""
         firsts = [_first(item) for item in items[start : start + length]]
         lasts = [_last(item) for item in items[start : start + length]]
         single = period == 1
@@ -306,7 +306,7 @@ class _Finder:
             self._block(items[begin + n * period : begin + (n + 1) * period])
             for n in range(high - low)
         ]
-        name = _common_name([member.name for member in members])
+        name = name_range([member.name for member in members])
         stack = Group(name, members[0].first, members[-1].last, tuple(members), is_stack=True)
         return begin, (high - low) * period, stack
 
@@ -316,7 +316,7 @@ class _Finder:
         groups = tuple(item for item in items if isinstance(item, Group))
         first, last = _first(items[0]), _last(items[-1])
         named = [group.name for group in groups if group.name]
-        block = Group(_common_name(named) if named else "", first, last, groups)
+        block = Group(name_range(named) if named else "", first, last, groups)
         return replace(block, children=()) if block.size <= _FLAT else block
 
     def _chunked(self, items: list[_Item]) -> list[_Item]:
@@ -330,9 +330,7 @@ class _Finder:
                 count = rest
             else:
                 ends = range(place + least, place + most + 1)
-                count = (
-                    min(ends, key=lambda n: (self.crossing[_first(items[n])], -n)) - place
-                )
+                count = min(ends, key=lambda n: (self.crossing[_first(items[n])], -n)) - place
             part = items[place : place + count]
             result += [self._block(part)] if count >= _LEAST else part
             place += count
@@ -381,19 +379,21 @@ def _longest_equal(numbers: Sequence[int]) -> tuple[int, int]:
     return best
 
 
-def _common_name(names: Sequence[str]) -> str:
+def name_range(names: Sequence[str]) -> str:
     """Return a name for a row of groups, such as ``layer1.0…2``; ``""`` without names."""
     first, last = names[0], names[-1]
     if not first or first == last:
         return first
     ours, others = first.split("."), last.split(".")
-    differing = [n for n, pair in enumerate(zip(ours, others, strict=False)) if len(set(pair)) > 1]
+    differing = [
+        n for n, pair in enumerate(zip(ours, others, strict=False)) if len(set(pair)) > 1
+    ]
     if len(ours) != len(others) or len(differing) != 1:
         return f"{first} … {last}"
     (place,) = differing
-    stem = others[place].rstrip("0123456789")
-    tail = others[place][len(stem) :] if ours[place].startswith(stem) else others[place]
-    ours[place] = f"{ours[place]}…{tail}"
+    begin, end = ours[place].partition("…")[0], others[place].rpartition("…")[2]
+    stem = end.rstrip("0123456789")
+    ours[place] = f"{begin}…{end[len(stem) :] if begin.startswith(stem) else end}"
     return ".".join(ours)
 
 
@@ -413,14 +413,10 @@ def _numbered(group: Group) -> Group:
                 name = f"block {inner}"
             named = visit(replace(child, name=name), "" if child.name else inner)
             if not name:
-                named = replace(named, name=_block_range(named.children))
+                named = replace(
+                    named, name=name_range([block.name for block in named.children])
+                )
             children.append(named)
         return replace(group, children=tuple(children))
 
     return visit(group, "")
-
-
-def _block_range(blocks: Sequence[Group]) -> str:
-    """Return the name of a stack of numbered blocks, such as ``block 2…7``."""
-    last = blocks[-1].name.removeprefix("block ").rpartition(".")[2]
-    return f"{blocks[0].name}…{last}"

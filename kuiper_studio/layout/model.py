@@ -118,6 +118,8 @@ class Layout:
         Length of the straight line there; 0 for no room for a text.
     bounds : tuple of float
         x, y, width and height around nodes and routes.
+    frames : ndarray of shape (F, 4)
+        Left, top, right and bottom of the frames in which nodes are; see `lay_out_nested`.
     """
 
     orientation: Orientation
@@ -133,3 +135,4 @@ class Layout:
     label_sides: npt.NDArray[np.int64] = field(default_factory=_no_ints)
     label_room: Floats = field(default_factory=lambda: _no_floats(0))
     bounds: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    frames: Floats = field(default_factory=lambda: _no_floats(0, 4))

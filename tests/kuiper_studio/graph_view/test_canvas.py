@@ -21,7 +21,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from kuiper_studio.engine_service.summary import Summary
-from kuiper_studio.graph_view import GraphView
+from kuiper_studio.graph_view import GraphView, grouping
 from kuiper_studio.graph_view import canvas as canvas_module
 from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter
 from kuiper_studio.graph_view.colors import mixed
@@ -35,6 +35,12 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 LEFT = Qt.MouseButton.LeftButton
 MIDDLE = Qt.MouseButton.MiddleButton
+
+
+@pytest.fixture(autouse=True)
+def every_operator(monkeypatch):
+    """Large graphs are drawn without groups, which have tests of their own."""
+    monkeypatch.setattr(grouping, "_FEW", 1_000_000)
 
 
 def chain(count):

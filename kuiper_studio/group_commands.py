@@ -1,0 +1,93 @@
+"""Carries out the commands that show, open and close the groups of the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Slot
+
+from kuiper_studio.commands import Surface
+from kuiper_studio.remembered_models import settings_key
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QSettings
+    from PySide6.QtWidgets import QMenu, QWidget
+
+    from kuiper_studio.commands import Commands
+    from kuiper_studio.graph_view import GraphView
+    from kuiper_studio.session import StudioSession
+
+__all__ = ["GroupCommands"]
+
+
+class GroupCommands(QObject):
+    """Opens and closes groups, and remembers by model whether they are shown.
+
+    Parameters
+    ----------
+    session : StudioSession
+    settings : QSettings
+    commands : Commands
+    graph_view : GraphView
+    window : QWidget
+    """
+
+    def __init__(
+        self,
+        session: StudioSession,
+        settings: QSettings,
+        commands: Commands,
+        graph_view: GraphView,
+        window: QWidget,
+    ) -> None:
+        super().__init__(window)
+        self._session, self._settings = session, settings
+        self._commands, self._canvas = commands, graph_view.canvas
+        session.graph_changed.connect(self._restore)
+        self._canvas.groups_changed.connect(self._show_choice)
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """Fill the menu of groups."""
+        menu.clear()
+        self._commands.fill(menu, Surface.GROUPS)
+
+    def toggle(self) -> None:
+        """Show operators in groups, or all of them, by the state of the action."""
+        graph = self._session.graph
+        if graph is None:
+            return
+        shown = self._commands.actions["view.groups"].isChecked()
+        key = settings_key("groups", graph.source_path)
+        self._settings.setValue(key, str(shown).lower())
+        self._canvas.set_grouping(shown)
+
+    def open(self) -> None:
+        """Show what is in the selected group."""
+        self._canvas.open_group()
+
+    def close(self) -> None:
+        """Close the group around what is selected."""
+        self._canvas.close_group()
+
+    def open_all(self) -> None:
+        """Show every operator, in the frames of its groups."""
+        self._canvas.open_all_groups()
+
+    def close_all(self) -> None:
+        """Close every group."""
+        self._canvas.close_all_groups()
+
+    @Slot()
+    def _restore(self) -> None:
+        """Show groups of the model or not, as the last time."""
+        graph = self._session.graph
+        if graph is not None:
+            known = self._settings.value(settings_key("groups", graph.source_path))
+            choice = {"true": True, "false": False}.get(str(known))
+            if choice is not None:
+                self._canvas.set_grouping(choice)
+        self._show_choice()
+
+    @Slot()
+    def _show_choice(self) -> None:
+        self._commands.actions["view.groups"].setChecked(self._canvas.is_grouped)
