@@ -83,6 +83,7 @@ _WIDE: Final = 1.6
 _MARGIN: Final = 24.0
 _MARGIN_ACROSS: Final = 10.0  # across the flow, where there is less room
 _NEAR_EDGE: Final = 20.0
+_LEAST_SHOWN: Final = 0.4  # of the view, for a group that was opened
 _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
 _ANIMATION_MS: Final = 150
@@ -451,8 +452,11 @@ class GraphCanvas(QWidget):
     def _open(self, group: Group) -> None:
 
         def change() -> None:
-            self._grouping.folding.open(group)
-            self._state.picked_group = None if group.is_stack else group
+            folding = self._grouping.folding
+            folding.open(group)
+            # A stack has no frame to be selected, so its first part is.
+            shown = folding.around(group.first)[-1] if group.is_stack else group
+            self._state.picked_group = shown
 
         self._refold(change, self._scene.box_of(group.first))
 
@@ -506,7 +510,7 @@ class GraphCanvas(QWidget):
         change : callable
             Opens or closes them.
         box, frame : int
-            The box or frame of which the corner stays, or NONE.
+            The box or frame that stays where the flow enters it, or NONE.
         """
         anchor = None
         if self._geometry is not None and (box != NONE or frame != NONE):
@@ -514,11 +518,11 @@ class GraphCanvas(QWidget):
             rect = self._geometry.frame_rect(frame) if is_frame else self._geometry.rect(box)
             group = self._scene.frames[frame].group if is_frame else None
             first = group.first if group is not None else self._scene.boxes[box].index
-            corner = self._camera.to_view(rect.topLeft())
+            point = self._camera.to_view(self._begin_of(rect))
             room = self.scene_rect()
-            corner.setX(min(max(corner.x(), _NEAR_EDGE), max(room.right() - _NEAR_EDGE, 0)))
-            corner.setY(min(max(corner.y(), _NEAR_EDGE), max(room.bottom() - _NEAR_EDGE, 0)))
-            anchor = _Anchor(first, corner)
+            point.setX(min(max(point.x(), _NEAR_EDGE), max(room.right() - _NEAR_EDGE, 0.0)))
+            point.setY(min(max(point.y(), _NEAR_EDGE), max(room.bottom() - _NEAR_EDGE, 0.0)))
+            anchor = _Anchor(first, point)
         self._stop_animation()
         change()
         picked = self._state.picked_group
@@ -542,15 +546,21 @@ class GraphCanvas(QWidget):
                 rect = self._geometry.frame_rect(number)
                 break
         self._reserve()
-        self._camera.origin = rect.topLeft() - anchor.corner / self.zoom
-        shown = self._camera.rect_to_view(rect)
-        room = self.scene_rect()
-        dx = min(0.0, max(room.right() - _NEAR_EDGE - shown.right(), _NEAR_EDGE - shown.left()))
-        dy = min(
-            0.0, max(room.bottom() - _NEAR_EDGE - shown.bottom(), _NEAR_EDGE - shown.top())
-        )
+        self._camera.origin = self._begin_of(rect) - anchor.point / self.zoom
+        # If hardly anything of it would be seen there, it moves as far as it must.
+        shown, room = self._camera.rect_to_view(rect), self.scene_rect()
+        wide = min(shown.width(), _LEAST_SHOWN * room.width())
+        high = min(shown.height(), _LEAST_SHOWN * room.height())
+        dx = min(0.0, room.right() - _NEAR_EDGE - wide - shown.left())
+        dy = min(0.0, room.bottom() - _NEAR_EDGE - high - shown.top())
         self._camera.pan(dx, dy)
         self._after_move()
+
+    def _begin_of(self, rect: QRectF) -> QPointF:
+        """Return the point of a box or frame at which the flow enters."""
+        if self._geometry is None or self._geometry.left_right:
+            return QPointF(rect.left(), rect.center().y())
+        return QPointF(rect.center().x(), rect.top())
 
     # Layout
 
@@ -1290,12 +1300,12 @@ class _Anchor:
     ----------
     operator : int
         The operator, or the first one of the group.
-    corner : QPointF
-        Where the corner of its box or frame is in the view.
+    point : QPointF
+        Where the flow enters its box or frame in the view.
     """
 
     operator: int
-    corner: QPointF
+    point: QPointF
 
 
 def _resting(

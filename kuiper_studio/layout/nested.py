@@ -252,8 +252,12 @@ class _Nester:
         self, level: _Level, length: float, breadth: float, sizes: Sequence[tuple[float, float]]
     ) -> None:
         """Add room for the border, and put the main chain into the middle if that is near."""
-        before_u = 0.0 if _IN in level.borders else _PADDING
-        after_u = 0.0 if _OUT in level.borders else _PADDING
+        count, along = len(level.nest.items), int(self._turned)
+        begins = level.layout.positions[:count, along]
+        ends = begins + np.array(sizes[:count])[:, along]
+        # The room for edges behind a border is enough of it.
+        before_u = max(0.0, _PADDING - float(begins.min()))
+        after_u = max(0.0, _PADDING - length + float(ends.max()))
         before_v = after_v = _PADDING
         if self._turned:
             before_u += TAB_HEIGHT

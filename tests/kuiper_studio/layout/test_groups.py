@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import networkx as nx
 import pytest
 from hypothesis import given, settings
@@ -62,7 +64,7 @@ def resnet(*stages):
 
 def test_modules_of_resnet18_take_what_lost_its_name():
     groups = resnet(2, 2, 2, 2).groups
-    # 4 to 13: two blocks of conv, relu, conv, add, relu; the later stages begin with another conv.
+    # 4 to 13: two blocks of conv, relu, conv, add, relu; later stages begin with one more conv.
     assert brief(groups) == [
         ("layer1", 4, 13),
         ("layer2", 14, 24),
@@ -143,9 +145,7 @@ def test_stages_of_swin_keep_their_pairs_of_blocks_and_the_merging_its_slices():
     last = net.add("norm", last, path="features.0")
     for stage, blocks in ((1, 2), (3, 6)):
         for block in range(blocks):
-            last = swin_block(
-                net, last, f"features.{stage}.{block}", shifted=bool(block % 2)
-            )
+            last = swin_block(net, last, f"features.{stage}.{block}", shifted=bool(block % 2))
         slices = [net.add("slice", last) for _ in range(4)]
         last = net.add("cat", *slices)
         last = net.add("norm", last, path=f"features.{stage + 1}")
@@ -198,7 +198,7 @@ def test_a_chain_of_ten_thousand_operators_has_few_groups_at_a_time():
 
 def test_what_has_no_structure_is_cut_into_blocks_where_few_operands_pass():
     net = Network()
-    last = net.add("input", path="")
+    skip = last = net.add("input", path="")
     for number in range(600):
         # Every tenth operator begins a skip over the next nine.
         skip = last if number % 10 == 0 else skip
@@ -232,7 +232,9 @@ def test_nothing_to_group():
 def networks(draw):
     """Random operators in some order, with names of two levels and without."""
     count = draw(st.integers(1, 120))
-    names = st.sampled_from([None, None, (), ("a",), ("a", "0"), ("a", "1"), ("b",), ("b", "x")])
+    names = st.sampled_from(
+        [None, None, (), ("a",), ("a", "0"), ("a", "1"), ("b",), ("b", "x")]
+    )
     runs = draw(st.lists(st.tuples(names, st.integers(1, 12)), min_size=1, max_size=20))
     paths = [name for name, length in runs for _ in range(length)][:count]
     count = len(paths)
@@ -263,7 +265,7 @@ def every(group):
 def test_every_operator_has_one_place_and_collapsed_graphs_have_no_cycles(network):
     paths, _, edges = network
     root = find_groups(*network)
-    assert sorted(sum(leaves(root), [])) == list(range(len(paths)))
+    assert sorted(chain.from_iterable(leaves(root))) == list(range(len(paths)))
     for group in every(root):
         home = {}
         for number, item in enumerate(group.items()):
@@ -294,4 +296,4 @@ def test_a_row_of_equal_operators(count):
         last = net.add("relu", last)
     root = net.groups
     assert len(list(root.items())) <= 41
-    assert sorted(sum(leaves(root), [])) == list(range(count + 1))
+    assert sorted(chain.from_iterable(leaves(root))) == list(range(count + 1))

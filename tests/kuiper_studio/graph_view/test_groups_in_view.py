@@ -1,0 +1,229 @@
+"""Groups of the graph: what the user sees of them, and opens and closes."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QRectF, Qt
+from PySide6.QtTest import QTest
+
+from kuiper_studio.graph_view.cards import card_line
+from kuiper_studio.item_models.statuses import DisplayStatus
+from kuiper_studio.session.overlaying import OverlayKind
+
+SHAPE = "#{0}=(1,3,8,8)f32"
+
+
+def network(blocks=10, length=6):
+    """A stem, equal blocks with a skip each, and a head of six operators with names."""
+    lines = [f"pnnx.Input image 0 1 0 {SHAPE.format(0)}"]
+    last = 0
+
+    def add(kind, name, *takes, expression=""):
+        nonlocal last
+        last += 1
+        inputs = " ".join(map(str, takes))
+        lines.append(
+            f"{kind} {name} {len(takes)} 1 {inputs} {last} {expression} {SHAPE.format(last)}"
+        )
+
+    for block in range(blocks):
+        skip = last
+        for part in range(length - 1):
+            kind = "F.sigmoid" if part == 2 else "F.relu"
+            add(kind, f"body.{block}.p{part}", last)
+        add("pnnx.Expression", f"sum_{block}", last, skip, expression="expr=add(@0,@1)")
+    for part in range(6):
+        add("F.tanh", f"head.t{part}", last)
+    lines.append(f"pnnx.Output out 1 0 {last}")
+    return tuple(lines)
+
+
+@pytest.fixture
+def grouped(view, open_model):
+    """A model of 68 operators, which opens in groups."""
+    open_model(network())
+    assert view.canvas.is_grouped
+    return view
+
+
+def names(view):
+    """The boxes that are shown."""
+    return [box.name for box in view.canvas._scene.boxes]
+
+
+def frame_rect(view, frame):
+    """The frame of an open group in the canvas."""
+    return view.canvas._camera.rect_to_view(view.canvas._geometry.frame_rect(frame))
+
+
+def middle(view, name):
+    return view.box_rect(name).center().toPoint()
+
+
+def test_a_large_model_opens_in_groups_and_a_small_one_does_not(view, open_model):
+    open_model(network())
+    assert names(view) == ["image", "body", "head", "out"]
+    open_model("residual")
+    assert not view.canvas.is_grouped
+    assert len(names(view)) == 8
+
+
+def test_a_double_click_opens_a_group_in_place(grouped):
+    view = grouped
+    card = view.box_rect("head.t0")
+    QTest.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=card.center().toPoint())
+    assert names(view)[2:] == [*(f"head.t{n}" for n in range(6)), "out"]
+    frame = frame_rect(view, 0)
+    assert frame.left() == pytest.approx(card.left(), abs=1)
+    assert frame.center().y() == pytest.approx(card.center().y(), abs=1)
+    # Its title closes it, and it is where it was.
+    title = (frame.topLeft() + QPoint(60, 12)).toPoint()
+    QTest.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=title)
+    assert names(view) == ["image", "body", "head", "out"]
+    closed = view.box_rect("head.t0")
+    assert (closed.topLeft() - card.topLeft()).manhattanLength() < 2
+
+
+def test_the_arrow_before_the_name_closes_with_one_click(grouped):
+    view = grouped
+    QTest.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=middle(view, "head.t0"))
+    corner = frame_rect(view, 0).topLeft()
+    QTest.mouseClick(
+        view.canvas, Qt.MouseButton.LeftButton, pos=(corner + QPoint(12, 14)).toPoint()
+    )
+    assert names(view) == ["image", "body", "head", "out"]
+
+
+def test_selecting_an_operator_elsewhere_opens_its_groups(grouped, session):
+    view = grouped
+    session.select("body.4.p2")
+    assert names(view)[:3] == ["image", "body.0…3", "body.4.p0"]
+    assert view.header.breadcrumb == "m › body › body.4 (5 of ×10)"
+    assert QRectF(view.canvas.rect()).contains(view.box_rect("body.4.p2"))
+    assert "body.5…9" in names(view)
+
+
+def test_crumbs_are_clicked(grouped, session):
+    view = grouped
+    session.select("body.4.p2")
+    crumbs = view.header.findChild(object, "graphBreadcrumb")
+    x = crumbs.fontMetrics().horizontalAdvance("m › body › bo")
+    QTest.mouseClick(crumbs, Qt.MouseButton.LeftButton, pos=QPoint(x, 10))
+    assert view.canvas.picked_group.name == "body.4"
+    assert session.selected == "body.4.p2"
+
+
+def test_keys_open_walk_and_close(grouped, session):
+    view = grouped
+    canvas = view.canvas
+    session.select("image")
+    QTest.keyClick(canvas, Qt.Key.Key_Right)
+    assert canvas.picked_group.name == "body"
+    assert session.selected == "image"
+    QTest.keyClick(canvas, Qt.Key.Key_Return)  # into its ten blocks
+    assert names(view)[1:11] == [f"body.{n}" for n in range(10)]
+    assert canvas.picked_group.name == "body.0"
+    QTest.keyClick(canvas, Qt.Key.Key_Right)
+    assert canvas.picked_group.name == "body.1"
+    QTest.keyClick(canvas, Qt.Key.Key_Plus)
+    assert names(view)[2:4] == ["body.1.p0", "body.1.p1"]
+    QTest.keyClick(canvas, Qt.Key.Key_Right)  # to the first operator inside
+    assert session.selected == "body.1.p0"
+    assert canvas.picked_group is None
+    QTest.keyClick(canvas, Qt.Key.Key_Backspace)
+    assert canvas.picked_group.name == "body.1"
+    QTest.keyClick(canvas, Qt.Key.Key_Minus)
+    assert names(view) == ["image", "body", "head", "out"]
+
+
+def test_stepping_marks_the_group_and_opens_nothing(grouped, session, run):
+    view, canvas = grouped, grouped.canvas
+    run(3)
+    assert names(view) == ["image", "body", "head", "out"]
+    look = canvas._painter.look(1)
+    assert look.status is DisplayStatus.CURRENT
+    assert card_line(look) == ("NEXT 3/60", True)
+    assert session.selected == "body.0.p2"
+    assert "Next: in body, 60 operators, closed." in canvas.accessibleDescription()
+    run()
+    assert canvas.box_state("body.0.p0") is DisplayStatus.EXECUTED
+    assert card_line(canvas._painter.look(1)) == ("60 operators", False)
+
+
+def test_a_failure_opens_the_group_it_is_in(view, open_model, session, run):
+    lines = list(network())
+    lines[-3] = "torch.reshape head.t4 1 1 64 65 shape=(7,7) #65=(7,7)f32"
+    open_model(tuple(lines))
+    run()
+    assert session.failure is not None
+    assert "head.t4" in names(view)
+    assert view.canvas.box_state("head.t4") is DisplayStatus.FAILED
+
+
+def test_marks_of_operators_are_on_their_group(grouped, session):
+    canvas = grouped.canvas
+    session.toggle_breakpoint("body.2.p1")
+    session.bookmarks.toggle("head.t3")
+    body, head = canvas._painter.look(1), canvas._painter.look(2)
+    assert (body.breakpoint, head.breakpoint) == (True, False)
+    assert (body.bookmark, head.bookmark) == (False, True)
+    session.finding.search("type:sigmoid")
+    assert card_line(canvas._painter.look(1)) == ("10 of 60 found", True)
+    assert canvas._painter.look(2).found == 0
+    assert canvas._state.is_dimmed(2)
+
+
+def test_a_group_has_the_sum_of_times_and_the_largest_magnitude(grouped, session, run):
+    canvas = grouped.canvas
+    run()
+    session.overlaying.choose(OverlayKind.TIME)
+    times = canvas.overlay.values
+    assert len(times) == 68  # of operators
+    assert canvas._state.overlay.values[1] == pytest.approx(times[1:61][times[1:61] > 0].sum())
+
+
+def test_every_operator_without_groups(grouped, session):
+    canvas = grouped.canvas
+    canvas.set_grouping(False)
+    assert len(names(grouped)) == 68
+    assert grouped.header.breadcrumb == "m"
+    canvas.set_grouping(True)
+    canvas.open_all_groups()
+    assert len(names(grouped)) == 68
+    assert len(canvas._scene.frames) == 11
+    canvas.close_all_groups()
+    assert names(grouped) == ["image", "body", "head", "out"]
+
+
+def test_groups_stay_open_when_the_model_is_opened_again(grouped, open_model, session):
+    session.select("body.4.p2")
+    before = names(grouped)
+    open_model(network())
+    assert names(grouped) == before
+
+
+@pytest.mark.parametrize("orientation", ["left-right", "top-down"])
+@pytest.mark.parametrize("zoom", [0.2, 0.5, 1.0])
+def test_all_levels_of_detail_are_painted(grouped, session, run, orientation, zoom):
+    view, canvas = grouped, grouped.canvas
+    run(4)
+    session.select("body.4.p2")
+    view.set_orientation(orientation)
+    canvas._zoom_about_middle(zoom)
+    before = canvas.grab().toImage()
+    canvas.close_all_groups()
+    canvas._zoom_about_middle(zoom)
+    assert canvas.grab().toImage() != before
+
+
+def test_tips_say_what_is_in_a_group(grouped, session, run):
+    view = grouped
+    run(3)
+    tip = view.canvas.tip_at(view.box_rect("body.0.p0").center())
+    assert tip.splitlines() == [
+        "body",
+        "60 operators, 1 to 60",
+        "10 equal blocks",
+        "next to run · 2 of 60 run",
+        "double-click or Enter opens it",
+    ]
