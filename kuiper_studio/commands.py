@@ -720,8 +720,8 @@ SUBMENUS: Final = (
     Submenu("finding.fill_bookmarks", Place(_S.EDIT, 3, 1), "Boo&kmarks"),
     Submenu("overlaying.fill_menu", Place(_S.VIEW, 2), "Colour b&y"),
     Submenu("overlaying.fill_menu", Place(_S.GRAPH), "Colour b&y"),
-    Submenu("grouping.fill_menu", Place(_S.VIEW, 2), "Gro&ups"),
-    Submenu("grouping.fill_menu", Place(_S.GRAPH), "Gro&ups"),
+    Submenu("grouping.fill_menu", Place(_S.VIEW, 2), "Groups and bloc&ks"),
+    Submenu("grouping.fill_menu", Place(_S.GRAPH), "Groups and bloc&ks"),
     Submenu("fill_docks", Place(_S.VIEW, 1, -1)),
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
 )

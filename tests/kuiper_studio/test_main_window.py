@@ -775,7 +775,7 @@ class TestCommandTable:
 
     def test_every_command_is_in_a_menu(self):
         in_menus_of_their_own = {
-            Surface.RECENT_MODELS, Surface.RECENT_LAYERS, Surface.COLOR_BY,
+            Surface.RECENT_MODELS, Surface.RECENT_LAYERS, Surface.COLOR_BY, Surface.GROUPS,
         }  # fmt: skip
         for command in COMMANDS:
             surfaces = {place.surface for place in command.places}
@@ -798,12 +798,12 @@ class TestCommandTable:
         )
         assert ids(Surface.GRAPH) == (
             "view.fit view.zoomReset view.orientation view.legend file.exportGraph  "
-            "edit.find edit.clearMarks"
+            "edit.find edit.clearMarks  view.openGroup view.closeGroup"
         )
         assert ids(Surface.GRAPH_OPERATOR) == (
             "debug.runToSelected debug.toggleBreakpoint edit.toggleBookmark  "
             "view.centerCurrent file.exportDump view.showWeight "
-            "edit.markUpstream edit.markDownstream edit.markPaths  "
+            "edit.markUpstream edit.markDownstream edit.markPaths view.closeGroup  "
             "debug.supplyOutput debug.withdrawOutput file.loadLayers  "
             "analyse.matchByHand analyse.extract  "
             "help.operator"

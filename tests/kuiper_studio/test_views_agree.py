@@ -69,9 +69,10 @@ def differences(window):
         yield f"the table selects {selected}"
 
     state = window.graph_view.canvas._state
-    if state.position != (position if position < len(operators) else -1):
+    box_of = state.scene.box_of  # of the operator, or of the closed group that it is in
+    if state.position != (box_of(position) if position < len(operators) else -1):
         yield f"the graph stands at {state.position}"
-    if ran and state.selected != following.index:
+    if ran and state.selected != box_of(following.index):
         yield f"the graph selects {state.selected}"
     if state.count(DisplayStatus.EXECUTED) != ran:
         yield f"the graph shows {state.count(DisplayStatus.EXECUTED)} as executed"
