@@ -102,9 +102,9 @@ def test_a_tensor_command_gets_another_key(window, monkeypatch):
         dialog.search.setText("grid")
         row = next(n for n, c in enumerate(ALL) if c.id == "tensor.grid")
         page.table.setCurrentItem(page.table.topLevelItem(row))
-        page.editor.setKeySequence(QKeySequence("Ctrl+Shift+G"))
+        page.editor.setKeySequence(QKeySequence("Ctrl+Shift+U"))
 
     choose(monkeypatch, window, change)
     grid = window.tensor_view.pane.actions_table["tensor.grid"]
-    assert grid.shortcut().toString() == "Ctrl+Shift+G"
-    assert grid.toolTip().endswith("(Ctrl+Shift+G)")
+    assert grid.shortcut().toString() == "Ctrl+Shift+U"
+    assert grid.toolTip().endswith("(Ctrl+Shift+U)")
