@@ -73,6 +73,7 @@ from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
 from kuiper_studio.panels.origin_banner import OriginBanner
+from kuiper_studio.panels.overlay_panel import OverlayPanel
 from kuiper_studio.panels.precision_panel import PrecisionPanel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.provenance_panel import ProvenancePanel
@@ -196,6 +197,7 @@ class MainWindow(QMainWindow):
         self.provenance_panel = ProvenancePanel(session, theme)
         self.attention_panel = AttentionPanel(session, theme)
         self.history_panel = HistoryPanel(session, theme)
+        self.overlay_panel = OverlayPanel(session, theme, self.tensor_view.shown_plane)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -252,7 +254,11 @@ class MainWindow(QMainWindow):
         self.tabifyDockWidget(self._docks["provenance"], self._docks["attention"])
         self._add_dock(self.history_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self.tabifyDockWidget(self._docks["attention"], self._docks["history"])
-        for name in ("comparison", "precision", "provenance", "attention", "history"):
+        self._add_dock(self.overlay_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["history"], self._docks["overlay"])
+        for name in (
+            "comparison", "precision", "provenance", "attention", "history", "overlay"
+        ):  # fmt: skip
             self._docks[name].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
@@ -385,8 +391,16 @@ class MainWindow(QMainWindow):
         self.graph_view.menu_requested.connect(self._show_graph_menu)
         self.operators_panel.menu_requested.connect(self._show_operators_menu)
         self.timeline_panel.canvas.menu_requested.connect(self._show_timeline_menu)
-        tensor.offer(self.actions_by_id["analyse.explain"])
-        tensor.offer(self.actions_by_id["analyse.history"])
+        self._connect_tensor_view()
+
+    def _connect_tensor_view(self) -> None:
+        tensor = self.tensor_view
+        for command in ("analyse.explain", "analyse.history", "analyse.overlay"):
+            tensor.offer(self.actions_by_id[command])
+        for changed in (tensor.range_changed, tensor.picked_changed):
+            changed.connect(self.overlay_panel.refresh)
+        tensor.hovered_changed.connect(self._mark_hovered_cell)
+        self.overlay_panel.element_chosen.connect(tensor.pick_element)
         tensor.strip.sides.chosen.connect(self._on_side_chosen)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
         tensor.picked_changed.connect(self.status_bar.show_picked)
@@ -444,6 +458,7 @@ class MainWindow(QMainWindow):
             self.provenance_panel,
             self.attention_panel,
             self.history_panel,
+            self.overlay_panel,
             self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
@@ -717,6 +732,15 @@ class MainWindow(QMainWindow):
         self._show_result("attention")
         self.attention_panel.refresh()
         self.attention_panel.keyboard_target().setFocus()
+
+    def show_overlay(self) -> None:
+        """Show the channel of the tensor view over the input picture."""
+        self._show_result("overlay")
+        self.overlay_panel.refresh()
+
+    @Slot()
+    def _mark_hovered_cell(self) -> None:
+        self.overlay_panel.mark(self.tensor_view.hovered_cell)
 
     def _show_result(self, name: str, least: int = 0) -> None:
         """Show a dock, as wide as the window has room; `least` also where it has not."""

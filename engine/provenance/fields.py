@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.runtime.operator import OperatorLabel
     from engine.session import Session
 
-__all__ = ["receptive_field"]
+__all__ = ["FieldWalk", "receptive_field"]
 
 _SIZES = frozenset({sizes.size, sizes.dim_count, sizes.element_count})
 
@@ -59,7 +59,7 @@ def receptive_field(session: Session, operand: str, index: Sequence[int]) -> Rec
     if not isinstance(metadata, ArrayMetadata):
         raise TensorError(f"operand {operand} is no tensor")
     place = check_index(metadata.shape, index)
-    walk = _Walk(session)
+    walk = FieldWalk(session)
     boxes = walk.follow(operand, place)
     passed = walk.operators
     shifted = _strides(walk, operand, place, metadata.shape)
@@ -78,7 +78,7 @@ def receptive_field(session: Session, operand: str, index: Sequence[int]) -> Rec
 
 
 def _strides(
-    walk: _Walk, operand: str, index: tuple[int, ...], shape: tuple[int, ...]
+    walk: FieldWalk, operand: str, index: tuple[int, ...], shape: tuple[int, ...]
 ) -> dict[int, list[Mapping[str, Box]]]:
     """Return the boxes of the next two elements along each spatial dimension.
 
@@ -117,8 +117,8 @@ def _step(
     return distance, low - distance * index[from_last]
 
 
-class _Walk:
-    """Follows boxes upstream.
+class FieldWalk:
+    """Follows boxes upstream; what it has found once it does not compute again.
 
     Parameters
     ----------

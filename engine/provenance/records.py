@@ -17,6 +17,8 @@ __all__ = [
     "Box",
     "Breakdown",
     "Factor",
+    "GridAlignment",
+    "GridCell",
     "Interval",
     "Kind",
     "PlaceHistory",
@@ -240,6 +242,50 @@ class Source:
     def is_whole(self) -> bool:
         """Whether the region is all of the operand."""
         return self.size == math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A cell of a picture of an operand, and the element that it shows.
+
+    Attributes
+    ----------
+    row, column : int
+    index : tuple of int
+    """
+
+    row: int
+    column: int
+    index: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GridAlignment:
+    """How a picture of an operand lies on an input of the model.
+
+    Attributes
+    ----------
+    source : str
+        The input.
+    sizes : (int, int)
+        Rows and columns of the input.
+    rows, columns : (float, float) or None
+        Where the first cell begins, and the size of a cell, in elements of the input; None if
+        every cell depends on the whole axis.
+    extent : (int, int)
+        Rows and columns of the receptive field of a cell, also beyond the edges.
+    """
+
+    source: str
+    sizes: tuple[int, int]
+    rows: tuple[float, float] | None
+    columns: tuple[float, float] | None
+    extent: tuple[int, int]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether receptive fields tell where the cells are."""
+        return self.rows is not None and self.columns is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

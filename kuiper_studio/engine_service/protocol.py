@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engine.layers import LayerFile
     from engine.layers.notes import OperatorNote
     from engine.precision import FormatName, KeptOperators, Simulation
+    from engine.provenance.records import GridCell
     from engine.runtime.description import GraphDescription
     from engine.self_check import SelfCheck
     from engine.states import OperatorStatus, SessionState, StopReason
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kuiper_studio.engine_service.channels import ChannelView
 
 __all__ = [
+    "AlignRequest",
     "Answer",
     "AttentionRequest",
     "CancelRequest",
@@ -466,6 +468,35 @@ class TraceRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class AlignRequest:
+    """Lay the picture of an operand over an input; answered by an `Answer`.
+
+    That is done as soon as the engine rests. The result is a `GridAlignment`, or None if the
+    picture is none of the input.
+
+    Attributes
+    ----------
+    ticket : int
+    operand : str
+    serial : int
+        Number of the execution that computed the value.
+    source : str
+        The input.
+    axes : (int, int)
+        Its rows and columns.
+    cells : tuple of GridCell
+        See `engine.provenance.alignment.align_grid`.
+    """
+
+    ticket: int
+    operand: str
+    serial: int
+    source: str
+    axes: tuple[int, int]
+    cells: tuple[GridCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AttentionRequest:
     """Compute the weights of an attention; answered by an `Answer`.
 
@@ -743,6 +774,7 @@ Request: TypeAlias = (
     | MeasureRequest
     | ExplainRequest
     | TraceRequest
+    | AlignRequest
     | AttentionRequest
     | WeightRequest
     | LoadLayersRequest

@@ -36,6 +36,7 @@ from kuiper_studio.engine_service.channel_totals import RunTotals
 from kuiper_studio.engine_service.channels import ChannelView, measure_channels
 from kuiper_studio.engine_service.plans import resolve
 from kuiper_studio.engine_service.protocol import (
+    AlignRequest,
     Answer,
     AttentionRequest,
     CancelRequest,
@@ -148,7 +149,9 @@ class _NotesWanted(NamedTuple):
 
 _Loaded: TypeAlias = "tuple[RuntimeGraph, GraphDescription]"
 _Wanted: TypeAlias = "FetchRequest | MeasureRequest | WeightRequest | _NotesWanted"
-_LookedAt: TypeAlias = FetchRequest | ExplainRequest | TraceRequest | AttentionRequest
+_LookedAt: TypeAlias = (
+    FetchRequest | ExplainRequest | TraceRequest | AlignRequest | AttentionRequest
+)
 
 
 class _Sent(NamedTuple):
@@ -227,6 +230,7 @@ class EngineServer:
             FetchRequest: self._recompute,
             ExplainRequest: self._explain,
             TraceRequest: self._trace,
+            AlignRequest: self._align,
             AttentionRequest: self._attend,
         }
 
@@ -245,7 +249,9 @@ class EngineServer:
             self._wanted.put((0, request.ticket, request))
         elif isinstance(request, MeasureRequest):
             self._wanted.put((2, request.ticket, request))
-        elif isinstance(request, (ExplainRequest, TraceRequest, AttentionRequest)):
+        elif isinstance(
+            request, (ExplainRequest, TraceRequest, AlignRequest, AttentionRequest)
+        ):
             self._look(request)
         else:
             with self._arrived:
@@ -1077,6 +1083,25 @@ class EngineServer:
             explain = engine.explain_element if is_terms else engine.receptive_field
             with session.within_bound():
                 found = explain(session, request.operand, request.index)
+            return Answer(request.ticket, found, found=True)
+
+        self._send_made(request, make)
+
+    def _align(self, request: AlignRequest) -> None:
+        """Lay the picture of an operand over an input."""
+
+        def make() -> Answer:
+            from engine.provenance.alignment import align_grid
+
+            if self._outputs_of(request) is None:
+                return Answer(request.ticket, reason="the value is of an earlier pass")
+            found = align_grid(
+                self._opened_session(),
+                request.operand,
+                request.source,
+                request.axes,
+                request.cells,
+            )
             return Answer(request.ticket, found, found=True)
 
         self._send_made(request, make)

@@ -14,6 +14,13 @@ from typing_extensions import override
 
 from engine.pictures import colorize, lookup_table
 from engine.text import format_brief
+from kuiper_studio.panels.picture_overlay import (
+    cells_image,
+    draw_frame,
+    draw_over,
+    fitted_area,
+    opacity_of,
+)
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
@@ -51,12 +58,7 @@ def color_image(values: Array, most: float, opacity: Array | float = 1.0) -> QIm
         From 0 to 1.
     """
     colors = colorize(values, 0.0, most or 1.0, lookup_table(COLOR_MAP), special=False)
-    pixels = np.ascontiguousarray(colors).copy()
-    alpha = np.broadcast_to(np.nan_to_num(np.asarray(opacity) * 255.0), values.shape)
-    pixels[..., 3] = np.where(np.isnan(values), 0, alpha).astype(np.uint8)
-    height, width = values.shape
-    image = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_RGBA8888)
-    return image.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
+    return cells_image(colors, np.where(np.isnan(values), 0.0, opacity))
 
 
 def _most(values: Array) -> float:
@@ -204,15 +206,6 @@ class HeadsMosaic(QWidget):
         self.update()
 
 
-def _draw_frame(painter: QPainter, cell: QRectF) -> None:
-    """Outline a cell so that it is seen on any colour: white over black."""
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(QColor("#000000"), 3))
-    painter.drawRect(cell)
-    painter.setPen(QPen(QColor("#FFFFFF"), 1.4))
-    painter.drawRect(cell)
-
-
 def _draw_around(painter: QPainter, row: QRectF) -> None:
     """Outline a row, which may be thin, and cover nothing of it."""
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -320,9 +313,7 @@ class KeysView(QWidget):
             return QRectF()
         rows, columns = shown.cells.shape
         source = shown.picture.size() if shown.picture is not None else QSize(columns, rows)
-        room = QSize(self.width() - 2, self.height() - 2 - _LEGEND)
-        fitted = source.scaled(room, Qt.AspectRatioMode.KeepAspectRatio)
-        return QRectF(QPointF(1, 1), fitted.toSizeF())
+        return fitted_area(source, QSize(self.width() - 2, self.height() - 2 - _LEGEND))
 
     def cell_area(self, row: int, column: int) -> QRectF:
         """Return where a cell is."""
@@ -387,20 +378,15 @@ class KeysView(QWidget):
 
     def _draw_cells(self, painter: QPainter, shown: KeysPicture, cells: Array) -> None:
         area, most = self.grid_area(), _most(cells)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-        if shown.picture is not None:
-            painter.drawImage(area, shown.picture)
-        else:
-            painter.fillRect(area, self._theme.color("base"))
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, on=False)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.clip(cells / (most or 1.0), 0, 1)
-        opacity = self._opacity * share**0.75 if shown.picture is not None else 1.0
-        painter.drawImage(area, color_image(cells, most, opacity))
+        opacity = opacity_of(share, self._opacity) if shown.picture is not None else 1.0
+        image = color_image(cells, most, opacity)
+        draw_over(painter, area, shown.picture, image, area, self._theme)
         if shown.query is not None:
             cell = self.cell_area(*shown.query)
             inset = 1 if min(cell.width(), cell.height()) >= _LEAST_CELL else -2
-            _draw_frame(painter, cell.adjusted(inset, inset, -inset, -inset))
+            draw_frame(painter, cell.adjusted(inset, inset, -inset, -inset))
         self._draw_beside(painter, shown, most)
         self._draw_scale(painter, most)
 
@@ -427,7 +413,7 @@ class KeysView(QWidget):
             painter.setPen(self._theme.color("ctl"))
             painter.drawRect(square)
             if key == shown.query_key and shown.query is None:
-                _draw_frame(painter, square.adjusted(1, 1, -1, -1))
+                draw_frame(painter, square.adjusted(1, 1, -1, -1))
         if len(shown.beside) == 1:
             key = shown.beside[0]
             square = self.square_area(0)

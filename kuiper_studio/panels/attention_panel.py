@@ -25,7 +25,7 @@ from typing_extensions import override
 from engine.text import format_brief, format_shape
 from kuiper_studio.engine_service.protocol import AttentionRequest
 from kuiper_studio.panels.attention_canvas import HeadsMosaic, KeysPicture, KeysView
-from kuiper_studio.panels.input_preview import image_of_planes
+from kuiper_studio.panels.input_picture import InputPicture
 from kuiper_studio.panels.panel import Panel, plain_label
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class AttentionPanel(Panel):
         self._rollout: Array | None = None
         self._queries: TokenPlaces | None = None
         self._key_places: TokenPlaces | None = None
-        self._picture: tuple[object, QImage | None] = (None, None)
+        self._picture = InputPicture(session)
         self._head = 0
         self._query_text = ""
         self._make_fields()
@@ -435,33 +435,8 @@ class AttentionPanel(Panel):
 
     def _input_picture(self, page: tuple[int, ...]) -> QImage | None:
         """Return the input as a picture; None if there is none."""
-        session, graph = self.session, self._graph
-        for operand in graph.input_operands if graph is not None else ():
-            metadata: Any = session.tensors.metadata(operand.name)
-            shape: tuple[int, ...] = getattr(metadata, "shape", ())
-            if len(shape) != 4 or shape[1] not in {1, 3} or min(shape[2:]) < 2:
-                continue
-            if not session.tensors.look(operand.name):
-                return None  # `recalled` tells when it is here
-            number = page[0] if page and page[0] < shape[0] else 0
-            key = operand.name, session.tensors.serial(operand.name), number
-            if self._picture[0] != key:
-                value: Any = session.tensors.value(operand.name)
-                self._picture = key, image_of_planes(self._plain(operand.name, value[number]))
-            return self._picture[1]
-        return None
-
-    def _plain(self, operand: str, planes: Array) -> Array:
-        """Undo the preprocessing of an image, as far as colours need it."""
-        source, options = self.session.inputs.get(operand), self.session.image_options
-        if source is None or source.kind != "image" or len(planes) != 3:
-            return planes
-        mean, std = (
-            np.broadcast_to(np.asarray(each, np.float64), 3)[:, np.newaxis, np.newaxis]
-            for each in (options.mean, options.std)
-        )
-        plain: Array = planes * std + mean
-        return plain[::-1] if options.order == "BGR" else plain
+        source = self._picture.find()
+        return self._picture.image(source, page[0] if page else 0) if source else None
 
     def _show_texts(self, scores: AttentionScores) -> None:
         while (item := self._stages.takeAt(0)) is not None:

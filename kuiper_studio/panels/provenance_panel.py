@@ -33,6 +33,7 @@ from kuiper_studio.item_models.provenance_texts import (
     format_numbers,
     format_source,
 )
+from kuiper_studio.panels.input_picture import InputPicture, picture_source
 from kuiper_studio.panels.input_preview import image_of_planes
 from kuiper_studio.panels.panel import Panel, plain_label
 from kuiper_studio.panels.provenance_canvas import FieldPicture, PartialSums, ProductsPicture
@@ -107,6 +108,7 @@ class ProvenancePanel(Panel):
         self._group: int | None = None
         self._shown: Breakdown | None = None
         self._field_input = ""
+        self._picture = InputPicture(session)
         self._build()
         self._connect()
         self._show()
@@ -342,6 +344,9 @@ class ProvenancePanel(Panel):
 
     def _picture_of(self, source: Source) -> QImage | None:
         """Return a picture of an input; None until it is fetched, and where it has none."""
+        found = picture_source(source.operand, source.shape)
+        if found is not None:
+            return self._picture.image(found, source.box[0].start)
         if len(source.shape) < 3 or min(source.shape[-2:]) < 2:
             return None
         if not self.session.tensors.look(source.operand):
@@ -350,8 +355,7 @@ class ProvenancePanel(Panel):
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
             return None
         sample = value[source.box[0].start] if value.ndim > 3 else value
-        planes = sample.reshape(-1, *value.shape[-2:])
-        return image_of_planes(planes[:3] if len(planes) == 3 else planes[:1])
+        return image_of_planes(sample.reshape(-1, *value.shape[-2:])[:1])
 
     # Slots
 

@@ -761,6 +761,7 @@ class StudioSession(SessionView):
         self.tensors.forget()
         self.explaining.clear()
         self.tracing.clear()
+        self.aligning.clear()
         self._snapshot = replace(self._told, seed=self.seed)
         self._long_step.stop()
         self.graph_changed.emit()
@@ -1135,6 +1136,7 @@ class StudioSession(SessionView):
             self.channel_totals,
             self.explaining,
             self.tracing,
+            self.aligning,
             self.measuring,
         )
         if any(taker.take(answer) for taker in takers):

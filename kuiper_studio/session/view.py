@@ -36,6 +36,7 @@ from kuiper_studio.engine_service.protocol import (
     RunRequest,
     StepBackRequest,
 )
+from kuiper_studio.session.aligning import Aligning
 from kuiper_studio.session.attentions import Attentions
 from kuiper_studio.session.bookmarks import Bookmarks
 from kuiper_studio.session.channel_answers import ChannelAnswers
@@ -95,6 +96,8 @@ class SessionView(QObject):
         The comparison with a reference.
     explaining : Explaining
         Where an element comes from.
+    aligning : Aligning
+        Where pictures of operands lie on an input.
     tracing : Tracing
         What all operators have at the place of an element.
     precision : Precision
@@ -201,7 +204,9 @@ class SessionView(QObject):
         self.attentions = Attentions(client, lambda: self._graph, self)
         self.channel_totals = ChannelAnswers(client, "totals", ChannelTotals, self)
         self.comparing = Comparing(client, self)
-        self.explaining = Explaining(client, self.tensors, self)
+        self.explaining, self.aligning = (
+            Explaining(client, self.tensors, self), Aligning(client, self.tensors, self)
+        )  # fmt: skip
         self.tracing = Tracing(client, self.tensors, self.layouts, self)
         self.precision = Precision(self)
         self.measuring = Measuring(client, self)

@@ -135,6 +135,7 @@ class TensorPane(QWidget):
         self._is_output = False
         self._measured: tuple[object, ...] = ()
         self.hovered: Element | None = None
+        self.hovered_cell: tuple[int, int] | None = None
         self._told_hovered = False
         self._window: tuple[float, float] | None = None
         self._make_parts()
@@ -515,11 +516,8 @@ class TensorPane(QWidget):
         canvases = self._canvases
         if not canvases.is_split or self.model.other is None:
             return
-        used = self.model.difference_range()
         canvases.theirs.set_coloring(coloring)
-        canvases.difference.set_coloring(
-            replace(coloring, low=used.low, high=used.high, color_map=_DIFFERENCES, known=True)
-        )
+        canvases.difference.set_coloring(self.error_coloring())
         canvases.arrange()
 
     def _update_actions(self) -> None:
@@ -556,6 +554,15 @@ class TensorPane(QWidget):
             mark_special=self.actions_table["tensor.nan"].isChecked(),
             mark_clipped=self.actions_table["tensor.clip"].isChecked(),
             is_log=self.model.choice.is_log,
+        )
+
+    def error_coloring(self) -> Coloring:
+        """The mapping of differences from the reference to colours."""
+        if self.model.other is None:
+            return self.coloring()
+        used = self.model.difference_range()
+        return replace(
+            self.coloring(), low=used.low, high=used.high, color_map=_DIFFERENCES, known=True
         )
 
     def _range_problem(self) -> str:
@@ -823,6 +830,7 @@ class TensorPane(QWidget):
         if element is None or place is None:
             self._forget_hovered()
             return
+        self.hovered_cell = place
         value = float(self.model.plane[place])
         self._stretch_about(value)
         color = self.coloring().color_of(value)
@@ -846,7 +854,7 @@ class TensorPane(QWidget):
 
     def _forget_hovered(self) -> None:
         """Say nothing more of what was under the mouse."""
-        self.hovered = None
+        self.hovered = self.hovered_cell = None
         self._stretch_about(None)
         if self._told_hovered:
             self._told_hovered = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGallery
 from kuiper_studio.tensor_view.pane import TensorPane
+from kuiper_studio.tensor_view.plane_export import shown_plane
 from kuiper_studio.tensor_view.sides import Side, Sides
 from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
 from kuiper_studio.tensor_view.wide_ranges import wide_ranges
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
     from kuiper_studio.keymap import Keymap
     from kuiper_studio.session import StudioSession
+    from kuiper_studio.shown_plane import ShownPlane
     from kuiper_studio.tensor_view.view_model import Counterpart, Element, Scope
     from kuiper_studio.theme import Theme
 
@@ -242,6 +244,30 @@ class TensorView(QWidget):
         element = self.picked or self.hovered
         shown = self._shown is not None and self._shown[0] == self._operand_shown
         return (self._operand_shown, element.index) if element is not None and shown else None
+
+    @property
+    def hovered_cell(self) -> tuple[int, int] | None:
+        """Row and column under the mouse, in the picture of the shown channel."""
+        return self.pane.hovered_cell
+
+    def shown_plane(self, is_error: bool = False) -> ShownPlane | None:  # noqa: FBT001, FBT002
+        """Return the channel of an operand that is shown, or its difference from the reference.
+
+        Parameters
+        ----------
+        is_error : bool, optional
+
+        Returns
+        -------
+        ShownPlane or None
+            None if there is none.
+        """
+        operand = self._ranged_operand
+        if self._stack.currentWidget() is not self.pane or not operand:
+            return None
+        coloring = self.pane.error_coloring() if is_error else self.pane.coloring()
+        found = shown_plane(self.pane.model, coloring, is_error=is_error)
+        return replace(found, operand=operand) if found is not None else None
 
     def pick_element(self, operand: str, index: tuple[int, ...]) -> None:
         """Pick an element, as soon as its operand is shown."""
