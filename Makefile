@@ -102,6 +102,7 @@ docs: $(VENV)/.docs
 # Draw the pictures of the manual again, from real runs.
 pictures: $(VENV)/.app system-libraries
 	QT_QPA_PLATFORM=offscreen $(BIN)/python docs/scripts/make_pictures.py
+	QT_QPA_PLATFORM=offscreen $(BIN)/python docs/scripts/make_gallery.py
 
 system-libraries:
 	@bash .ci/system_libraries.sh
