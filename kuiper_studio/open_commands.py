@@ -280,6 +280,7 @@ class OpenCommands(QObject):
             session.breakpoints,
             session.layouts.chosen,
             frozenset(session.bookmarks.names),
+            session.layouts.roles,
         )
         self._remembered.store(graph.source_path, choices)
 
@@ -288,8 +289,8 @@ class OpenCommands(QObject):
         """Say of the dimensions what the user said the last time, and set the bookmarks."""
         graph = self._session.graph
         choices = self._remembered.find(graph.source_path) if graph is not None else None
-        if choices is not None and choices.layouts:
-            self._session.layouts.restore(choices.layouts)
+        if choices is not None and (choices.layouts or choices.roles):
+            self._session.layouts.restore(choices.layouts, choices.roles)
         if choices is not None:
             self._session.bookmarks.restore(choices.bookmarks)
 

@@ -43,6 +43,8 @@ class ModelChoices:
         What the user says that dimensions mean, by operand.
     bookmarks : frozenset of str
         Names of operators.
+    roles : mapping of str to tuple of str
+        Where axes go in the tensor view, by their meaning.
     """
 
     sources: tuple[InputSource, ...] = ()
@@ -50,6 +52,7 @@ class ModelChoices:
     breakpoints: frozenset[str] = frozenset()
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     bookmarks: frozenset[str] = frozenset()
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -127,6 +130,7 @@ def _to_json(choices: ModelChoices) -> str:
             "options": asdict(choices.options),
             "breakpoints": sorted(choices.breakpoints),
             "bookmarks": sorted(choices.bookmarks),
+            "roles": dict(choices.roles),
             "layouts": {
                 name: [axis.to_plain() for axis in layout.axes]
                 for name, layout in choices.layouts.items()
@@ -143,6 +147,7 @@ def _from_json(text: str) -> ModelChoices:
         frozenset(str(name) for name in found["breakpoints"]),
         _layouts(found.get("layouts", {})),
         frozenset(str(name) for name in found.get("bookmarks", ())),
+        {key: tuple(map(str, roles)) for key, roles in found.get("roles", {}).items()},
     )
 
 

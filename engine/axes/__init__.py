@@ -21,7 +21,7 @@ from __future__ import annotations
 from engine.axes import rules  # registers the rules
 from engine.axes.inference import infer_layouts
 from engine.axes.layout import Axis, Kind, Layout, Size
-from engine.axes.plan import Role, ViewPlan, plan_view
+from engine.axes.plan import Role, ViewPlan, parts_of, plan_view
 
 __all__ = [
     "Axis",
@@ -31,6 +31,7 @@ __all__ = [
     "Size",
     "ViewPlan",
     "infer_layouts",
+    "parts_of",
     "plan_view",
     "rules",
 ]

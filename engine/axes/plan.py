@@ -14,10 +14,13 @@ from engine.axes.layout import SPATIAL, Axis, Kind, Layout
 if TYPE_CHECKING:
     from engine.values import Array
 
-__all__ = ["Role", "ViewPlan", "plan_view"]
+__all__ = ["Role", "ViewPlan", "parts_of", "plan_view"]
 
 _CHANNELS: Final = frozenset({Kind.CHANNEL, Kind.FEATURE, Kind.CLASS, Kind.VOCABULARY})
 _SCORES: Final = frozenset({Kind.QUERY, Kind.KEY})
+_BESIDE: Final = frozenset(
+    {Kind.CLASS_TOKEN, Kind.DISTILLATION_TOKEN, Kind.REGISTER_TOKEN, Kind.TOKEN, Kind.BOX}
+)
 _FOLDED: Final = frozenset({Kind.TOKEN, Kind.WINDOW, Kind.BOX, Kind.UNKNOWN})
 
 
@@ -153,7 +156,7 @@ class ViewPlan:
         return tuple([size for parts in self.cells for size in parts])
 
 
-def plan_view(layout: Layout, shape: tuple[int, ...]) -> ViewPlan | None:
+def plan_view(layout: Layout, shape: tuple[int, ...], part: int = -1) -> ViewPlan | None:
     """Plan how to show an array whose positions are not its last two dimensions.
 
     Parameters
@@ -161,6 +164,9 @@ def plan_view(layout: Layout, shape: tuple[int, ...]) -> ViewPlan | None:
     layout : Layout
     shape : tuple of int
         Of the array.
+    part : int, optional
+        Which of `parts_of` is shown of a dimension that joins several: a class token, for
+        example. By default the first grid. Without a grid, its positions are rows of features.
 
     Returns
     -------
@@ -171,8 +177,9 @@ def plan_view(layout: Layout, shape: tuple[int, ...]) -> ViewPlan | None:
         return None
     parts: list[tuple[Axis, ...]] = []
     starts, stops = [], []
+    joined = _joined(layout)
     for axis, size in zip(layout.axes, shape, strict=True):
-        start, folded = _grid_of(axis)
+        start, folded = _part_of(axis, part if axis is joined else -1)
         found = _leaves(folded)
         count = math.prod([part.size for part in found if isinstance(part.size, int)])
         if not count or start + count > size or (folded is axis and count != size):
@@ -180,23 +187,49 @@ def plan_view(layout: Layout, shape: tuple[int, ...]) -> ViewPlan | None:
         parts.append(found)
         starts.append(start)
         stops.append(start + count)
-    roles = _roles([part for found in parts for part in found])
+    leaves = [leaf for found in parts for leaf in found]
+    roles = _roles(leaves)
+    if roles is None and part >= 0:
+        roles = _row_roles(leaves)
     if roles is None:
         return None
-    cells = tuple([tuple([_size(part) for part in found]) for found in parts])
+    cells = tuple([tuple([_size(leaf) for leaf in found]) for found in parts])
     plan = ViewPlan(shape, tuple(starts), tuple(stops), cells, *roles)
     return plan if _moves(plan) else None
+
+
+def parts_of(layout: Layout) -> tuple[tuple[Axis, ...], int]:
+    """Return what is joined along one dimension, and which of it is shown by default.
+
+    Returns
+    -------
+    tuple of Axis
+        Such as a class token and a grid of tokens, or the grids of several scales; empty
+        where no dimension joins any.
+    int
+        Index of the first grid.
+    """
+    joined = _joined(layout)
+    if joined is None:
+        return (), -1
+    return joined.segments, next(k for k, each in enumerate(joined.segments) if each.grid)
+
+
+def _joined(layout: Layout) -> Axis | None:
+    """Return the dimension that joins a grid and something else, if there is exactly one."""
+    found = [axis for axis in layout.axes if any(each.grid for each in axis.segments)]
+    return found[0] if len(found) == 1 else None
 
 
 def _size(axis: Axis) -> int:
     return axis.size if isinstance(axis.size, int) else 1
 
 
-def _grid_of(axis: Axis) -> tuple[int, Axis]:
-    """Return the first grid of a concatenated axis, and where it begins."""
+def _part_of(axis: Axis, part: int) -> tuple[int, Axis]:
+    """Return a part of a concatenated axis, by default its first grid, and where it begins."""
     position = 0
-    for segment in axis.segments:
-        if segment.grid:
+    for number, segment in enumerate(axis.segments):
+        if number == part or (part < 0 and segment.grid):
             return position, segment
         position += _size(segment)
     return 0, axis
@@ -239,9 +272,20 @@ def _roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
     found = [Role(axes[number].kind.value, (number,)) for number in sorted(others)]
     found += [_spatial_role(axes, kind, cells) for kind, cells in planes.items()]
     if channel is not None:
-        found.append(Role(Kind.CHANNEL.value, (channel,)))
+        found.append(Role(axes[channel].kind.value, (channel,)))
     found += [_spatial_role(axes, kind, cells) for kind, cells in spatial.items()]
     return tuple(found), channel is not None
+
+
+def _row_roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
+    """Give tokens beside a grid the rows and features the columns; None without features."""
+    channels = [number for number, axis in enumerate(axes) if axis.kind in _CHANNELS]
+    tokens = [number for number, axis in enumerate(axes) if axis.kind in _BESIDE]
+    if not channels or len(tokens) != 1 or any(axis.kind in _SCORES for axis in axes):
+        return None
+    last = (tokens[0], channels[-1])
+    shown = (*[number for number in range(len(axes)) if number not in last], *last)
+    return tuple([Role(axes[number].kind.value, (number,)) for number in shown]), False
 
 
 def _spatial_role(axes: list[Axis], kind: Kind, cells: list[int]) -> Role:

@@ -37,11 +37,14 @@ class Layouts(QObject):
     changed
         Layouts are new or have changed.
     chosen_changed
-        The user has chosen another layout.
+        The user has chosen another layout, or other places for axes.
+    roles_restored
+        The places for axes are those of an earlier session.
     """
 
     changed = Signal()
     chosen_changed = Signal()
+    roles_restored = Signal()
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class Layouts(QObject):
         self._graph: RuntimeGraph | None = None
         self._found: Mapping[str, Layout] | None = None
         self._chosen: dict[str, Layout] = {}
+        self._roles: Mapping[str, tuple[str, ...]] = {}
         self._background: Background | None = None
         self._asked: object = None  # key of the last request for the shown model
         self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
@@ -87,16 +91,31 @@ class Layouts(QObject):
         self.chosen_changed.emit()
         self._infer()
 
-    def restore(self, chosen: Mapping[str, Layout]) -> None:
-        """Restore the user's layouts of an earlier session with the shown model."""
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of where the user wants the axes of the shown model, by their meaning."""
+        return self._roles if self._get_graph() is self._graph else {}
+
+    def set_roles(self, roles: Mapping[str, tuple[str, ...]]) -> None:
+        """Keep where the user wants axes."""
         self._adopt()
-        self._chosen = dict(chosen)
+        self._roles = dict(roles)
+        self.chosen_changed.emit()
+
+    def restore(
+        self, chosen: Mapping[str, Layout], roles: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """Restore what the user chose in an earlier session with the shown model."""
+        self._adopt()
+        self._chosen, self._roles = dict(chosen), dict(roles)
+        self.roles_restored.emit()
 
     def _adopt(self) -> None:
         """Drop the layouts of another model."""
         graph = self._get_graph()
         if graph is not self._graph:
             self._graph, self._found, self._chosen = graph, None, {}
+            self._roles = {}
             self._asked = None
             self._late.stop()
 

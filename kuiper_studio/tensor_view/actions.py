@@ -62,6 +62,10 @@ class TensorState:
         Whether the region, or the channel, has few enough numbers to copy all of them.
     has_region : bool
         Whether a rectangle is chosen.
+    has_stepped : bool
+        Whether there is an axis to step through.
+    has_own_axes : bool
+        Whether the user has chosen where axes go.
     """
 
     shown: bool = False
@@ -77,6 +81,8 @@ class TensorState:
     has_errors: bool = False
     can_copy: bool = False
     has_region: bool = False
+    has_stepped: bool = False
+    has_own_axes: bool = False
 
 
 _shown: Final = attrgetter("shown")
@@ -90,6 +96,8 @@ _can_be_symmetric: Final = attrgetter("can_be_symmetric")
 _has_errors: Final = attrgetter("has_errors")
 _can_copy: Final = attrgetter("can_copy")
 _has_region: Final = attrgetter("has_region")
+_has_stepped: Final = attrgetter("has_stepped")
+_has_own_axes: Final = attrgetter("has_own_axes")
 
 _S: Final = Surface
 
@@ -113,6 +121,21 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "Fold tokens and windows to the picture that they are of, or show them as they are",
             "set_folded", (Place(_S.TENSOR_VIEW, 1),), keys=("W",), enabled=_can_fold,
             checkable=True),
+    Command("tensor.axes", "A&xes", "Show what the axes are and where they go",
+            "refresh_parts", (Place(_S.TENSOR_VIEW, 1, 1),), keys=("X",), enabled=_shown,
+            checkable=True),
+    Command("tensor.resetAxes", "Axes as by default",
+            "Undo the choice of rows, columns, mosaic and colours", "reset_axes",
+            (Place(_S.TENSOR_VIEW, 1, 1),), enabled=_has_own_axes),
+    Command("tensor.previousIndex", "Step back along the slider",
+            "Show the index before of the axis of the slider", "show_previous_index",
+            (Place(_S.TENSOR_VIEW, 2, 1),), keys=(",",), enabled=_has_stepped),
+    Command("tensor.nextIndex", "Step on along the slider",
+            "Show the next index of the axis of the slider", "show_next_index",
+            (Place(_S.TENSOR_VIEW, 2, 1),), keys=(".",), enabled=_has_stepped),
+    Command("tensor.playAxis", "Play along the slider",
+            "Step through the axis of the slider, again and again", "play_axis",
+            (Place(_S.TENSOR_VIEW, 2, 1),), keys=("Y",), enabled=_has_stepped, checkable=True),
     Command("tensor.previousChannel", "&Previous channel", "Show the channel before",
             "show_previous_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("PgUp",),
             icon="chevron-left", enabled=_has_previous, key_elsewhere=True),

@@ -33,6 +33,7 @@ __all__ = [
 HATCH_PITCH: Final = 5
 LIGHT: Final = 140  # brightness of 0 to 255 above which ink is black
 _HATCH_STROKE: Final = 1.1
+_BLUE_FIRST: Final = (2, 1, 0)  # where a pixel has red, green and blue
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,26 @@ class Coloring:
         return colorize(
             values, low, high, self.table, special=self.mark_special, blue_first=blue_first
         )
+
+    def paint_colors(
+        self, values: Array, low: float | Array, high: float | Array
+    ) -> npt.NDArray[np.uint8]:
+        """Return pixels for `image_over` of three real values each: red, green and blue.
+
+        Parameters
+        ----------
+        values : ndarray of shape (3, ...)
+        low, high : float or ndarray
+            Of black and of full colour.
+        """
+        levels = self.paint_between(values, low, high, blue_first=True)
+        pixels: npt.NDArray[np.uint8] = levels[0].copy()
+        for place, level in zip(_BLUE_FIRST, levels, strict=True):
+            pixels[..., place] = level[..., place]
+        for value, level in zip(values, levels, strict=True):  # NaN in any is NaN
+            special = ~np.isfinite(value)
+            pixels[special] = level[special]
+        return pixels
 
     @property
     def gradient(self) -> Array:

@@ -81,6 +81,7 @@ class MosaicView(Canvas):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("tensorMosaic", "Channels side by side", theme, parent)
         self._planes: Array = np.zeros((1, 1, 1), np.float32)
+        self._colors: Array | None = None
         self._facts = ChannelFacts(np.zeros(1), np.zeros(1), np.zeros(1, np.int64))
         self._channels = np.zeros(1, np.int64)
         self._first = 0
@@ -110,6 +111,7 @@ class MosaicView(Canvas):
         total: int,
         channels: Array | None = None,
         ordered_by: str = "",
+        colors: Array | None = None,
     ) -> None:
         """Show channels.
 
@@ -128,7 +130,10 @@ class MosaicView(Canvas):
             Their numbers; by default they are in order.
         ordered_by : str, optional
             What they are ordered by, if that is not their number.
+        colors : ndarray of shape (3, C, H, W), optional
+            What is shown as red, green and blue instead of the planes.
         """
+        self._colors = colors
         self._planes, self._facts, self._first, self._total = planes, facts, first, total
         self._channels = np.arange(first, first + len(planes)) if channels is None else channels
         self._ordered_by = ordered_by
@@ -242,10 +247,15 @@ class MosaicView(Canvas):
             grid = self._grid
             if self._small is None:
                 rows, columns = self._planes.shape[1:]
+                shown = self._planes if self._colors is None else self._colors
                 self._small = shrink(
-                    self._planes, min(rows, grid.tile_height), min(columns, grid.tile_width)
+                    shown, min(rows, grid.tile_height), min(columns, grid.tile_width)
                 )
-            colors = self._coloring.paint_between(self._small, *self._range, blue_first=True)
+            coloring, used = self._coloring, self._range
+            if self._colors is None:
+                colors = coloring.paint_between(self._small, *used, blue_first=True)
+            else:
+                colors = coloring.paint_colors(self._small, *used)
             tile_pictures(colors, grid, self._sheet)
             scale = self.devicePixelRatioF()
             self._image = image_over(self._sheet, (grid.width, grid.height), scale)

@@ -26,6 +26,7 @@ from engine.text import format_count, format_shape
 from kuiper_studio.commands import Surface
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.tensor_view.actions import TensorActions, TensorState
+from kuiper_studio.tensor_view.axis_strip import AxisStrip
 from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.channel_order import Order
 from kuiper_studio.tensor_view.images import Coloring
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
     from kuiper_studio.engine_service.channel_totals import ChannelTotals
     from kuiper_studio.engine_service.channels import ChannelDistances
+    from kuiper_studio.tensor_view.axis_roles import AxisRole, Roles
     from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.tensor_view.channel_order import ChannelKeys
     from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
@@ -108,6 +110,8 @@ class TensorPane(QWidget):
         The shown value, member or sample has changed.
     rested
         It has not changed for a moment.
+    roles_changed
+        The user has chosen where an axis goes.
     """
 
     hovered_changed = Signal(str, str)
@@ -117,6 +121,7 @@ class TensorPane(QWidget):
     zoom_changed = Signal(str)
     shown_changed = Signal()
     rested = Signal()
+    roles_changed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -140,7 +145,7 @@ class TensorPane(QWidget):
         self._window: tuple[float, float] | None = None
         self._make_parts()
         self._connect()
-        for name in ("grid", "histogram", "nan", "digits"):
+        for name in ("grid", "histogram", "nan", "digits", "axes"):
             self.actions_table[f"tensor.{name}"].setChecked(True)
         self.addActions(self.actions_table.all())
         self.set_value("", None)
@@ -156,6 +161,7 @@ class TensorPane(QWidget):
         self.statistics = body.statistics
         self.loupe = Loupe(self.theme, body.planes.canvases, self.model, self)
         self.index_bar = IndexBar(self.theme)
+        self.axes = AxisStrip(self.theme)
         self.range_bar = RangeBar(self.theme, actions.on(Surface.RANGE_BAR))
         self._range_line = _line()
         column = QVBoxLayout(self)
@@ -163,6 +169,7 @@ class TensorPane(QWidget):
         column.setSpacing(0)
         column.addWidget(self.tools)
         column.addWidget(_line())
+        column.addWidget(self.axes)
         column.addWidget(self.index_bar)
         column.addWidget(body, 1)
         column.addWidget(self._range_line)
@@ -196,7 +203,12 @@ class TensorPane(QWidget):
         self.tools.errors.channel_hovered.connect(self._tell_hovered)
         self.tools.channel.chosen.connect(self.show_channel)
         self.tools.member.chosen.connect(self._on_member_chosen)
-        self.tools.fixed_chosen.connect(self._on_fixed_chosen)
+        self.axes.placed.connect(self._on_axis_placed)
+        self.axes.role_chosen.connect(self._on_role_chosen)
+        self.axes.swapped.connect(self._on_axes_swapped)
+        self.axes.part_chosen.connect(self._on_part_chosen)
+        self.axes.colors_chosen.connect(self._on_colors_chosen)
+        self.axes.reset_chosen.connect(self.reset_axes)
         self.actions_table.map_chosen.connect(self._on_map_chosen)
         self.actions_table.scope_chosen.connect(self._on_scope_chosen)
         self.actions_table.order_chosen.connect(self._on_order_chosen)
@@ -341,6 +353,7 @@ class TensorPane(QWidget):
     def _show_parts(self) -> None:
         """Show the parts for the kind of value."""
         kind, actions = self.model.reading.kind, self.actions_table
+        self._show_axes()
         table = actions["tensor.table"].isChecked()
         pictures, bars = kind is Kind.PLANES, kind is Kind.VECTOR
         many = pictures and self.model.reading.channels > 1
@@ -364,13 +377,7 @@ class TensorPane(QWidget):
     def _show_sample(self) -> None:
         """Show another batch, depth or member."""
         model = self.model
-        axes = [
-            (axis.name, place, model.choice.fixed[place], axis.size)
-            for place, axis in enumerate(model.reading.fixed)
-            if axis.size > 1
-        ]
         self._distances = None  # they are of another sample, until others come
-        self.tools.show_fixed(axes)
         self.tools.setToolTip(model.reading.note)
         if model.reading.kind is Kind.VECTOR:
             self.vector.set_vector(model.planes[0, 0], model.tensor_range)
@@ -406,10 +413,11 @@ class TensorPane(QWidget):
         pictures = model.reading.kind is Kind.PLANES
         self.tools.show_channel(model.channel, model.reading.channels if pictures else 1)
         self.tools.show_reason(model.channel_reason)
+        self._show_axes()
         if pictures:
             self._show_page()
             self.mosaic.set_chosen(model.channel)
-            self.plane.set_plane(model.plane)
+            self.plane.set_plane(model.plane, model.color_plane())
         self._show_counterpart()
         self._show_channel_facts()
         self._show_channel_distances()
@@ -451,6 +459,7 @@ class TensorPane(QWidget):
             model.reading.channels,
             model.page_channels(),
             model.order_text,
+            model.page_color_planes(),
         )
         if model.page_is_estimated:
             self._measurer.ask(What.PAGE, planes)
@@ -540,6 +549,8 @@ class TensorPane(QWidget):
                 has_errors=self._has_errors,
                 can_copy=0 < model.copied.size <= MOST_COPIED,
                 has_region=model.choice.region is not None,
+                has_stepped=any(axis.is_stepped for axis in model.axes()),
+                has_own_axes=model.has_own_roles,
             )
         )
 
@@ -910,11 +921,79 @@ class TensorPane(QWidget):
         self.model.set_member(member)
         self._show_value()
 
+    # Where the axes go
+
+    def _show_axes(self) -> None:
+        model = self.model
+        is_shown = self.actions_table["tensor.axes"].isChecked()
+        self.axes.show_axes(
+            model.axes() if is_shown else (),
+            model.parts,
+            model.choice.colors if model.is_colored else None,
+            is_own=model.has_own_roles,
+        )
+        self.actions_table.show_checked("tensor.playAxis", checked=self.axes.is_playing)
+
     @Slot(int, int)
-    def _on_fixed_chosen(self, position: int, place: int) -> None:
+    def _on_axis_placed(self, axis: int, place: int) -> None:
+        reading = self.model.reading
+        if axis == reading.channel_axis:
+            self.show_channel(place)
+            return
+        position = [each.axis for each in reading.fixed].index(axis)
         self.model.set_fixed(position, place)
         self._show_sample()
         self._show_top()
+
+    @Slot(int, object)
+    def _on_role_chosen(self, axis: int, role: AxisRole) -> None:
+        self.model.set_role(axis, role)
+        self._show_roles()
+
+    @Slot(int, int)
+    def _on_axes_swapped(self, one: int, other: int) -> None:
+        self.model.swap_axes(one, other)
+        self._show_roles()
+
+    @Slot()
+    def reset_axes(self) -> None:
+        """Show the axes as they are by default."""
+        self.model.reset_roles()
+        self._show_roles()
+
+    def _show_roles(self) -> None:
+        self._show_value()
+        self.roles_changed.emit()
+
+    def restore_roles(self, roles: Mapping[str, Roles]) -> None:
+        """Restore where the user wants axes, by their meaning."""
+        if self.model.restore_roles(roles):
+            self._show_value()
+
+    @Slot(int)
+    def _on_part_chosen(self, part: int) -> None:
+        self.model.set_part(part)
+        self._show_value()
+
+    @Slot(object)
+    def _on_colors_chosen(self, colors: tuple[int, int, int]) -> None:
+        self.model.set_colors(colors)
+        self._show_sample()
+
+    @Slot()
+    def show_next_index(self) -> None:
+        """Step on along the axis of the slider."""
+        self.axes.step(1)
+
+    @Slot()
+    def show_previous_index(self) -> None:
+        """Step back along the axis of the slider."""
+        self.axes.step(-1)
+
+    @Slot(bool)
+    def play_axis(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+        """Step through the axis of the slider, again and again."""
+        self.axes.play(on=checked)
 
     @Slot(bool)
     def set_channels_last(self, checked: bool) -> None:  # noqa: FBT001 - a slot

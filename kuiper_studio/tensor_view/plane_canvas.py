@@ -69,6 +69,7 @@ class PlaneCanvas(ElementCanvas):
     ) -> None:
         super().__init__(name, title, theme, parent)
         self._plane: Array = np.zeros((1, 1), np.float32)
+        self._colors: Array | None = None
         self._space = 0.0
         self._pointed: tuple[int, int] | None = None
         self._region: Region | None = None
@@ -83,9 +84,12 @@ class PlaneCanvas(ElementCanvas):
 
     # What is shown
 
-    def set_plane(self, plane: Array) -> None:
-        """Show real values of shape (H, W); the same shape keeps zoom and position."""
-        self._plane = plane
+    def set_plane(self, plane: Array, colors: Array | None = None) -> None:
+        """Show real values of shape (H, W); the same shape keeps zoom and position.
+
+        `colors` of shape (3, H, W) are shown as red, green and blue instead.
+        """
+        self._plane, self._colors = plane, colors
         self._values = self._image = self._masks = None
         rows, columns = plane.shape
         before = self._port.text
@@ -202,10 +206,17 @@ class PlaneCanvas(ElementCanvas):
 
     def _picture(self) -> QImage:
         if self._image is None:
-            colors = self._coloring.paint(self._shown(), blue_first=True)
+            colors = self._paint()
             self._pixels = colors.view(np.uint32)[..., 0]
             self._image = image_over(self._pixels)
         return self._image
+
+    def _paint(self) -> Array:
+        coloring = self._coloring
+        if self._colors is None:
+            return coloring.paint(self._shown(), blue_first=True)
+        colors = shrink(self._colors, *self._port.pixels)
+        return coloring.paint_colors(colors, coloring.low, coloring.high)
 
     def _mask_images(self) -> dict[str, QImage]:
         """Return masks of special and clipped values, by their mark or hatch."""

@@ -55,6 +55,8 @@ class Reading:
         The others, in order.
     note : str
         Description of the reading.
+    color_axis : int or None
+        The dimension of which three positions are red, green and blue.
     """
 
     kind: Kind
@@ -64,6 +66,7 @@ class Reading:
     column_axis: int | None = None
     fixed: tuple[FixedAxis, ...] = ()
     note: str = ""
+    color_axis: int | None = None
 
     @property
     def channels(self) -> int:
@@ -76,8 +79,27 @@ class Reading:
         rows = self.shape[self.row_axis] if self.row_axis is not None else 1
         return rows, self.shape[self.column_axis] if self.column_axis is not None else 1
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the dimensions are called where their meaning is not known."""
+        names = ["entries"] * len(self.shape)
+        for axis in self.fixed:
+            names[axis.axis] = axis.name.lower()
+        for number, name in (
+            (self.channel_axis, "channels"), (self.row_axis, "rows"),
+            (self.column_axis, "columns" if self.kind is Kind.PLANES else "entries"),
+        ):  # fmt: skip
+            if number is not None:
+                names[number] = name
+        return tuple(names)
+
     def index(
-        self, fixed: tuple[int, ...], channel: int, row: int, column: int
+        self,
+        fixed: tuple[int, ...],
+        channel: int,
+        row: int,
+        column: int,
+        color: int = 0,
     ) -> tuple[int, ...]:
         """Return the index into the array of an element of a picture."""
         found = [0] * len(self.shape)
@@ -85,6 +107,7 @@ class Reading:
             found[axis.axis] = place
         for number, place in (
             (self.channel_axis, channel), (self.row_axis, row), (self.column_axis, column),
+            (self.color_axis, color),
         ):  # fmt: skip
             if number is not None:
                 found[number] = place
@@ -143,6 +166,9 @@ def read_plan(plan: ViewPlan) -> Reading:
     )
     words = " × ".join([role.name for role in plan.roles])
     note = f"{format_shape(plan.shape)} folded to {format_shape(shape)}: {words}"
+    if channel is None and shape[rows] == 1:  # a single token
+        fixed = (*fixed, FixedAxis(rows, plan.roles[rows].name.capitalize(), 1))
+        return Reading(Kind.VECTOR, shape, None, None, columns, fixed, note)
     return Reading(Kind.PLANES, shape, channel, rows, columns, fixed, note)
 
 

@@ -17,6 +17,7 @@ from engine.states import OperatorStatus
 from kuiper_studio.icons import icon
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
+from kuiper_studio.tensor_view.axis_roles import roles_from_names
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGallery
@@ -162,6 +163,8 @@ class TensorView(QWidget):
         session.tensors.recalled.connect(self._on_recalled)
         session.settled.connect(self._refresh)
         session.layouts.changed.connect(self._on_layouts_changed)
+        session.layouts.roles_restored.connect(self._restore_roles)
+        pane.roles_changed.connect(self._on_roles_changed)
         self.sides.changed.connect(self._refresh)
         session.measuring.changed.connect(self._show_wide_ranges)
         self.pane.actions_table.scope_chosen.connect(self._on_scope_chosen)
@@ -588,6 +591,7 @@ class TensorView(QWidget):
         self._shown = None
         self.pane.set_value("", None)
         self.pane.forget()
+        self._restore_roles()
         self._session.measuring.want("range", on=False)
         self._on_labels_changed()
         self._refresh()
@@ -606,6 +610,18 @@ class TensorView(QWidget):
     def _on_layouts_changed(self) -> None:
         if self._shown is not None and self._shown[0] not in self._weights:
             self.pane.set_layout(self._session.layouts.find(self._shown[0]))
+
+    @Slot()
+    def _on_roles_changed(self) -> None:
+        """Keep where the user wants axes, for the next session with this model."""
+        chosen = self.pane.model.chosen_roles.items()
+        self._session.layouts.set_roles(
+            {meaning: tuple([role.name for role in roles]) for meaning, roles in chosen}
+        )
+
+    @Slot()
+    def _restore_roles(self) -> None:
+        self.pane.restore_roles(roles_from_names(self._session.layouts.roles))
 
     @Slot()
     def _on_labels_changed(self) -> None:

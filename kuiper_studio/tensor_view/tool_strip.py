@@ -1,4 +1,4 @@
-"""The tool strip over the picture: channel, batch, map, range, marks and zoom."""
+"""The tool strip over the picture: channel, map, range, marks and zoom."""
 
 from __future__ import annotations
 
@@ -114,18 +114,9 @@ class ToolStrip(QFrame):
     Attributes
     ----------
     channel, member : Chooser
-    fixed : list of Chooser
-        One per further dimension longer than 1.
     errors : ErrorStrip
         Shown beside the channel while a tensor is compared.
-
-    Signals
-    -------
-    fixed_chosen
-        Position among the reading's fixed axes, and index.
     """
-
-    fixed_chosen = Signal(int, int)
 
     def __init__(
         self, theme: Theme, actions: TensorActions, parent: QWidget | None = None
@@ -143,9 +134,6 @@ class ToolStrip(QFrame):
         self.reason.setObjectName("tensorChannelReason")
         self.reason.setProperty("role", "secondary")
         self.reason.setContentsMargins(6, 0, 0, 0)
-        self.fixed: list[Chooser] = []
-        self._fixed_row = QHBoxLayout()
-        self._fixed_row.setSpacing(8)
         self.errors = ErrorStrip(theme)
         self.errors.setMaximumWidth(_WIDEST_ERRORS)
         self.errors.hide()
@@ -196,7 +184,6 @@ class ToolStrip(QFrame):
         row.addWidget(self.member)
         row.addWidget(self.channel)
         row.addWidget(self.reason)
-        row.addLayout(self._fixed_row)
         row.addSpacing(6)
         row.addWidget(self.errors, 1)
         row.addSpacing(6)
@@ -210,29 +197,6 @@ class ToolStrip(QFrame):
             (self.reason,), (second, marks[1]), (self.scopes,), (self.channel.label,),
             (marks[0],), (self.channel.total,), (self.maps,), (self.zoom,),
         ]  # fmt: skip
-
-    def show_fixed(self, axes: Sequence[tuple[str, int, int, int]]) -> None:
-        """Show choosers for the further dimensions.
-
-        Parameters
-        ----------
-        axes : sequence of (str, int, int, int)
-            Name, position among the fixed axes, chosen index, size.
-        """
-        while len(self.fixed) > len(axes):
-            chooser = self.fixed.pop()
-            self._fixed_row.removeWidget(chooser)
-            chooser.deleteLater()
-        while len(self.fixed) < len(axes):
-            chooser = Chooser(f"tensorAxis{len(self.fixed)}", "", self._theme)
-            chooser.chosen.connect(self._on_fixed_chosen)
-            self._fixed_row.addWidget(chooser)
-            chooser.show()  # at once, because its size is used below
-            self.fixed.append(chooser)
-        for chooser, (name, position, place, size) in zip(self.fixed, axes, strict=True):
-            chooser.setProperty("position", position)
-            chooser.show_choice(place, size, name)
-        self._make_room()
 
     def show_member(self, place: int, count: int) -> None:
         """Show the chooser for members of a tuple, unless `count` is 0."""
@@ -307,12 +271,6 @@ class ToolStrip(QFrame):
     @Slot(int)
     def _on_scope_activated(self, place: int) -> None:
         self._actions.scope_chosen.emit(list(Scope)[place])
-
-    @Slot(int)
-    def _on_fixed_chosen(self, place: int) -> None:
-        chooser = self.sender()
-        if isinstance(chooser, Chooser):
-            self.fixed_chosen.emit(int(chooser.property("position")), place)
 
     # Overrides of Qt methods
 

@@ -27,6 +27,18 @@ from engine.tensor import Tensor
 from engine.text import format_count, format_dtype, format_shape
 from engine.values import flatten_value
 from kuiper_studio.engine_service.channels import ChannelView
+from kuiper_studio.tensor_view.axis_roles import (
+    COLORS,
+    AxisRole,
+    Roles,
+    ShownAxis,
+    are_possible,
+    offered_roles,
+    read_roles,
+    roles_of,
+    swap_roles,
+    with_role,
+)
 from kuiper_studio.tensor_view.channel_order import (
     ChannelKeys,
     Order,
@@ -120,6 +132,10 @@ class Choice:
         Whether the last dimension is read as the channel.
     folded : bool
         Whether positions are folded to pictures, where the layout says how.
+    part : int
+        Which of the parts that one dimension joins is folded; -1 for the first grid.
+    colors : (int, int, int)
+        Positions of the colour axis that are red, green and blue.
     """
 
     member: int = 0
@@ -135,6 +151,8 @@ class Choice:
     is_log: bool = False
     channels_last: bool = False
     folded: bool = True
+    part: int = -1
+    colors: tuple[int, int, int] = (0, 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +171,8 @@ class Element:
         Its colour in the picture, ``#RRGGBB``; ``""`` if it is not painted.
     compared : str
         The reference's element and the difference, where both sides are shown; else ``""``.
+    colored : str
+        The elements that are green and blue beside it; ``""`` where none are.
     """
 
     index: tuple[int, ...]
@@ -160,13 +180,14 @@ class Element:
     text: str
     color: str = ""
     compared: str = ""
+    colored: str = ""
 
     @override
     def __str__(self) -> str:
         """Index and value, as the status bar shows them."""
         place = f"[{', '.join(map(str, self.index))}]"
         ours = "ours " if self.compared else ""
-        return f"{place} {ours}{self.text}{self.compared}"
+        return f"{place} {ours}{self.text}{self.colored}{self.compared}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,6 +247,8 @@ class TensorViewModel:
 
     def __init__(self) -> None:
         self._choices: dict[str, Choice] = {}
+        self._roles: dict[str, Roles] = {}  # the user's, by the meaning of the axes
+        self._usual = Reading(Kind.TEXT, ())  # of the folded array, without the user's roles
         self.name = ""
         self.value: Value = None
         self._expression = ""
@@ -247,6 +270,7 @@ class TensorViewModel:
         self._wide_ranges: dict[Scope, tuple[float, float]] = {}
         self.counterpart: Counterpart | None = None
         self._planes: Array | None = None
+        self._colors: Array | None = None
         self._plane_ranges: dict[int, tuple[float, float] | None] = {}
         self._facts: tuple[int, ChannelFacts] | None = None
         self._estimated = False
@@ -383,15 +407,145 @@ class TensorViewModel:
             self.choice, channels_last=channels_last, fixed=(), channel=None, pick=None,
             region=None,
         )  # fmt: skip
+        if channels_last:
+            self._roles.pop(self.meaning, None)
         self._adopt_member()
 
     def set_folded(self, folded: bool) -> None:  # noqa: FBT001 - from a menu
         """Fold positions to pictures, or show the array as it is."""
         self.choice = replace(
-            self.choice, folded=folded, channels_last=False, fixed=(), channel=None, pick=None,
-            region=None,
+            self.choice, folded=folded, part=-1, channels_last=False, fixed=(), channel=None,
+            pick=None, region=None,
         )  # fmt: skip
         self._adopt_member()
+
+    # The roles of the axes
+
+    @property
+    def meaning(self) -> str:
+        """What the user's roles are remembered by: the axes in words, or else the operand."""
+        if self.plan is not None:
+            words = " × ".join([role.name for role in self.plan.roles])
+        else:
+            words = self.describe_axes() or self.name
+        return f"{len(self.reading.shape)} axes: {words}"
+
+    @property
+    def roles(self) -> Roles:
+        """Where each axis of the folded array goes."""
+        return roles_of(self.reading)
+
+    @property
+    def has_own_roles(self) -> bool:
+        """Whether the user has chosen where the axes go."""
+        return self.roles != roles_of(self._usual)
+
+    @property
+    def chosen_roles(self) -> Mapping[str, Roles]:
+        """The roles that the user has chosen, by the meaning of the axes."""
+        return self._roles
+
+    def restore_roles(self, roles: Mapping[str, Roles]) -> bool:
+        """Restore roles; return whether the value is shown in another way."""
+        before, self._roles = self.roles, dict(roles)
+        self._adopt_member()
+        return self.roles != before
+
+    def axes(self) -> tuple[ShownAxis, ...]:
+        """Return the axes that are longer than 1, in their order."""
+        if not self.has_picture:
+            return ()
+        reading, roles = self.reading, self.roles
+        places = self._places()
+        return tuple(
+            [
+                ShownAxis(
+                    axis, name, size, roles[axis], places.get(axis, 0),
+                    offered_roles(roles, reading.shape, axis),
+                )
+                for axis, (name, size) in enumerate(
+                    zip(self._axis_names(), reading.shape, strict=True)
+                )
+                if size > 1
+            ]
+        )  # fmt: skip
+
+    def set_role(self, axis: int, role: AxisRole) -> None:
+        """Choose where an axis goes; the one that was there takes its place."""
+        self._set_roles(with_role(self.roles, axis, role))
+
+    def swap_axes(self, one: int, other: int) -> None:
+        """Exchange where two axes go."""
+        self._set_roles(swap_roles(self.roles, one, other))
+
+    def reset_roles(self) -> None:
+        """Show the axes as they are by default."""
+        self._set_roles(roles_of(self._usual))
+
+    def set_colors(self, colors: tuple[int, int, int]) -> None:
+        """Choose the positions of the colour axis that are red, green and blue."""
+        axis = self.reading.color_axis
+        if axis is not None:
+            size = self.reading.shape[axis]
+            red, green, blue = (_clamped(color, size) for color in colors)
+            self.choice = replace(self.choice, colors=(red, green, blue))
+            self._drop_sample()
+
+    @property
+    def parts(self) -> tuple[tuple[str, ...], int]:
+        """Words of the parts that one dimension joins, and which of them is folded."""
+        if self.plan is None or self.layout is None:
+            return (), -1
+        from engine.axes import parts_of
+
+        parts, first = parts_of(self.layout)
+        chosen = self.choice.part
+        return tuple([part.text() for part in parts]), chosen if chosen >= 0 else first
+
+    def set_part(self, part: int) -> None:
+        """Choose which part is folded: a class token, or the grid."""
+        self.choice = replace(
+            self.choice, part=part, fixed=(), channel=None, pick=None, region=None
+        )
+        self._adopt_member()
+
+    def _set_roles(self, roles: Roles) -> None:
+        if roles == self.roles or not are_possible(roles, self.reading.shape):
+            return
+        places = self._places()
+        usual = roles == roles_of(self._usual)
+        self._roles.pop(self.meaning, None)
+        if not usual:
+            self._roles[self.meaning] = roles
+        sliders = [axis for axis, role in enumerate(roles) if role is AxisRole.SLIDER]
+        facet = roles.index(AxisRole.FACET) if AxisRole.FACET in roles else -1
+        self.choice = replace(
+            self.choice,
+            fixed=tuple([places.get(axis, 0) for axis in sliders]),
+            channel=places.get(facet),
+            pick=None,
+            region=None,
+        )
+        self._adopt_member()
+
+    def _places(self) -> dict[int, int]:
+        """Return the chosen indexes of the axes of which one is chosen."""
+        reading = self.reading
+        chosen = zip(reading.fixed, self.choice.fixed, strict=True)
+        places = {axis.axis: place for axis, place in chosen}
+        if reading.channel_axis is not None:
+            places[reading.channel_axis] = self.channel
+        return places
+
+    def _axis_names(self) -> tuple[str, ...]:
+        """Return what the axes of the folded array are."""
+        if self.plan is not None:
+            return tuple([role.name for role in self.plan.roles])
+        names = self._usual.names
+        if self.array is None or self.layout is None or self.layout.shape != self.array.shape:
+            return names
+        pairs = zip(self.layout.axes, names, strict=True)
+        return tuple([axis.text() if axis.is_named else name for axis, name in pairs])
 
     def set_fixed(self, position: int, place: int) -> None:
         """Choose the index of one of the reading's fixed axes."""
@@ -549,7 +703,7 @@ class TensorViewModel:
         """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
         if self._planes is None:
             data = self._sample(self.array).data
-            if self.is_channels_last:  # contiguous channels: each is measured alone
+            if self.is_channels_last or self.has_own_roles:  # each channel is measured alone
                 data = np.ascontiguousarray(data)
             self._planes = real_values(data)
         return self._planes
@@ -559,6 +713,29 @@ class TensorViewModel:
         """Real values of the chosen channel, shape (H, W)."""
         plane: Array = self.planes[self.channel]
         return plane
+
+    def color_plane(self) -> Array | None:
+        """Real values of the chosen channel in red, green and blue, shape (3, H, W).
+
+        None where no axis is shown as colours.
+        """
+        colors = self._color_planes()
+        return colors[:, self.channel] if colors is not None else None
+
+    def page_color_planes(self) -> Array | None:
+        """Real values of the channels of the page in three colours, shape (3, C, H, W)."""
+        colors = self._color_planes()
+        return colors[:, self.page_channels()] if colors is not None else None
+
+    def _color_planes(self) -> Array | None:
+        if self.reading.color_axis is None or self.counterpart is not None:
+            return None
+        if self._colors is None:
+            found = [
+                real_values(self._sample(self.array, color).data) for color in range(COLORS)
+            ]
+            self._colors = np.stack(found)
+        return self._colors
 
     @property
     def raw_plane(self) -> Array:
@@ -819,7 +996,9 @@ class TensorViewModel:
 
     @property
     def color_map(self) -> str:
-        """Name of the colour map."""
+        """Name of the colour map; three colours are each from black to full."""
+        if self.reading.color_axis is not None:
+            return "grey"
         return self.choice.color_map or default_map(*(self._mapped_range or (0.0, 1.0)))
 
     @property
@@ -827,6 +1006,8 @@ class TensorViewModel:
         """Whether the range is symmetric about zero; by default for diverging maps."""
         if self.choice.symmetric is not None:
             return self.choice.symmetric
+        if self.reading.color_axis is not None:
+            return self.signed
         return self.color_map in DIVERGING_MAPS
 
     @property
@@ -884,15 +1065,27 @@ class TensorViewModel:
         if not (0 <= row < rows and 0 <= column < columns):
             return None
         channel = self.channel if channel is None else channel
-        index = self.reading.index(self.choice.fixed, channel, row, column)
-        if self.plan is not None:
-            index = self.plan.index(index)
+        index, *others = [
+            self._array_index(channel, row, column, color)
+            for color in self.choice.colors[: COLORS if self.is_colored else 1]
+        ]
         value, compared = self.array[index], ""
+        pairs = zip(("green", "blue"), others, strict=False)
+        colored = "".join([f", {name} {self.array[each]!s}" for name, each in pairs])
         if self.other is not None:
             theirs = self.other[index]
             distance = subtract(value, theirs)
             compared = f", reference {theirs!s}, difference {distance:+.6g}"
-        return Element(index, value, str(value), compared=compared)
+        return Element(index, value, str(value), compared=compared, colored=colored)
+
+    def _array_index(self, channel: int, row: int, column: int, color: int) -> tuple[int, ...]:
+        index = self.reading.index(self.choice.fixed, channel, row, column, color)
+        return self.plan.index(index) if self.plan is not None else index
+
+    @property
+    def is_colored(self) -> bool:
+        """Whether three positions of an axis are shown as one colour."""
+        return self.reading.color_axis is not None and self.counterpart is None
 
     def picked(self) -> Element | None:
         """The picked element."""
@@ -916,13 +1109,14 @@ class TensorViewModel:
             is_folded = self.choice.folded and not self.choice.channels_last
             self.plan = self._possible if is_folded else None
             if self.plan is not None:
-                self._folded, self.reading = self.plan.fold(value), read_plan(self.plan)
+                self._folded, self._usual = self.plan.fold(value), read_plan(self.plan)
             else:
                 self._folded = None
-                self.reading = read_shape(value.shape, channels_last=self.choice.channels_last)
+                self._usual = read_shape(value.shape, channels_last=self.choice.channels_last)
+            self.reading = self._read_roles(self._usual)
         else:
             self.array = self._folded = self.plan = self._possible = None
-            self.reading = Reading(Kind.TEXT, ())
+            self.reading = self._usual = Reading(Kind.TEXT, ())
         sizes = [axis.size for axis in self.reading.fixed]
         fixed = self.choice.fixed if len(self.choice.fixed) == len(sizes) else (0,) * len(sizes)
         self.choice = replace(self.choice, fixed=tuple(map(_clamped, fixed, sizes)))
@@ -941,7 +1135,18 @@ class TensorViewModel:
             return None
         from engine.axes import plan_view
 
-        return plan_view(self.layout, array.shape)
+        return plan_view(self.layout, array.shape, self.choice.part) or plan_view(
+            self.layout, array.shape
+        )
+
+    def _read_roles(self, usual: Reading) -> Reading:
+        """Return how the array is read: as the user has chosen for axes of this meaning."""
+        self.reading = usual  # which the meaning depends on
+        roles = self._roles.get(self.meaning)
+        shown = usual.kind in {Kind.PLANES, Kind.VECTOR} and not self.choice.channels_last
+        if not shown or roles is None or not are_possible(roles, usual.shape):
+            return usual
+        return read_roles(usual.shape, roles, self._axis_names())
 
     def _first_channel(self) -> int:
         """The channel that was chosen, as far as it is there, or the most telling one."""
@@ -964,24 +1169,33 @@ class TensorViewModel:
         return _clamped(self.choice.channel, self.reading.channels)
 
     def _drop_sample(self) -> None:
-        self._planes = None
+        self._planes = self._colors = None
         self._plane_ranges.clear()
         self._facts = self.keys = None
         self._arrange(None)
 
-    def _sample(self, array: Array | None) -> Tensor:
+    def _sample(self, array: Array | None, color: int = 0) -> Tensor:
         """Return a view of the chosen sample as KuiperInfer's channels, rows and cols."""
         if array is None or not self.has_picture:
             return Tensor(np.zeros(0))
         if self.plan is not None:
             own = self._folded if array is self.array else None
             array = self.plan.fold(array) if own is None else own
+        reading = self.reading
         chosen: list[int | slice] = [slice(None)] * array.ndim
-        for axis, place in zip(self.reading.fixed, self.choice.fixed, strict=True):
+        for axis, place in zip(reading.fixed, self.choice.fixed, strict=True):
             chosen[axis.axis] = place
+        if reading.color_axis is not None:
+            size = reading.shape[reading.color_axis]
+            chosen[reading.color_axis] = _clamped(self.choice.colors[color], size)
         sample = array[tuple(chosen)]
-        behind = self.reading.channel_axis == array.ndim - 1
-        return Tensor(np.moveaxis(sample, -1, 0) if behind else sample)
+        if reading.kind is not Kind.PLANES:
+            return Tensor(sample)
+        wanted = [reading.channel_axis, reading.row_axis, reading.column_axis]
+        shown = sorted([axis for axis in wanted if axis is not None])
+        order = [shown.index(axis) for axis in wanted if axis is not None]
+        missing = tuple([place for place, axis in enumerate(wanted) if axis is None])
+        return Tensor(np.expand_dims(sample.transpose(order), missing))
 
     def _member_path(self) -> tuple[int, ...]:
         if not self.members:

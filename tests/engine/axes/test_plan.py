@@ -64,7 +64,7 @@ def test_channels_last_become_pictures(heads: int) -> None:
     assert plan is not None
     array = numbers(heads, 2, 3, 5)
     np.testing.assert_array_equal(plan.fold(array), np.moveaxis(array, -1, 1))
-    assert [role.name for role in plan.roles] == ["heads", "channels", "rows", "columns"]
+    assert [role.name for role in plan.roles] == ["heads", "features", "rows", "columns"]
 
 
 def test_every_element_is_found_in_both_directions() -> None:

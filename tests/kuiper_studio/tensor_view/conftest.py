@@ -31,7 +31,7 @@ def shown(qtbot):
 @pytest.fixture
 def pane(shown, theme) -> TensorPane:
     """A pane of the size that the window gives it."""
-    return shown(TensorPane(theme), 820, 378)
+    return shown(TensorPane(theme), 820, 414)
 
 
 @pytest.fixture

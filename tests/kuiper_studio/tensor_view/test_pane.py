@@ -359,12 +359,14 @@ def test_channel_by_mosaic_box_and_buttons(pane, signed, qtbot):
 def test_batch_and_depth(pane, qtbot):
     value = np.arange(2 * 3 * 4 * 5 * 6, dtype=np.float32).reshape(2, 3, 4, 5, 6)
     pane.set_value("x", value)
-    assert [chooser.label.text() for chooser in pane.tools.fixed] == ["Batch", "Depth"]
-    pane.tools.fixed[0].box.setValue(1)
-    pane.tools.fixed[1].box.setValue(3)
+    assert pane.axes.active.name == "batch"
+    pane.axes.place.setValue(1)
+    pane.axes.set_active(2)
+    assert pane.axes.active.name == "depth"
+    pane.axes.slider.setValue(3)
     np.testing.assert_array_equal(pane.model.plane, value[1, 0, 3])
     pane.set_value("y", np.zeros((1, 3, 5, 6)))
-    assert pane.tools.fixed == []
+    assert pane.axes.active.name == "channels"
 
 
 def test_member_of_a_tuple(pane):
@@ -564,9 +566,10 @@ def test_menu_is_grouped(pane):
         " | "
     )
     assert groups[:3] == [
-        "grid table channelsLast folded",
+        "grid table channelsLast folded axes resetAxes",
         (
-            "previousChannel nextChannel firstChannel lastChannel previousPage nextPage "
+            "previousChannel nextChannel firstChannel lastChannel previousIndex nextIndex "
+            "playAxis previousPage nextPage "
             "sortErrors goTo clearRegion Order of channels overAll"
         ),
         (
