@@ -22,6 +22,7 @@ from engine.axes import rules  # registers the rules
 from engine.axes.inference import infer_layouts
 from engine.axes.layout import Axis, Kind, Layout, Size
 from engine.axes.plan import Role, ViewPlan, parts_of, plan_view
+from engine.axes.weights import weight_layout
 
 __all__ = [
     "Axis",
@@ -34,4 +35,5 @@ __all__ = [
     "parts_of",
     "plan_view",
     "rules",
+    "weight_layout",
 ]

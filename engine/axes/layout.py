@@ -36,6 +36,9 @@ class Kind(Enum):
     VOCABULARY = "vocabulary"
     LAYER = "layers"
     PART = "parts"
+    FILTER = "filters"
+    OUTPUT = "outputs"
+    INPUT = "inputs"
     UNKNOWN = "?"
 
 

@@ -121,7 +121,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "Fold tokens and windows to the picture that they are of, or show them as they are",
             "set_folded", (Place(_S.TENSOR_VIEW, 1),), keys=("W",), enabled=_can_fold,
             checkable=True),
-    Command("tensor.axes", "A&xes", "Show what the axes are and where they go",
+    Command("tensor.axes", "Axes", "Show what the axes are and where they go",
             "refresh_parts", (Place(_S.TENSOR_VIEW, 1, 1),), keys=("X",), enabled=_shown,
             checkable=True),
     Command("tensor.resetAxes", "Axes as by default",

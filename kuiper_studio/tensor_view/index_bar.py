@@ -65,7 +65,8 @@ class IndexBar(QFrame):
         self.field.setFixedWidth(_FIELD)
         self.field.setToolTip(
             "A number for each dimension: 0, 12, 7, 3. Negative ones count from the end. "
-            "Ranges of rows and columns choose a rectangle: 0, 12, 0:8, 4:12"
+            "Ranges of rows and columns choose a rectangle: 0, 12, 0:8, 4:12. "
+            "Where there is a row or an entry for each class label, its label will do"
         )
         label.setBuddy(self.field)
         self.answer = ElidedLabel()

@@ -40,6 +40,7 @@ from kuiper_studio.tensor_view.places import (
     Region,
     array_text,
     csv_text,
+    find_label,
     parse_place,
 )
 from kuiper_studio.tensor_view.range_bar import RangeBar
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from kuiper_studio.tensor_view.axis_roles import AxisRole, Roles
     from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.tensor_view.channel_order import ChannelKeys
+    from kuiper_studio.tensor_view.places import Place
     from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
     from kuiper_studio.tensor_view.side_by_side import CanvasesBySide
     from kuiper_studio.tensor_view.vector_plot import VectorPlot
@@ -781,7 +783,7 @@ class TensorPane(QWidget):
             self.index_bar.show_answer(f"into {shape}" if shape else "")
             return
         try:
-            places = parse_place(text, array.shape)
+            places = self._parse_place(text, array.shape)
             first = self.model.check_places(places)
         except ValueError as exc:
             self.index_bar.show_answer(capitalized(str(exc)), is_error=True)
@@ -797,12 +799,16 @@ class TensorPane(QWidget):
         if array is None:
             return
         try:
-            self.model.set_places(parse_place(text, array.shape))
+            self.model.set_places(self._parse_place(text, array.shape))
         except ValueError:
             return  # the bar says what is wrong
         self._close_index_bar()
         self._show_sample()
         self._reveal_pick()
+
+    def _parse_place(self, text: str, shape: tuple[int, ...]) -> tuple[Place, ...]:
+        """Read an index, or the label of a row."""
+        return find_label(text, self._labels, shape) or parse_place(text, shape)
 
     @Slot()
     def _close_index_bar(self) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["MOST_COPIED", "Region", "array_text", "csv_text", "parse_place"]
+__all__ = ["MOST_COPIED", "Region", "array_text", "csv_text", "find_label", "parse_place"]
 
 MOST_COPIED: Final = 1 << 16
 """Numbers that are copied as text."""
@@ -63,6 +63,36 @@ class Region:
         """Return the least region with two elements, by row and column."""
         (top, bottom), (left, right) = (sorted(pair) for pair in zip(one, other, strict=True))
         return Region(top, left, bottom + 1, right + 1)
+
+
+def find_label(
+    text: str, labels: Sequence[str], shape: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return the first element of the row, or the entry, with a label.
+
+    Parameters
+    ----------
+    text : str
+        The label, or the part of it that no other label has; case does not matter.
+    labels : sequence of str
+    shape : sequence of int
+        Of an array that has a position for each label in exactly one dimension.
+
+    Returns
+    -------
+    tuple of int or None
+        None where the labels are not of this array, or several labels fit.
+    """
+    axes = [axis for axis, size in enumerate(shape) if size == len(labels) > 1]
+    wanted = text.strip().casefold()
+    if len(axes) != 1 or not wanted or 0 in shape:
+        return None
+    folded = [label.casefold() for label in labels]
+    fitting = [place for place, label in enumerate(folded) if label == wanted]
+    fitting = fitting or [place for place, label in enumerate(folded) if wanted in label]
+    if len(fitting) != 1:
+        return None
+    return tuple([fitting[0] if axis == axes[0] else 0 for axis in range(len(shape))])
 
 
 def parse_place(text: str, shape: Sequence[int]) -> tuple[Place, ...]:

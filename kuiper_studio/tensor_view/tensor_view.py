@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QFocusEvent
 
+    from engine.axes import Layout
     from engine.runtime import RuntimeOperator
     from engine.statistics import TensorStatistics
     from engine.values import Array, Value
@@ -363,7 +364,12 @@ class TensorView(QWidget):
             self._shown = name, value
             weight = self._weights.get(name)
             if weight is not None:
-                self.pane.set_value(name, value, expression=weight.expression)
+                self.pane.set_value(
+                    name,
+                    value,
+                    expression=weight.expression,
+                    layout=self._weight_layout(weight),
+                )
             else:
                 self._show_operand(name, value, counterpart)
         else:
@@ -373,6 +379,18 @@ class TensorView(QWidget):
             self._to_pick = None
         self._on_shown_changed()
         self.zoom_changed.emit(self.pane.zoom_text)
+
+    def _weight_layout(self, weight: _Weight) -> Layout | None:
+        """Return what the dimensions of a weight mean; those of a constant are an operand's."""
+        graph = self._session.graph
+        if graph is None:
+            return None
+        operator = graph.operator(weight.operator)
+        if not operator.inputs and len(operator.outputs) == 1:
+            return self._session.layouts.find(operator.outputs[0].name)
+        from engine.axes import weight_layout
+
+        return weight_layout(operator.type, weight.name, weight.array.shape)
 
     def _show_operand(self, name: str, value: Value, counterpart: Counterpart | None) -> None:
         side, channel = self.sides.side(name), self.pane.model.channel
@@ -608,8 +626,13 @@ class TensorView(QWidget):
 
     @Slot()
     def _on_layouts_changed(self) -> None:
-        if self._shown is not None and self._shown[0] not in self._weights:
-            self.pane.set_layout(self._session.layouts.find(self._shown[0]))
+        if self._shown is not None:
+            weight = self._weights.get(self._shown[0])
+            self.pane.set_layout(
+                self._session.layouts.find(self._shown[0])
+                if weight is None
+                else self._weight_layout(weight)
+            )
 
     @Slot()
     def _on_roles_changed(self) -> None:
