@@ -932,6 +932,7 @@ class TensorPane(QWidget):
     def _show_axes(self) -> None:
         model = self.model
         is_shown = self.actions_table["tensor.axes"].isChecked()
+        was_visible = self.axes.isVisible()
         self.axes.show_axes(
             model.axes() if is_shown else (),
             model.parts,
@@ -939,6 +940,9 @@ class TensorPane(QWidget):
             is_own=model.has_own_roles,
         )
         self.actions_table.show_checked("tensor.playAxis", checked=self.axes.is_playing)
+        layout = self.layout()
+        if self.axes.isVisible() is not was_visible and layout is not None:
+            layout.activate()  # the parts below share their room at once
 
     @Slot(int, int)
     def _on_axis_placed(self, axis: int, place: int) -> None:

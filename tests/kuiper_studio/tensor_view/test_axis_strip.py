@@ -100,15 +100,10 @@ def test_three_channels_are_a_picture_in_colour(pane, color_at):
     value[0, 0, 0, 0] = value[0, 1, 0, 1] = value[0, 2, 1, 0] = 1
     pane.set_value("x", value)
     choose(pane.axes.chips[0], "Colour")
-    seen = [
-        color_at(pane.plane, *[sum(pair) / 2 for pair in zip(*corners, strict=True)]).name()
-        for corners in [
-            ((x, y), (x + w, y + h))
-            for x, y, w, h in (
-                pane.plane.port.cell_rect(row, column) for row in (0, 1) for column in (0, 1)
-            )
-        ]
-    ]
+    seen = []
+    for place in np.ndindex(2, 2):
+        left, top, _, _ = pane.plane.port.cell_rect(*place)
+        seen.append(color_at(pane.plane, left + 4, top + 4).name())
     assert seen == ["#ff0000", "#00ff00", "#0000ff", "#000000"]
     assert pane.axes.colors.isVisible()
     pane.axes.colors.setText("2, 1, 0")
