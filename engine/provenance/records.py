@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Box",
     "Breakdown",
+    "EffectiveWeight",
     "Factor",
+    "FieldCheck",
     "GridAlignment",
     "GridCell",
     "Interval",
@@ -309,6 +311,52 @@ class ReceptiveField:
     inputs: tuple[Source, ...]
     guessed: tuple[OperatorLabel, ...]
     operators: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EffectiveWeight:
+    """How much an element changes with each position of an input, for this input.
+
+    Attributes
+    ----------
+    operand : str
+    index : tuple of int
+    source : str
+        The input.
+    gradient : ndarray of float64
+        Derivative of the element by each element of the input; of the input's shape.
+    """
+
+    operand: str
+    index: tuple[int, ...]
+    source: str
+    gradient: npt.NDArray[np.float64] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCheck:
+    """An element, computed by NumPy without and with noise outside its receptive field.
+
+    Attributes
+    ----------
+    operand : str
+    index : tuple of int
+    value, again : float
+        The element without noise, and with it.
+    changed : int
+        Elements of the inputs that had noise.
+    """
+
+    operand: str
+    index: tuple[int, ...]
+    value: float
+    again: float
+    changed: int
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the noise has changed nothing, not even by rounding."""
+        return self.value == self.again or (math.isnan(self.value) and math.isnan(self.again))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

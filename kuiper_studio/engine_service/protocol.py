@@ -435,14 +435,18 @@ class ExplainRequest:
         Number of the execution that computed the value.
     index : tuple of int
     what : str
-        ``terms`` for a `Provenance`, ``field`` for a `ReceptiveField`.
+        ``terms`` for a `Provenance`, ``field`` for a `ReceptiveField`, ``weight`` for an
+        `EffectiveWeight`, ``check`` for a `FieldCheck`.
+    source : str
+        The input whose weight is asked for.
     """
 
     ticket: int
     operand: str
     serial: int
     index: tuple[int, ...]
-    what: Literal["terms", "field"]
+    what: Literal["terms", "field", "weight", "check"]
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,12 @@ class _NotesWanted(NamedTuple):
 
 _Loaded: TypeAlias = "tuple[RuntimeGraph, GraphDescription]"
 _Wanted: TypeAlias = "FetchRequest | MeasureRequest | WeightRequest | _NotesWanted"
+_EXPLAINING: Final = {
+    "terms": "Explaining the element",
+    "field": "Finding the receptive field",
+    "weight": "Computing the effective weight",
+    "check": "Computing the element with noise",
+}
 _LookedAt: TypeAlias = (
     FetchRequest | ExplainRequest | TraceRequest | AlignRequest | AttentionRequest
 )
@@ -1074,15 +1080,14 @@ class EngineServer:
 
     def _explain(self, request: ExplainRequest) -> None:
         """Say where an element comes from, or what it depends on."""
+        check_cancelled = self._check_looked_at(request, _EXPLAINING[request.what])
 
         def make() -> Answer:
             if self._outputs_of(request) is None:
                 return Answer(request.ticket, reason="the value is of an earlier pass")
             session = self._opened_session()
-            is_terms = request.what == "terms"
-            explain = engine.explain_element if is_terms else engine.receptive_field
             with session.within_bound():
-                found = explain(session, request.operand, request.index)
+                found = _explain_element(session, request, check_cancelled)
             return Answer(request.ticket, found, found=True)
 
         self._send_made(request, make)
@@ -1243,3 +1248,19 @@ def _seed_of(dump: Path) -> int:
     from engine.dump import seed_of
 
     return seed_of(dump)
+
+
+def _explain_element(
+    session: engine.Session, request: ExplainRequest, check_cancelled: Callable[[], None]
+) -> object:
+    """Return what is asked about an element."""
+    if request.what == "terms":
+        return engine.explain_element(session, request.operand, request.index)
+    if request.what == "field":
+        return engine.receptive_field(session, request.operand, request.index)
+    from engine.provenance.gradients import check_field, effective_weight
+
+    place = request.operand, request.index
+    if request.what == "weight":
+        return effective_weight(session, *place, request.source, check_cancelled)
+    return check_field(session, *place, check_cancelled)

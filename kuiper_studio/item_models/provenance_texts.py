@@ -13,7 +13,15 @@ from engine.text import MINUS, format_brief, format_count, format_number, format
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.provenance.records import Breakdown, Provenance, ReceptiveField, Source
+    import numpy.typing as npt
+
+    from engine.provenance.records import (
+        Breakdown,
+        FieldCheck,
+        Provenance,
+        ReceptiveField,
+        Source,
+    )
 
 __all__ = [
     "describe_check",
@@ -21,6 +29,8 @@ __all__ = [
     "describe_end",
     "describe_field",
     "describe_guesses",
+    "describe_noise",
+    "describe_weight",
     "format_element",
     "format_numbers",
     "format_source",
@@ -173,3 +183,45 @@ def describe_guesses(field: ReceptiveField) -> str:
     types = list(dict.fromkeys([each.type for each in field.guessed]))
     named = ", ".join(types[:3]) + (" and others" if len(types) > 3 else "")
     return f"{through} {named}: all inputs count, because their regions are unknown."
+
+
+def describe_noise(check: FieldCheck) -> str:
+    """Say what noise outside the field has changed."""
+    if not check.changed:
+        return "There is nothing outside the field."
+    count = format_count(check.changed, "element")
+    if check.is_same:
+        return f"✓ noise in {count} outside the field: value unchanged"
+    return (
+        f"≠ noise in {count} outside the field: {format_number(check.value)} became "
+        f"{format_number(check.again)}"
+    )
+
+
+def describe_weight(weights: npt.NDArray[np.float64]) -> str:
+    """Say how close together the weight of positions is.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (H, W)
+        Not negative.
+    """
+    total = float(weights.sum())
+    if not total > 0:
+        return "No position of the input has a weight here."
+    row, column = (
+        round(float((weights.sum(1 - axis) * np.arange(weights.shape[axis])).sum()) / total)
+        for axis in (0, 1)
+    )
+    sums = np.zeros((weights.shape[0] + 1, weights.shape[1] + 1))
+    sums[1:, 1:] = weights.cumsum(0).cumsum(1)
+    for reach in range(max(weights.shape)):
+        top, left = max(0, row - reach), max(0, column - reach)
+        end, right = (
+            min(place + reach + 1, size)
+            for place, size in zip((row, column), weights.shape, strict=True)
+        )
+        inside = sums[end, right] - sums[top, right] - sums[end, left] + sums[top, left]
+        if inside >= total / 2:
+            return f"half within {end - top}×{right - left}"
+    return f"half within {'×'.join(map(str, weights.shape))}"

@@ -10,17 +10,19 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
-from engine.text import format_number
+from engine.pictures import colorize, lookup_table
+from engine.text import format_brief, format_number
+from kuiper_studio.panels.picture_overlay import cells_image, draw_over, opacity_of
 from kuiper_studio.panels.weights import DIVERGING, diverging_colors, largest_magnitude
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 
-    from engine.provenance.records import Source, Terms
+    from engine.provenance.records import Interval, Terms
     from kuiper_studio.theme import Theme
 
-__all__ = ["FieldPicture", "PartialSums", "ProductsPicture"]
+__all__ = ["FieldPicture", "PartialSums", "ProductsPicture", "WeightPicture"]
 
 _HEIGHT: Final = 150  # of the products, at most
 _LARGEST_CELL: Final = 22
@@ -28,6 +30,7 @@ _LEGEND: Final = 16
 _BARS: Final = 74
 _FIELD: Final = 200  # height of the input's picture, at most
 _VEIL: Final = 0.6
+_WEIGHT_MAP: Final = "inferno"
 _GROUPED: Final = frozenset({"channel", "head"})
 
 
@@ -371,12 +374,14 @@ class FieldPicture(QWidget):
         """The field in pixels of the input."""
         return self._box
 
-    def show_field(self, image: QImage | None, source: Source | None) -> None:
-        """Show the field on a picture; None for nothing."""
+    def show_field(
+        self, image: QImage | None, region: tuple[Interval, Interval] | None
+    ) -> None:
+        """Show rows and columns on a picture; None for nothing."""
         self._image = image
         self._box = QRectF()
-        if image is not None and source is not None and len(source.box) >= 2:
-            rows, columns = source.box[-2], source.box[-1]
+        if image is not None and region is not None:
+            rows, columns = region
             self._box = QRectF(
                 columns.start,
                 rows.start,
@@ -433,4 +438,75 @@ class FieldPicture(QWidget):
         for color, width in ((QColor("black"), 3.0), (QColor("white"), 1.4)):
             painter.setPen(QPen(color, width))
             painter.drawRect(kept)
+        painter.end()
+
+
+class WeightPicture(QWidget):
+    """The part of an input within a receptive field, and how much each position counts."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._picture: QImage | None = None
+        self._cells: QImage | None = None
+        self.weights = np.zeros((0, 0))
+        self.setObjectName("provenanceWeight")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def show_weights(
+        self, picture: QImage | None, weights: npt.NDArray[np.float64] | None
+    ) -> None:
+        """Show weights of positions over a picture of the same size; None for nothing."""
+        self._picture, self._cells = picture, None
+        self.weights = weights if weights is not None else np.zeros((0, 0))
+        if self.weights.size:
+            most = float(self.weights.max())
+            colors = colorize(
+                self.weights, 0.0, most or 1.0, lookup_table(_WEIGHT_MAP), special=False
+            )
+            self._cells = cells_image(colors, opacity_of(self.weights / (most or 1.0), 0.9))
+            rows, columns = self.weights.shape
+            self.setAccessibleName(
+                f"Effective weight of {rows} by {columns} positions, at most {most:.3g}"
+            )
+        self.updateGeometry()
+        self.update()
+
+    def _fitted(self) -> QSize:
+        if not self.weights.size:
+            return QSize()
+        room = QSize(max(1, self.width() - 2), _FIELD)
+        size = QSize(self.weights.shape[1], self.weights.shape[0])
+        return size.scaled(room, Qt.AspectRatioMode.KeepAspectRatio)
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(120, self._fitted().height() + _LEGEND + 6)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.updateGeometry()
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._cells is None:
+            return
+        painter = QPainter(self)
+        size = self._fitted()
+        area = QRectF(1, 1, size.width(), size.height())
+        draw_over(painter, area, self._picture, self._cells, area, self._theme)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(self._theme.color("line"))
+        painter.drawRect(area.adjusted(-0.5, -0.5, 0.5, 0.5))
+        ramp = np.ascontiguousarray(lookup_table(_WEIGHT_MAP)[np.newaxis, :, :3])
+        painter.drawImage(QRectF(1, area.bottom() + 6, 96, 8), _image(ramp))
+        painter.setFont(self._theme.mono_font(9.5))
+        painter.setPen(self._theme.color("text3"))
+        text = f"0 … {format_brief(float(self.weights.max()))}"
+        room = QRectF(104, area.bottom() + 2, self.width() - 104, _LEGEND)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, text)
         painter.end()

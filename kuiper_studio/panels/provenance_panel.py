@@ -10,6 +10,7 @@ from PySide6.QtCore import QModelIndex, QRect, Qt, Slot
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
+    QHBoxLayout,
     QHeaderView,
     QLabel,
     QPushButton,
@@ -29,6 +30,8 @@ from kuiper_studio.item_models.provenance_texts import (
     describe_end,
     describe_field,
     describe_guesses,
+    describe_noise,
+    describe_weight,
     format_element,
     format_numbers,
     format_source,
@@ -36,14 +39,29 @@ from kuiper_studio.item_models.provenance_texts import (
 from kuiper_studio.panels.input_picture import InputPicture, picture_source
 from kuiper_studio.panels.input_preview import image_of_planes
 from kuiper_studio.panels.panel import Panel, plain_label
-from kuiper_studio.panels.provenance_canvas import FieldPicture, PartialSums, ProductsPicture
+from kuiper_studio.panels.provenance_canvas import (
+    FieldPicture,
+    PartialSums,
+    ProductsPicture,
+    WeightPicture,
+)
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
     from PySide6.QtGui import QColor, QImage, QPainter
 
-    from engine.provenance.records import Breakdown, Provenance, ReceptiveField, Source
+    from engine.provenance.records import (
+        Breakdown,
+        Interval,
+        Provenance,
+        ReceptiveField,
+        Source,
+    )
     from kuiper_studio.session import StudioSession
+    from kuiper_studio.session.explaining import Further
     from kuiper_studio.theme import Theme
 
 __all__ = ["ProvenancePanel"]
@@ -102,6 +120,19 @@ class ProvenancePanel(Panel):
         self.field_title = plain_label("provenanceFieldTitle", "captionBold")
         self.field = FieldPicture(theme)
         self.field_note = plain_label("provenanceFieldNote", "caption")
+        self.weight_title = plain_label("provenanceWeightTitle", "captionBold")
+        self.weight = WeightPicture(theme)
+        self.weight_note = plain_label("provenanceWeightNote", "caption")
+        self.noise_note = plain_label("provenanceNoiseNote", "secondary")
+        self.ask_weight = QPushButton("Effective weight")
+        self.ask_weight.setToolTip(
+            "How much the element changes with each position of the input: the derivative, "
+            "computed through all operators"
+        )
+        self.ask_check = QPushButton("Check with noise")
+        self.ask_check.setToolTip(
+            "Compute the element once more, with noise outside of the receptive field"
+        )
         self._sources = QVBoxLayout()
         self._field_rows = QGridLayout()
         self.field_texts: dict[str, QLabel] = {}
@@ -130,7 +161,7 @@ class ProvenancePanel(Panel):
     def _build(self) -> None:
         for label in (
             self.title, self.formula, self.numbers, self.steps, self.check, self.difference,
-            self.end, self.rest, self.field_note,
+            self.end, self.rest, self.field_note, self.weight_note, self.noise_note,
         ):  # fmt: skip
             label.setWordWrap(True)
         self._sources.setSpacing(0)
@@ -146,7 +177,8 @@ class ProvenancePanel(Panel):
             self.title, self.formula, self.numbers, self.steps, self.check, self.difference,
             self.end, self._sources, self.products_title, self.products, self.sums_title,
             self.sums, self.table, self.rest, self.field_title, self.field, self._field_rows,
-            self.field_note,
+            self.field_note, self._make_buttons(), self.noise_note, self.weight_title,
+            self.weight, self.weight_note,
         ):  # fmt: skip
             if isinstance(part, QWidget):
                 column.addWidget(part)
@@ -162,8 +194,18 @@ class ProvenancePanel(Panel):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self.scroll_area)
 
+    def _make_buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        for button in (self.ask_weight, self.ask_check):
+            row.addWidget(button)
+        row.addStretch(1)
+        return row
+
     def _connect(self) -> None:
         session = self.session
+        self.ask_weight.clicked.connect(self._on_weight_asked)
+        self.ask_check.clicked.connect(self._on_check_asked)
         session.explaining.changed.connect(self._show)
         session.tensors.recalled.connect(self._on_recalled)
         self.products.term_chosen.connect(self._on_term_chosen)
@@ -187,6 +229,7 @@ class ProvenancePanel(Panel):
         self._show_breakdown(provenance)
         self._show_sources(provenance)
         self._show_field(explaining.field)
+        self._show_further()
         self.set_suffix(format_element(place.operand, place.index) if place is not None else "")
         if place is None:
             self.title.setText("No element chosen")
@@ -322,6 +365,70 @@ class ProvenancePanel(Panel):
             self.field_texts[name] = value
         self._show_picture(source)
 
+    def _show_further(self) -> None:
+        """Show the effective weight and the check, or offer them."""
+        explaining = self.session.explaining
+        field = explaining.field
+        offered = field is not None and bool(field.inputs)
+        reasons = explaining.reasons
+        for what, button, found in (
+            ("weight", self.ask_weight, explaining.weight),
+            ("check", self.ask_check, explaining.check),
+        ):
+            further: Further = "weight" if what == "weight" else "check"
+            button.setVisible(offered)
+            button.setEnabled(found is None and not explaining.is_asked(further))
+        check = describe_noise(explaining.check) if explaining.check is not None else ""
+        _set_text(self.noise_note, check or _not_possible("check", reasons))
+        weights = self._weights()
+        picture = None
+        if weights is not None and field is not None:
+            whole = self._picture_of(field.inputs[0])
+            if whole is not None:
+                rows, columns = self._spatial(field.inputs[0])
+                picture = whole.copy(
+                    columns.start, rows.start,
+                    columns.stop - columns.start, rows.stop - rows.start,
+                )  # fmt: skip
+        title = "Effective weight |∂y/∂x|, for this input" if weights is not None else ""
+        _set_text(self.weight_title, title)
+        self.weight.show_weights(picture, weights)
+        self.weight.setVisible(weights is not None)
+        note = describe_weight(weights) if weights is not None else ""
+        if explaining.is_asked("weight"):
+            note = "Computing the effective weight…"
+        _set_text(self.weight_note, note or _not_possible("weight", reasons))
+
+    @staticmethod
+    def _spatial(source: Source) -> tuple[Interval, Interval]:
+        """Return the rows and columns of a field."""
+        found = picture_source(source.operand, source.shape)
+        axes = found.axes if found is not None else (-2, -1)
+        return source.box[axes[0]], source.box[axes[1]]
+
+    def _weights(self) -> npt.NDArray[np.float64] | None:
+        """Return the weight of each position of the field, its channels added."""
+        found, field = self.session.explaining.weight, self.session.explaining.field
+        if found is None or field is None or not field.inputs:
+            return None
+        source = field.inputs[0]
+        part = np.abs(found.gradient[source.slices])
+        if part.ndim < 2:
+            return part.reshape(1, -1)
+        picture = picture_source(source.operand, source.shape)
+        axes = picture.axes if picture is not None else (part.ndim - 2, part.ndim - 1)
+        others = tuple([axis for axis in range(part.ndim) if axis not in axes])
+        weights: npt.NDArray[np.float64] = part.sum(axis=others)
+        return weights
+
+    @Slot()
+    def _on_weight_asked(self) -> None:
+        self.session.explaining.ask("weight", self._field_input)
+
+    @Slot()
+    def _on_check_asked(self) -> None:
+        self.session.explaining.ask("check")
+
     def _name_field(self, source: Source | None) -> str:
         if source is None:
             return "Receptive field"
@@ -339,7 +446,8 @@ class ProvenancePanel(Panel):
 
     def _show_picture(self, source: Source | None) -> None:
         image = self._picture_of(source) if source is not None else None
-        self.field.show_field(image, source)
+        region = self._spatial(source) if image is not None and source is not None else None
+        self.field.show_field(image, region)
         self.field.setVisible(image is not None)
 
     def _picture_of(self, source: Source) -> QImage | None:
@@ -364,6 +472,7 @@ class ProvenancePanel(Panel):
         field = self.session.explaining.field
         if operand == self._field_input and field is not None:
             self._show_picture(field.inputs[0])
+            self._show_further()
 
     @Slot(QModelIndex)
     def _on_cell_chosen(self, index: QModelIndex) -> None:
@@ -398,3 +507,8 @@ def _set_text(label: QLabel, text: str) -> None:
     """Set a text; a label without one takes no room."""
     label.setText(text)
     label.setVisible(bool(text))
+
+
+def _not_possible(what: Further, reasons: Mapping[Further, str]) -> str:
+    reason = reasons.get(what, "")
+    return f"{reason[:1].upper()}{reason[1:]}." if reason else ""

@@ -59,7 +59,7 @@ class PlaceQuestion(QObject):
         self, client: EngineClient, tensors: Tensors, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self.client, self._tensors = client, tensors
+        self.client, self.tensors = client, tensors
         self.place: Place | None = None
         self.reason = ""
         self._serial: int | None = None
@@ -83,6 +83,10 @@ class PlaceQuestion(QObject):
         self._asked[ticket] = place
         return ticket
 
+    def forget_ticket(self, ticket: int) -> None:
+        """Expect no answer to a request any more."""
+        self._asked.pop(ticket, None)
+
     def show(self, operand: str, index: tuple[int, ...]) -> None:
         """Ask about an element."""
         self.place = Place(operand, index)
@@ -99,7 +103,7 @@ class PlaceQuestion(QObject):
     @Slot()
     def refresh(self) -> None:
         """Ask again if the operand has another value."""
-        if self.place is not None and self._tensors.serial(self.place.operand) != self._serial:
+        if self.place is not None and self.tensors.serial(self.place.operand) != self._serial:
             self._ask()
 
     def take(self, answer: Answer) -> bool:
@@ -122,7 +126,7 @@ class PlaceQuestion(QObject):
     def _ask(self) -> None:
         self._forget()
         if self.place is not None:
-            self._serial = self._tensors.serial(self.place.operand)
+            self._serial = self.tensors.serial(self.place.operand)
             if self._serial is None:
                 self.reason = f"operand {self.place.operand} has not been computed"
             else:

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
 
-from engine.provenance.records import Provenance, ReceptiveField
+from engine.provenance.records import EffectiveWeight, FieldCheck, Provenance, ReceptiveField
 from kuiper_studio.engine_service.protocol import ExplainRequest
 from kuiper_studio.session.asking import PlaceQuestion
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
+    from kuiper_studio.engine_service.protocol import Answer
     from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.tensors import Tensors
 
-__all__ = ["Explaining"]
+__all__ = ["Explaining", "Further"]
+
+Further = Literal["weight", "check"]
+"""What takes about as long as a pass, and is asked for on its own."""
 
 
 class Explaining(PlaceQuestion):
@@ -29,6 +33,12 @@ class Explaining(PlaceQuestion):
         None until it has come.
     field : ReceptiveField or None
         Likewise.
+    weight : EffectiveWeight or None
+        None until it has been asked for and has come.
+    check : FieldCheck or None
+        Likewise.
+    reasons : dict of str to str
+        Why ``weight`` or ``check`` cannot be computed.
     """
 
     def __init__(
@@ -37,6 +47,10 @@ class Explaining(PlaceQuestion):
         super().__init__(client, tensors, parent)
         self.provenance: Provenance | None = None
         self.field: ReceptiveField | None = None
+        self.weight: EffectiveWeight | None = None
+        self.check: FieldCheck | None = None
+        self.reasons: dict[Further, str] = {}
+        self._further: dict[int, Further] = {}
 
     @override
     def send(self, place: Place, serial: int) -> None:
@@ -45,16 +59,57 @@ class Explaining(PlaceQuestion):
             ticket = self.next_ticket(place)
             self.client.send(ExplainRequest(ticket, place.operand, serial, place.index, what))
 
+    def ask(self, what: Further, source: str = "") -> None:
+        """Ask for more about the element.
+
+        Parameters
+        ----------
+        what : {"weight", "check"}
+        source : str, optional
+            The input whose weight is asked for.
+        """
+        place = self.place
+        serial = self.tensors.serial(place.operand) if place is not None else None
+        if place is None or serial is None or what in self._further.values():
+            return
+        self.reasons.pop(what, None)
+        ticket = self.next_ticket(place)
+        self._further[ticket] = what
+        self.client.send(
+            ExplainRequest(ticket, place.operand, serial, place.index, what, source)
+        )
+        self.changed.emit()
+
+    def is_asked(self, what: Further) -> bool:
+        """Whether the engine has yet to answer."""
+        return what in self._further.values()
+
+    @override
+    def take(self, answer: Answer) -> bool:
+        what = self._further.pop(answer.ticket, None)
+        if what is None or answer.result is not None:
+            return super().take(answer)
+        self.forget_ticket(answer.ticket)
+        self.reasons[what] = answer.reason or "the engine had other work"
+        self.changed.emit()
+        return True
+
     @override
     def store(self, result: object) -> bool:
         if isinstance(result, Provenance):
             self.provenance = result
         elif isinstance(result, ReceptiveField):
             self.field = result
+        elif isinstance(result, EffectiveWeight):
+            self.weight = result
+        elif isinstance(result, FieldCheck):
+            self.check = result
         else:
             return False
         return True
 
     @override
     def reset(self) -> None:
-        self.provenance = self.field = None
+        self.provenance = self.field = self.weight = self.check = None
+        self.reasons.clear()
+        self._further.clear()

@@ -212,7 +212,8 @@ def test_an_operator_without_a_rule_names_what_it_depends_on(open_window, make_p
     explain(window, qtbot, "p", (1, 2))
     panel = window.provenance_panel
     assert panel.end.text() == "There is no breakdown for torch.prod yet."
-    (link,) = [each for each in panel.findChildren(QPushButton) if not each.isHidden()]
+    links = [each for each in panel.findChildren(QPushButton) if not each.isHidden()]
+    (link,) = [each for each in links if each.property("role") == "link"]
     assert link.text() == "depends on 0[1, 0:3, 2]"
     link.click()
     wait(window, qtbot)
@@ -235,3 +236,42 @@ def test_numbers_that_are_not_finite(open_window, make_pair, qtbot):
     assert panel.difference.text().startswith("✓ difference 0")
     assert panel.model.rowCount() == 4
     assert not panel.grab().isNull()
+
+
+def test_the_effective_weight_is_that_of_the_kernel(window, qtbot):
+    explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
+    panel, session = window.provenance_panel, window.session
+    assert panel.weight.isHidden()
+    qtbot.mouseClick(panel.ask_weight, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: session.explaining.weight is not None)
+    kernel = session.graph.operator("layer1.conv").attributes["weight"].array[2]
+    np.testing.assert_allclose(panel.weight.weights, np.abs(kernel).sum(axis=0), rtol=1e-6)
+    assert panel.weight.isVisible()
+    assert panel.weight_note.text().startswith("half within ")
+    assert not panel.ask_weight.isEnabled()
+    explain(window, qtbot, "layer1.conv", (0, 2, 1, 1))  # another element has none yet
+    assert panel.weight.isHidden()
+    assert panel.ask_weight.isEnabled()
+
+
+def test_noise_outside_of_the_field_changes_nothing(window, qtbot):
+    explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
+    panel = window.provenance_panel
+    qtbot.mouseClick(panel.ask_check, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.session.explaining.check is not None)
+    outside = f"{3 * (64 - 9)} elements"
+    text = panel.noise_note.text().replace("\N{NO-BREAK SPACE}", " ")
+    assert text == f"✓ noise in {outside} outside the field: value unchanged"
+
+
+def test_what_has_no_derivative_is_said(open_window, make_pair, qtbot):
+    lines = "pnnx.Input in 0 1 0", "torch.cumprod odd 1 1 0 1 dim=0", "pnnx.Output o 1 0 1"
+    pair = make_pair(*lines)
+    window = open_window(pair, [np.ones(4, np.float32)])
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    explain(window, qtbot, "odd", (1,))
+    panel = window.provenance_panel
+    qtbot.mouseClick(panel.ask_weight, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "odd" in panel.weight_note.text())
+    assert panel.ask_weight.isEnabled()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.provenance.rules.windows import AxisReads
     from engine.values import Array
 
-__all__ = ["explain_convolution", "locate_convolution"]
+__all__ = ["explain_convolution", "locate_convolution", "read_convolution"]
 
 
 class _Convolution(NamedTuple):
@@ -70,7 +70,8 @@ class _Convolution(NamedTuple):
         return self.weight.shape[1]
 
 
-def _read(call: Call) -> _Convolution:
+def read_convolution(call: Call) -> _Convolution:
+    """Return the arguments of a convolution, however it was called."""
     layer, given, input = call.layer, call.arguments, call.array("input")
     weight: Any = given.get("weight")
     bias: Any = given.get("bias")
@@ -113,7 +114,7 @@ def _read(call: Call) -> _Convolution:
 )
 def explain_convolution(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the products of a window and a kernel, and the bias."""
-    conv = _read(call)
+    conv = read_convolution(call)
     *lead, channel = index[: -conv.rank]
     group, own = divmod(channel, conv.per_group)
     channels = range(group * conv.taken, (group + 1) * conv.taken)
@@ -182,7 +183,7 @@ def _times(number: int, name: str) -> str:
 )
 def locate_convolution(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the windows of the input, and the kernels where they are computed."""
-    conv = _read(call)
+    conv = read_convolution(call)
     channels = box[-conv.rank - 1]
     first = channels.start // conv.per_group
     last = (channels.stop - 1) // conv.per_group

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box
     from engine.values import Value
 
-__all__ = ["explain_function", "locate_elementwise"]
+__all__ = ["FUNCTIONS", "explain_function", "locate_elementwise", "require_broadcast"]
 
-_CODES: Final = (
+FUNCTIONS: Final = (
     arithmetic.add, arithmetic.sub, arithmetic.rsub, arithmetic.div, arithmetic.power,
     arithmetic.float_power, arithmetic.round_to, arithmetic.logit, arithmetic.clamp,
     arithmetic.clamp_min, arithmetic.clamp_max, arithmetic.addcmul, arithmetic.addcdiv,
@@ -45,13 +45,13 @@ def _places(operand: Operand, index: Sequence[Any], whole: Any = 0) -> list[Any]
     return [item if size > 1 else whole for item, size in zip(own, operand.shape, strict=True)]
 
 
-def _require_broadcast(call: Call) -> None:
+def require_broadcast(call: Call) -> None:
     """Refuse operators whose result has another shape than the operands together."""
     if np.broadcast_shapes(*[each.shape for each in call.arrays]) != call.shape:
         raise NoBreakdownError("the result has another shape than the operands")
 
 
-@locates(*_CODES, prelu)
+@locates(*FUNCTIONS, prelu)
 def locate_elementwise(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the same positions of all operands."""
     if call.layer_code is prelu:
@@ -60,7 +60,7 @@ def locate_elementwise(call: Call, box: Box) -> Mapping[str, Box]:
         }
     if call.operator.random:
         raise NoBreakdownError(f"{call.operator.type} draws random numbers")
-    _require_broadcast(call)
+    require_broadcast(call)
     used = _used_operands(call)
     return {
         each.name: tuple(_places(each, box, Interval(0, 1)))
@@ -88,12 +88,12 @@ def _used_operands(call: Call) -> set[int] | None:
     return found
 
 
-@explains(*_CODES)
+@explains(*FUNCTIONS)
 def explain_function(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Compute the operator on the elements alone, in float64."""
     if call.operator.random:
         raise NoBreakdownError(f"{call.operator.type} draws random numbers")
-    _require_broadcast(call)
+    require_broadcast(call)
     factors = _factors(call, index)
     if isinstance(call.layer, Expression):
         total, error = _evaluate(call, call.layer, factors)

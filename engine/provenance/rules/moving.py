@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box
     from engine.values import Value
 
-__all__ = ["explain_move", "locate_move"]
+__all__ = ["explain_move", "joined_members", "locate_move", "moved_numbers"]
 
 _MOST_ELEMENTS: Final = 1 << 24  # elements that are numbered; 8 bytes each
 _FIRST: Final = 2.0**40  # number of the first element; constants of an operator are smaller
@@ -91,7 +91,7 @@ moves(
 )  # fmt: skip
 
 
-def _moved(call: Call) -> list[Operand]:
+def moved_operands(call: Call) -> list[Operand]:
     """Return the operands whose elements are moved."""
     names = find_moved(call.layer) or ()
     found: list[Operand] = []
@@ -106,7 +106,7 @@ def _moved(call: Call) -> list[Operand]:
     return found
 
 
-def _numbers(call: Call, moved: list[Operand], box: Box) -> npt.NDArray[Any]:
+def element_numbers(call: Call, moved: list[Operand], box: Box) -> npt.NDArray[Any]:
     """Return the numbers of the elements that were moved into a region.
 
     The elements of all moved operands are numbered from `_FIRST` on, one operand after the
@@ -169,7 +169,7 @@ def _view_numbers(call: Call, operand: Operand, box: Box) -> npt.NDArray[Any] | 
     return numbers + _FIRST
 
 
-def _origins(
+def origins(
     moved: list[Operand], numbers: npt.NDArray[Any]
 ) -> Iterator[tuple[Operand, npt.NDArray[np.int64]]]:
     """Yield each moved operand with the flat indices of its elements among the numbers."""
@@ -183,11 +183,26 @@ def _origins(
             yield each, own.astype(np.int64)
 
 
+def moved_numbers(
+    call: Call,
+) -> Iterator[tuple[Operand, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield each operand with the flat indices of its elements, and of where they came to."""
+    moved = moved_operands(call)
+    whole = tuple([Interval.whole(size) for size in call.shape])
+    flat = element_numbers(call, moved, whole).reshape(-1) - _FIRST
+    start = 0
+    for each in {each.name: each for each in moved}.values():
+        count = math.prod(each.shape)
+        places = np.flatnonzero((flat >= start) & (flat < start + count))
+        yield each, (flat[places] - start).astype(np.int64), places
+        start += count
+
+
 def explain_move(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Return the element that was moved here, or the number that was put here."""
-    moved = _moved(call)
-    numbers = _numbers(call, moved, tuple([Interval(at, at + 1) for at in index]))
-    found = next(_origins(moved, numbers), None)
+    moved = moved_operands(call)
+    numbers = element_numbers(call, moved, tuple([Interval(at, at + 1) for at in index]))
+    found = next(origins(moved, numbers), None)
     if found is None:
         value = float(call.dtype.type(numbers.reshape(-1)[0]))
         none = Terms((), np.array([value]), (1,), ("term",))
@@ -208,11 +223,11 @@ def _moved_from(operand: Operand, index: tuple[int, ...], place: Sequence[Any]) 
 
 def locate_move(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the boxes around the elements that were moved into a region."""
-    moved = _moved(call)
+    moved = moved_operands(call)
     found: dict[str, Box] = {each.name: each.whole for each in call.arrays}
     for each in moved:
         found.pop(each.name, None)
-    for each, flat in _origins(moved, _numbers(call, moved, box)):
+    for each, flat in origins(moved, element_numbers(call, moved, box)):
         region, step = [], 1
         for size in reversed(each.shape):
             places = flat // step % size
@@ -222,7 +237,7 @@ def locate_move(call: Call, box: Box) -> Mapping[str, Box]:
     return found
 
 
-def _members(call: Call) -> tuple[list[Operand], int]:
+def joined_members(call: Call) -> tuple[list[Operand], int]:
     """Return what is joined, and the dimension."""
     given = call.arguments["tensors"]
     members = [each for each in given if isinstance(each, Operand)]
@@ -236,7 +251,7 @@ def _members(call: Call) -> tuple[list[Operand], int]:
 @explains(concatenate.cat)
 def explain_joined(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Return the element of the tensor that lies at this place."""
-    members, axis = _members(call)
+    members, axis = joined_members(call)
     start = 0
     for each in members:
         if index[axis] < start + each.shape[axis]:
@@ -249,7 +264,7 @@ def explain_joined(call: Call, index: tuple[int, ...]) -> Breakdown:
 @locates(concatenate.cat)
 def locate_joined(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the part of each tensor that lies in a region."""
-    members, axis = _members(call)
+    members, axis = joined_members(call)
     found: dict[str, Box] = {}
     start = 0
     for each in members:

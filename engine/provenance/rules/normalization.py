@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box
     from engine.values import Array
 
-__all__ = ["explain_normalization", "locate_neighbours", "locate_normalization"]
+__all__ = [
+    "explain_normalization",
+    "locate_neighbours",
+    "locate_normalization",
+    "read_normalization",
+]
 
 _Weight = Any  # an operand, an array or None
 
@@ -124,7 +129,8 @@ _READERS: dict[Any, Any] = {
 }
 
 
-def _read(call: Call) -> _Normalization:
+def read_normalization(call: Call) -> _Normalization:
+    """Return the arguments of a normalisation."""
     return _READERS[call.layer_code](call)  # type: ignore[no-any-return]
 
 
@@ -143,7 +149,7 @@ def _region(found: _Normalization, input: Operand, box: Box) -> Box:
 @locates(*_READERS)
 def locate_normalization(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the elements with the same statistics, and the weights where they are computed."""
-    found, input = _read(call), call.array("input")
+    found, input = read_normalization(call), call.array("input")
     regions: dict[str, Box] = {input.name: _region(found, input, box)}
     for other in (found.mean, found.variance, found.weight, found.bias):
         if isinstance(other, Operand):
@@ -154,7 +160,7 @@ def locate_normalization(call: Call, box: Box) -> Mapping[str, Box]:
 @explains(*_READERS)
 def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Scale and shift an element; both numbers follow from statistics."""
-    found, input = _read(call), call.array("input")
+    found, input = read_normalization(call), call.array("input")
     if call.dtype.kind != "f":
         raise NoBreakdownError("integers are not normalised")
     at = grid([index[found.channel]])

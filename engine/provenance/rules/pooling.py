@@ -28,6 +28,7 @@ __all__ = [
     "explain_largest",
     "locate_pool",
     "mean_of",
+    "pool_reads",
 ]
 
 
@@ -41,7 +42,8 @@ def area_reads(sizes: Sequence[int], counts: Sequence[int]) -> list[AxisReads]:
     return found
 
 
-def _reads(call: Call) -> list[AxisReads]:
+def pool_reads(call: Call) -> list[AxisReads]:
+    """Return the windows of a pooling, one for each spatial axis."""
     layer, shape = call.layer, call.array("input").shape
     if isinstance(layer, (AdaptiveAveragePool, AdaptiveMaxPool)):
         return area_reads(shape[-layer.rank :], call.shape[-layer.rank :])
@@ -54,7 +56,7 @@ def _reads(call: Call) -> list[AxisReads]:
 @locates(MaxPool, AveragePool, PowerPool, AdaptiveAveragePool, AdaptiveMaxPool)
 def locate_pool(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the windows."""
-    reads = _reads(call)
+    reads = pool_reads(call)
     window = read_box(reads, box[-len(reads) :])
     if window is None:
         return {}
@@ -82,7 +84,7 @@ def explain_largest(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Choose the largest element of a window."""
     if call.place:
         raise NoBreakdownError("the index of an element is no sum")
-    reads = _reads(call)
+    reads = pool_reads(call)
     window = _window(call, reads, index)
     terms = multiply([window], _shape(window, len(reads)), AXIS_NAMES[len(reads)])
     return choose(index, terms, window.name, np.argmax(window.values))
@@ -101,7 +103,7 @@ def choose(
 @explains(AveragePool, AdaptiveAveragePool)
 def explain_average(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the elements of a window, each divided by their number."""
-    reads, layer = _reads(call), call.layer
+    reads, layer = pool_reads(call), call.layer
     window = _window(call, reads, index)
     divisor = float(max(1, len(window.values)))
     if isinstance(layer, AveragePool):

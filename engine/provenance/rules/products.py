@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box, Breakdown
     from engine.values import Array
 
-__all__ = ["explain_product", "locate_product"]
+__all__ = ["PRODUCTS", "explain_product", "locate_product", "read_product"]
 
 
 class _Member(NamedTuple):
@@ -140,7 +140,7 @@ def _einsum(call: Call) -> _Contraction:
     return _Contraction(tuple(members), result)
 
 
-_READERS: dict[Any, Any] = {
+PRODUCTS: dict[Any, Any] = {
     linear.Linear: _linear,
     linear.linear: _linear,
     matmul.matmul: _matmul,
@@ -155,8 +155,9 @@ _READERS: dict[Any, Any] = {
 }
 
 
-def _read(call: Call) -> _Contraction:
-    return _READERS[call.layer_code](call)  # type: ignore[no-any-return]
+def read_product(call: Call) -> _Contraction:
+    """Return a product as a contraction."""
+    return PRODUCTS[call.layer_code](call)  # type: ignore[no-any-return]
 
 
 def _sizes(members: Sequence[_Member]) -> dict[str, int]:
@@ -177,10 +178,10 @@ def _at(member: _Member, columns: Mapping[str, np.ndarray[Any, Any]]) -> Any:
     return np.stack(rows, axis=1) if rows else np.zeros((count, 0), np.int64)
 
 
-@explains(*_READERS)
+@explains(*PRODUCTS)
 def explain_product(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the products over all labels that the result lacks."""
-    found = _read(call)
+    found = read_product(call)
     sizes = _sizes(found.members)
     places = dict(zip(found.result, index, strict=True))
     summed = [label for label in sizes if label not in places]
@@ -215,10 +216,10 @@ def _call_out(name: str, index: Sequence[Any]) -> str:
     return f"{name}{format_index([int(each) for each in index])}"
 
 
-@locates(*_READERS)
+@locates(*PRODUCTS)
 def locate_product(call: Call, box: Box) -> Mapping[str, Box]:
     """Keep the positions of the result's labels; the others count as a whole."""
-    found = _read(call)
+    found = read_product(call)
     places = dict(zip(found.result, box, strict=True))
     regions: dict[str, Box] = {}
     members = (*found.members, *((found.offset,) if found.offset is not None else ()))

@@ -21,9 +21,17 @@ if TYPE_CHECKING:
     from engine.provenance.call import Call
     from engine.provenance.records import Box, Breakdown, Factor
 
-__all__ = ["explain_extreme", "explain_mean", "explain_sum", "locate_reduction"]
+__all__ = [
+    "MEANS",
+    "SUMS",
+    "explain_extreme",
+    "explain_mean",
+    "explain_sum",
+    "locate_reduction",
+    "reduced_axes",
+]
 
-_SUM, _MEAN = codes_of("torch.sum"), codes_of("torch.mean")
+SUMS, MEANS = codes_of("torch.sum"), codes_of("torch.mean")
 _EXTREMES = codes_of("torch.amax", "torch.amin")
 _OTHERS = codes_of(
     "torch.prod", "torch.nansum", "torch.nanmean", "torch.all", "torch.any", "torch.logsumexp"
@@ -37,7 +45,8 @@ _ALONG = (
 _SORTS = (extremes.topk, extremes.sort, extremes.argsort)
 
 
-def _axes(call: Call) -> tuple[int, ...]:
+def reduced_axes(call: Call) -> tuple[int, ...]:
+    """Return the dimensions that are reduced."""
     dim, ndim = call.arguments.get("dim"), call.array("input").ndim
     if isinstance(dim, Operand):
         dim = tuple(dim.value.reshape(-1).tolist())
@@ -57,11 +66,11 @@ def _aligned(call: Call, items: tuple[Any, ...], axes: tuple[int, ...]) -> list[
     return [None if axis in axes else next(left) for axis in range(ndim)]
 
 
-@locates(*_SUM, *_MEAN, *_EXTREMES, *_OTHERS, *_SPREADS, *_ALONG)
+@locates(*SUMS, *MEANS, *_EXTREMES, *_OTHERS, *_SPREADS, *_ALONG)
 def locate_reduction(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the reduced dimensions as a whole."""
     input = call.array("input")
-    found = _aligned(call, box, _axes(call))
+    found = _aligned(call, box, reduced_axes(call))
     whole = input.whole
     return {input.name: tuple([each or whole[axis] for axis, each in enumerate(found)])}
 
@@ -96,7 +105,7 @@ def _whole_along(input: Operand, box: Box, axis: int) -> Box:
 
 def _elements(call: Call, index: tuple[int, ...]) -> tuple[Factor, list[int], list[str]]:
     """Return the elements that are reduced, and the reduced sizes and their names."""
-    input, axes = call.array("input"), _axes(call)
+    input, axes = call.array("input"), reduced_axes(call)
     rows = _aligned(call, index, axes)
     places = [
         range(input.shape[axis]) if row is None else [row] for axis, row in enumerate(rows)
@@ -106,7 +115,7 @@ def _elements(call: Call, index: tuple[int, ...]) -> tuple[Factor, list[int], li
     return take(input, "input", grid(*places)), sizes, names
 
 
-@explains(*_SUM)
+@explains(*SUMS)
 def explain_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum elements."""
     elements, sizes, names = _elements(call, index)
@@ -114,7 +123,7 @@ def explain_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
     return add_up(call, formula, multiply([elements], sizes, names))
 
 
-@explains(*_MEAN)
+@explains(*MEANS)
 def explain_mean(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum elements, each divided by their number."""
     elements, sizes, names = _elements(call, index)

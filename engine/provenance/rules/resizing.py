@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box, Breakdown
     from engine.provenance.rules.windows import AxisReads
 
-__all__ = ["explain_resize", "locate_resize", "locate_sampled"]
+__all__ = ["RESIZES", "explain_resize", "locate_resize", "locate_sampled", "resize_taps"]
 
-_CODES = (interpolate, upsample_nearest, upsample_bilinear)
+RESIZES = (interpolate, upsample_nearest, upsample_bilinear)
 
 
-def _taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
+def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
     """Return the positions of each axis, and their weights; (taps, outputs)."""
     given, input = call.arguments, call.array("input")
     mode = given.get("mode", "bilinear" if call.layer_code is upsample_bilinear else "nearest")
@@ -65,20 +65,20 @@ def _taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
     )
 
 
-@locates(*_CODES)
+@locates(*RESIZES)
 def locate_resize(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the neighbours."""
-    reads, _ = _taps(call)
+    reads, _ = resize_taps(call)
     window = read_box(reads, box[2:])
     return {} if window is None else {call.array("input").name: (*box[:2], *window)}
 
 
-@explains(*_CODES)
+@explains(*RESIZES)
 def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the neighbours times their weights."""
     if call.dtype.kind != "f":
         raise NoBreakdownError("an image of bytes is rounded")
-    reads, weights = _taps(call)
+    reads, weights = resize_taps(call)
     places, shares = [], []
     for axis, weight, place in zip(reads, weights, index[2:], strict=True):
         taps = axis.positions(np.array([place]))[0]

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from engine.provenance.call import Call
     from engine.provenance.records import Box
 
-__all__ = ["explain_softmax", "locate_softmax"]
+__all__ = ["explain_softmax", "locate_softmax", "softmax_axis"]
 
 _CODES = (softmax, softmin, softmax2d, log_softmax)
 
 
-def _axis(call: Call) -> int:
+def softmax_axis(call: Call) -> int:
+    """Return the dimension of the rows."""
     ndim, dim = call.array("input").ndim, call.arguments.get("dim")
     if call.layer_code is softmax2d:
         return ndim - 3
@@ -38,7 +39,7 @@ def _axis(call: Call) -> int:
 @locates(*_CODES)
 def locate_softmax(call: Call, box: Box) -> Mapping[str, Box]:
     """Return whole rows."""
-    input, axis = call.array("input"), _axis(call)
+    input, axis = call.array("input"), softmax_axis(call)
     if not input.ndim:
         return {input.name: ()}
     return {input.name: (*box[:axis], Interval.whole(input.shape[axis]), *box[axis + 1 :])}
@@ -47,7 +48,7 @@ def locate_softmax(call: Call, box: Box) -> Mapping[str, Box]:
 @explains(*_CODES)
 def explain_softmax(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Divide one exponential by the sum of all of its row."""
-    input, axis = call.array("input"), _axis(call)
+    input, axis = call.array("input"), softmax_axis(call)
     if not index:
         raise NoBreakdownError("the softmax of a number is 1")
     rows = [[place] for place in index]

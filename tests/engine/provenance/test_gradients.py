@@ -1,0 +1,173 @@
+"""The effective weight against difference quotients of whole passes, and the check by noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import TensorError
+from engine.provenance.gradients import check_field, effective_weight
+
+RNG = np.random.default_rng(11)
+IN, OUT = "pnnx.Input in 0 1 0", "pnnx.Output out 1 0 {0}"
+CONV = (
+    "nn.Conv2d {0} 1 1 {1} {2} bias=True dilation=({8},{8}) groups={7} in_channels={3} "
+    "kernel_size=(3,3) out_channels={4} padding=({5},{5}) padding_mode={9} stride=({6},{6}) "
+    "@weight=({4},{10},3,3)f32 @bias=({4})f32"
+)
+
+
+def conv(name, source, target, into, out, *, padding=1, stride=1, groups=1, dilation=1,
+         mode="zeros"):  # fmt: skip
+    """A line of a convolution and its weights."""
+    line = CONV.format(
+        name, source, target, into, out, padding, stride, groups, dilation, mode, into // groups
+    )
+    weights = {
+        f"{name}.weight": RNG.normal(size=(out, into // groups, 3, 3)).astype(np.float32),
+        f"{name}.bias": RNG.normal(size=out).astype(np.float32),
+    }
+    return line, weights
+
+
+PLAIN = conv("c", 0, 1, 2, 3, stride=2)
+GROUPED = conv("c", 0, 1, 2, 4, groups=2, dilation=2)
+REFLECTED = conv("c", 0, 1, 2, 3, mode="reflect")
+ON = {
+    "stride": ([PLAIN[0]], PLAIN[1], 1),
+    "groups": ([GROUPED[0]], GROUPED[1], 1),
+    "reflect": ([REFLECTED[0]], REFLECTED[1], 1),
+    "silu": (["nn.SiLU a 1 1 0 1"], {}, 1),
+    "residual": (
+        ["nn.Hardswish a 1 1 0 1", "pnnx.Expression e 2 1 0 1 2 expr=add(mul(@0,0.5),@1)"],
+        {},
+        2,
+    ),
+    "max": (
+        ["F.max_pool2d p 1 1 0 1 kernel_size=(3,3) padding=(1,1) stride=(2,2)"],
+        {},
+        1,
+    ),
+    "mean": (
+        ["F.avg_pool2d p 1 1 0 1 kernel_size=(3,3) padding=(1,1) stride=(2,2)"],
+        {},
+        1,
+    ),
+    "adaptive": (["nn.AdaptiveAvgPool2d p 1 1 0 1 output_size=(3,2)"], {}, 1),
+    "softmax": (["F.softmax s 1 1 0 1 dim=3"], {}, 1),
+    "resize": (
+        ["F.interpolate r 1 1 0 1 align_corners=False mode=bilinear size=(9,11)"],
+        {},
+        1,
+    ),
+    "reduce": (["torch.mean m 1 1 0 1 dim=(1,3) keepdim=False"], {}, 1),
+    "moves": (
+        [
+            "torch.permute p 1 1 0 1 dims=(0,2,3,1)",
+            "torch.flatten f 1 1 1 2 end_dim=2 start_dim=1",
+            "torch.cat j 2 1 2 2 3 dim=2",
+        ],
+        {},
+        3,
+    ),
+    "product": (
+        ["torch.transpose t 1 1 0 1 dim0=2 dim1=3", "torch.matmul m 2 1 0 1 2"],
+        {},
+        2,
+    ),
+    "layer norm": (
+        ["nn.LayerNorm n 1 1 0 1 normalized_shape=(6) @weight=(6)f32 @bias=(6)f32"],
+        {
+            "n.weight": RNG.normal(size=6).astype(np.float32),
+            "n.bias": RNG.normal(size=6).astype(np.float32),
+        },
+        1,
+    ),
+    "group norm": (
+        ["nn.GroupNorm n 1 1 0 1 num_channels=2 num_groups=2 @weight=(2)f32 @bias=(2)f32"],
+        {
+            "n.weight": RNG.normal(size=2).astype(np.float32),
+            "n.bias": RNG.normal(size=2).astype(np.float32),
+        },
+        1,
+    ),
+    "attention": (
+        ["F.scaled_dot_product_attention a 3 1 0 0 0 1 is_causal=True"],
+        {},
+        1,
+    ),
+}  # fmt: skip
+
+
+def make(make_pair, lines, weights, result, value):
+    session = engine.Session(
+        engine.load(make_pair(IN, *lines, OUT.format(result), weights=weights)), "numpy"
+    )
+    session.feed([value])
+    session.run()
+    return session
+
+
+@pytest.mark.parametrize("name", ON)
+def test_against_difference_quotients(make_pair, name) -> None:
+    lines, weights, result = ON[name]
+    # Distinct elements far apart, so that no step exchanges the largest of a window.
+    value = RNG.permutation(72).reshape(1, 2, 6, 6).astype(np.float64) / 20 - 1.7
+    value = value.astype(np.float32)
+    session = make(make_pair, lines, weights, result, value)
+    shape = session.value(str(result)).shape
+    index = tuple([int(RNG.integers(0, size)) for size in shape])
+    found = effective_weight(session, str(result), index, "0").gradient
+    assert found.shape == value.shape
+    step = 2.0**-7
+    for place in map(tuple, RNG.permutation(list(np.ndindex(value.shape)))[:24]):
+        ends = []
+        for sign in (1, -1):
+            moved = value.copy()
+            moved[place] += sign * step
+            session.feed([moved])
+            session.run()
+            ends.append(float(session.value(str(result))[index]))
+        quotient = (ends[0] - ends[1]) / (2 * step)
+        assert found[place] == pytest.approx(quotient, abs=2e-3 + 0.01 * abs(quotient))
+
+
+def test_relu_at_zero_has_no_slope(make_pair) -> None:
+    value = np.array([[[[-1.0, 0.0, 2.0]]]], np.float32)
+    session = make(make_pair, ["F.relu a 1 1 0 1"], {}, 1, value)
+    slopes = [
+        effective_weight(session, "1", (0, 0, 0, i), "0").gradient.sum() for i in range(3)
+    ]
+    assert slopes == pytest.approx([0, 0, 1])
+
+
+def test_what_cannot_be_followed_is_named(make_pair) -> None:
+    session = make(
+        make_pair, ["torch.cumprod odd 1 1 0 1 dim=3"], {}, 1, np.ones((1, 1, 2, 3), np.float32)
+    )
+    with pytest.raises(TensorError, match="odd"):
+        effective_weight(session, "1", (0, 0, 0, 0), "0")
+
+
+def test_it_can_be_cancelled(make_pair) -> None:
+    session = make(make_pair, ["F.relu a 1 1 0 1"], {}, 1, np.ones((1, 1, 2, 3), np.float32))
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        effective_weight(session, "1", (0, 0, 0, 0), "0", stop)
+
+
+@pytest.mark.parametrize("name", ["stride", "groups", "reflect", "max", "resize", "softmax"])
+def test_noise_outside_changes_nothing(make_pair, name) -> None:
+    lines, weights, result = ON[name]
+    value = RNG.normal(size=(1, 2, 6, 6)).astype(np.float32)
+    session = make(make_pair, lines, weights, result, value)
+    index = tuple([size // 2 for size in session.value(str(result)).shape])
+    check = check_field(session, str(result), index)
+    assert check.is_same
+    assert 0 < check.changed < value.size
+    assert check.value == pytest.approx(float(session.value(str(result))[index]))
+    np.testing.assert_array_equal(session.value("0"), value)
