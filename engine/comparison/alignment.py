@@ -88,6 +88,7 @@ _MOST_UNCONFIRMED: Final = 12  # consecutive stand-ins where the reference is de
 _MOST_DECISIONS: Final = 3  # times the number of operators
 _IN_ORDER: Final = 32  # tensors tried downstream of the inputs
 _AHEAD: Final = 3  # operators that a trial looks ahead
+_TO_BIAS: Final = 2  # calls from a product of matrices to the sum with its bias
 _MOST_TRIALS: Final = 4  # operators that one trial runs
 _TELLING: Final = 1.5  # evidence that names a match, even if a trial confirms it
 _ENOUGH: Final = 2.0  # evidence for a match that no trial confirms
@@ -977,10 +978,14 @@ class _Walk:
         if result.size != array.size:
             shapes = format_shape(result.shape), format_shape(array.shape)
             return Born(1.0, f"it gives {shapes[0]}, the reference {shapes[1]}")
+        theirs = match.layout.to_ours(array, shape)
         if result.shape != shape:  # another shape with as many elements
             shapes = format_shape(result.shape), format_shape(shape)
+            if self._is_misshapen_above(operand) and not match.layout.axes:
+                distance = relative_distance(result.reshape(-1), theirs.reshape(-1))
+                if distance <= self._tolerance:
+                    return Born(distance)
             return Born(1.0, f"it gives {shapes[0]} instead of {shapes[1]}")
-        theirs = match.layout.to_ours(array, shape)
         if self._is_of_run(operand, result):
             measures, *described = self._meter.measure(result, theirs)
             self._result.numbers[operand] = Numbers(measures, *described)
@@ -988,6 +993,14 @@ class _Walk:
         else:
             distance = relative_distance(result, theirs)
         return Born(distance if np.isfinite(distance) else 1.0)
+
+    def _is_misshapen_above(self, operand: str) -> bool:
+        """Whether an input already has another shape than the reference's, which is said there."""
+        producer = self._session.graph.operand(operand).producer
+        born = self._result.born
+        return producer is not None and any(
+            o.name in born and bool(born[o.name].note) for o in producer.inputs
+        )
 
     def _is_of_run(self, operand: str, result: Array) -> bool:
         """Whether a result is the very value of our run, whose measures a row shows."""
@@ -1242,12 +1255,27 @@ class _Walk:
         """Return outputs of operators of the same weights, and of the module of that name."""
         if len(operator.outputs) != 1:
             return
+        layers = self._matcher.layers(operator)
         for key in self._anchored_in_place(operator):
-            yield key, 3.0, WEIGHTS
+            yield self._end_of_layer(key, layers), 3.0, WEIGHTS
         for key in self._matcher.modules(operator):
             yield key, 2.5, NAME
-        for key in self._matcher.layers(operator):
+        for key in layers:
             yield key, 2.5, NAME
+
+    def _end_of_layer(self, key: str, layers: Collection[str]) -> str:
+        """Return the last tensor of a layer that the reference computes in several calls.
+
+        Such as a product of matrices, and a sum with the bias, which may be the wrong weight.
+
+        Parameters
+        ----------
+        layers : collection of str
+            All tensors that the reference computes with weights of the layer's name.
+        """
+        others = self._near({key}, _TO_BIAS).intersection(layers)
+        ends = [each for each in others if not _is_layer(self._calls[each].type)]
+        return max(ends, key=self._reference.index.__getitem__, default=key)
 
     def _following(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value

@@ -244,11 +244,19 @@ class Matcher:
         return self._ours[operator.index]
 
     def _owner(self, weight: WeightHash) -> ReferenceOperator | None:
-        """Return the one operator of the reference with a weight, maybe rounded to float16."""
-        if weight.size not in self._by_size and _UNKNOWN not in self._by_size:
+        """Return the one operator of the reference with a weight, maybe rounded to float16.
+
+        Rounds and hashes ours only if the reference has float16 weights of its size: it takes
+        longer than anything else about it, and tells nothing beside others.
+        """
+        size = weight.size
+        if size not in self._by_size and _UNKNOWN not in self._by_size:
             return None
-        exact = self._owners(weight.size, "float32").get(weight.float32)
-        return exact or self._owners(weight.size, "float16").get(weight.float16)
+        halves = self._owners(size, "float16")
+        exact = self._owners(size, "float32").get(weight.float32) or halves.get(weight.float32)
+        if exact is not None or halves.keys().isdisjoint(self._owners(size, "float32")):
+            return exact
+        return halves.get(weight.float16)
 
     def _owners(
         self, size: int, precision: Literal["float32", "float16"]

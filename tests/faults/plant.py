@@ -432,4 +432,6 @@ def plant_in_input(
     if image.dtype != np.float32 or image.ndim != 4:
         return None
     other = np.ascontiguousarray(INPUT_KINDS[kind](image, rng), np.float32)
+    if np.array_equal(other, image):  # channels of a grey image have no order
+        return None
     return Planted(kind, source.name), [other, *inputs[1:]]
