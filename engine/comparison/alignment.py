@@ -266,7 +266,9 @@ class _Walk:
             for operand in operator.outputs:
                 born = self._result.born.get(operand.name)
                 if born is not None and born.measured and born.relative > least:
-                    shifted |= self._shift_inputs(operator, operand)
+                    shifted |= self._read_inputs_as_theirs(operator) or self._shift_inputs(
+                        operator, operand
+                    )
         return shifted
 
     def _finish(self) -> None:
@@ -995,12 +997,18 @@ class _Walk:
         return Born(distance if np.isfinite(distance) else 1.0)
 
     def _is_misshapen_above(self, operand: str) -> bool:
-        """Whether an input already has another shape than the reference's, which is said there."""
+        """Whether an input already has, or is read in, another shape than the reference's."""
         producer = self._session.graph.operand(operand).producer
-        born = self._result.born
-        return producer is not None and any(
-            o.name in born and bool(born[o.name].note) for o in producer.inputs
-        )
+        result = self._result
+        for name in [o.name for o in producer.inputs] if producer is not None else []:
+            match, born = result.matches.get(name), result.born.get(name)
+            if born is not None and born.note:
+                return True
+            if match is not None and not _is_plain(
+                Layout(), self._index.shapes[match.key], result.shapes[name]
+            ):
+                return True
+        return False
 
     def _is_of_run(self, operand: str, result: Array) -> bool:
         """Whether a result is the very value of our run, whose measures a row shows."""

@@ -14,6 +14,7 @@ from engine.comparison.measures import relative_distance
 from engine.comparison.reasons import (
     Explanation,
     Surroundings,
+    Tail,
     diagnose_input,
     find_explanation,
 )
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.comparison.known_weights import KnownWeights
-    from engine.comparison.reasons import Reason, Tail
+    from engine.comparison.reasons import Reason
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
@@ -314,6 +315,10 @@ class Explainer:
     def _tail(self, span: Span, operator: RuntimeOperator) -> Tail | None:
         shown = self._known.theirs(span.end)
         shape = shown.shape if shown is not None else None
+        first, *others = operator.outputs
+        if span.end in others and any(self._known.theirs(o) is None for o in operator.outputs):
+            # The reference shows only this one of several results.
+            return Tail((first, *others), (), span.end, {}, shape)
         return span.tail(operator, self._known.value, shape)
 
     def _explain_input(self, source: RuntimeOperator, span: Span) -> Explanation:

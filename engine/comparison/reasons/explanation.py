@@ -39,7 +39,7 @@ from engine.comparison.reasons.results import (
     other_layout,
     other_scale,
 )
-from engine.comparison.reasons.rewiring import other_operands, weights_of_others
+from engine.comparison.reasons.rewiring import lost_gates, other_operands, weights_of_others
 from engine.comparison.reasons.sampling import make_preview
 from engine.comparison.reasons.sliding import other_groups, other_windows
 from engine.comparison.reasons.weight_layouts import other_layouts
@@ -78,6 +78,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
     other_numbers,
 )
 _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
+    lost_gates,
     other_bias,
     other_activation,
     other_scale,

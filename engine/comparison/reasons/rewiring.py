@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from engine.comparison.reasons.case import Case
     from engine.runtime import RuntimeOperand
-    from engine.values import Array
 
-__all__ = ["other_operands", "weights_of_others"]
+__all__ = ["lost_gates", "other_operands", "weights_of_others"]
 
 _MOST_OPERANDS: Final = 64
 _MOST_READ: Final = 16  # alternatives for which the operator runs
@@ -31,14 +30,20 @@ _NEAR: Final = 1e-3  # relative to the largest element
 _EXACT: Final = 1 - 1e-6
 
 
+def lost_gates(case: Case) -> Iterator[Alternative]:
+    """Return sums and products with a smaller tensor, such as a number for each channel.
+
+    Before those numbers are fitted, which would explain as much.
+    """
+    yield from _combined(case, smaller=True)
+
+
 def other_operands(case: Case) -> Iterator[Alternative]:
     """Return sums and products with another tensor, and reading it instead of an input."""
     yield from _exchanged(case)
-    if case.surroundings is None:
-        return
-    if case.pair is not None and case.tail is None and case.pair[0].dtype.kind == "f":
-        yield from _combined(case, *case.pair)
-    yield from itertools.islice(_read(case), _MOST_READ)
+    yield from _combined(case, smaller=False)
+    if case.surroundings is not None:
+        yield from itertools.islice(_read(case), _MOST_READ)
 
 
 def _exchanged(case: Case) -> Iterator[Alternative]:
@@ -55,17 +60,21 @@ def _exchanged(case: Case) -> Iterator[Alternative]:
         )  # fmt: skip
 
 
-def _combined(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
-    assert case.surroundings is not None  # noqa: S101 - the caller has looked
-    step = max(ours.size // _PROBED, 1)
-    mine, wanted = (each.reshape(-1)[::step].astype(np.float64) for each in (ours, expected))
+def _combined(case: Case, *, smaller: bool) -> Iterator[Alternative]:
+    if case.surroundings is None or case.pair is None or case.tail is not None:
+        return
+    ours, expected = case.pair
+    if ours.dtype.kind != "f":
+        return
+    places = np.unravel_index(np.arange(0, ours.size, max(ours.size // _PROBED, 1)), ours.shape)
+    mine, wanted = (each[places].astype(np.float64) for each in (ours, expected))
     limit = _NEAR * float(np.abs(wanted).max(initial=0.0))
     for operand, value in itertools.islice(
-        case.surroundings.operands(ours.shape), _MOST_OPERANDS
+        case.surroundings.operands(ours.shape, smaller=smaller), _MOST_OPERANDS
     ):
         if value.dtype.kind != "f":
             continue
-        other = value.reshape(-1)[::step].astype(np.float64)
+        other = np.broadcast_to(value, ours.shape)[places].astype(np.float64)
         for verb, probe, result in (
             ("adds", mine + other, np.add),
             ("subtracts", mine - other, np.subtract),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
@@ -43,15 +43,25 @@ class Surroundings:
             seen.update(found)
             yield from level
 
-    def operands(self, shape: tuple[int, ...]) -> Iterator[tuple[RuntimeOperand, Array]]:
-        """Iterate over results of a shape that are known when the operator runs."""
+    def operands(
+        self, shape: tuple[int, ...], *, smaller: bool = False
+    ) -> Iterator[tuple[RuntimeOperand, Array]]:
+        """Iterate over results of a shape that are known when the operator runs.
+
+        Parameters
+        ----------
+        shape : tuple of int
+        smaller : bool, optional
+            Those instead that are broadcast to it, such as a number for each channel.
+        """
+        fits = _is_broadcast if smaller else _is_same
         for each in self.operators():
             if each.index < self.operator.index:
                 for operand in each.outputs:
-                    if operand.shape not in {None, shape}:
+                    if operand.shape is not None and not fits(operand.shape, shape):
                         continue
                     value = self.value(operand)
-                    if isinstance(value, np.ndarray) and value.shape == shape:
+                    if isinstance(value, np.ndarray) and fits(value.shape, shape):
                         yield operand, value
 
     def twins(self) -> Iterator[RuntimeOperator]:
@@ -66,3 +76,14 @@ class Surroundings:
 
 def _shapes_of(operator: RuntimeOperator) -> dict[str, tuple[int, ...]]:
     return {name: tuple(each.shape) for name, each in operator.attributes.items()}
+
+
+def _is_same(known: Sequence[object], shape: tuple[int, ...]) -> bool:
+    return tuple(known) == shape
+
+
+def _is_broadcast(known: Sequence[object], shape: tuple[int, ...]) -> bool:
+    if tuple(known) == shape or not 0 < len(known) <= len(shape):
+        return False
+    last = shape[len(shape) - len(known) :]
+    return all(size in {1, wanted} for size, wanted in zip(known, last, strict=True))

@@ -84,7 +84,7 @@ class Tail:
     starts : sequence of RuntimeOperand
         Outputs of our operator.
     operators : sequence of RuntimeOperator
-        Those that depend on `starts`, in execution order; not empty.
+        Those that depend on `starts`, in execution order; empty if `end` is one of these.
     end : RuntimeOperand
         The operand that is shown; an output of one of `operators`.
     values : mapping of str to Value

@@ -58,6 +58,15 @@ def reference_weights(case: Case) -> Iterator[Alternative]:
             tuple(Change(name, array) for name, array in theirs.items()),
             weights=theirs,
         )
+    order = _order_of_rows(case.weights, theirs)
+    if order:
+        yield Alternative(
+            "weight_layout",
+            f"The file has the rows of the reference's {' and '.join(theirs)} in the order "
+            f"{order[:16]}. Reorder them.",
+            tuple(Change(name, array) for name, array in theirs.items()),
+            weights=theirs,
+        )
     for name, array in theirs.items():
         yield _own_kind(case, name, array)
     if len(theirs) > 1:
@@ -87,6 +96,24 @@ def _common_factor(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> fl
     factor = float((mine * other).sum()) / square
     scaled = all(_close(ours[name] * factor, array) for name, array in theirs.items())
     return factor if factor and scaled else None
+
+
+def _order_of_rows(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[int, ...]:
+    """Return which row of the reference's weights each of ours is, if all have one order.
+
+    Empty if they are no such rows, or no matrix is among the weights.
+    """
+    matrices = [name for name, array in theirs.items() if array.ndim > 1]
+    if not matrices or any(
+        a.shape != ours[n].shape or a.dtype != ours[n].dtype for n, a in theirs.items()
+    ):
+        return ()
+    places = {row.tobytes(): place for place, row in enumerate(theirs[matrices[0]])}
+    order = [places.get(row.tobytes(), -1) for row in ours[matrices[0]]]
+    if sorted(order) != list(range(len(order))):  # other rows, or the same one twice
+        return ()
+    fits = all(array.ndim and _equal(array[order], ours[n]) for n, array in theirs.items())
+    return tuple(order) if fits else ()
 
 
 def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:

@@ -551,3 +551,137 @@ def test_an_activation_too_many_before_another_one(run):
     ]
     found = engine.compare(session, shown(arrays, ("in",), calls))
     assert blamed(found) == [("added", [], ["activation_extra"])]
+
+
+def test_a_layer_is_its_sum_with_the_bias(run):
+    """Though the product alone has the weights, and is as near: the bias is what is wrong."""
+    x, weight, bias = normal(1, 5, 4), normal(4, 4), normal(4) / 10
+    linear = "bias=True in_features=4 out_features=4 @bias=(4)f32 @weight=(4,4)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,5,4)f32",
+        f"nn.Linear q 1 1 0 1 {linear} #0=(1,5,4)f32 #1=(1,5,4)f32",
+        "torch.transpose swap 1 1 1 2 dim0=1 dim1=2 $input=1 #1=(1,5,4)f32 #2=(1,4,5)f32",
+        "F.softmax soft 1 1 2 3 dim=-1 $input=2 #2=(1,4,5)f32 #3=(1,4,5)f32",
+        "pnnx.Output out0 1 0 3 #3=(1,4,5)f32",
+        q__weight=weight,
+        q__bias=-bias,
+    )
+    product = (x[0].astype(np.float64) @ weight.T.astype(np.float64)).astype(np.float32)
+    made = (product + bias)[np.newaxis]
+    moved = made.swapaxes(1, 2)
+    powers = np.exp(moved.astype(np.float64))
+    soft = (powers / powers.sum(-1, keepdims=True)).astype(np.float32)
+    calls = [
+        call("mm", "aten.mm", "in0x", "product", {"q.weight": weight}),
+        call("add", "aten.add", "product", "made", {"q.bias": bias}),
+        call("transpose", "aten.transpose", "made", "moved", {}),
+        call("softmax", "aten._softmax", "moved", "soft", {}),
+    ]
+    theirs = {"in0x": x, "product": product, "made": made, "moved": moved, "soft": soft}
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("q", [], ["bias"])]
+    assert found.origins[0].reference == "made"
+
+
+def call(name, type_, source, result, weights):
+    return ReferenceOperator(
+        name, type_, (source,), (result,),
+        lambda: {key: hash_weight(array) for key, array in weights.items()},
+    )  # fmt: skip
+
+
+def test_what_reads_a_wrong_shape_is_no_origin(run):
+    """What works on rows does so in either shape, and returns the wrong one."""
+    x, scale, shift = normal(1, 8, 4, 6), normal(8), normal(8)
+    norm = "elementwise_affine=True eps=1e-5 normalized_shape=(8) @bias=(8)f32 @weight=(8)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,8,4,6)f32",
+        "torch.transpose swap 1 1 0 1 dim0=1 dim1=3 $input=0 #0=(1,8,4,6)f32 #1=(1,6,4,8)f32",
+        "Tensor.reshape fold 1 1 1 2 shape=(4,-1,8) $input=1 #1=(1,6,4,8)f32 #2=(6,4,8)f32",
+        f"nn.LayerNorm norm 1 1 2 3 {norm} #2=(6,4,8)f32 #3=(6,4,8)f32",
+        "F.softmax soft 1 1 3 4 dim=1 $input=3 #3=(6,4,8)f32 #4=(6,4,8)f32",
+        "pnnx.Output out0 1 0 4 #4=(6,4,8)f32",
+        norm__weight=scale,
+        norm__bias=shift,
+    )
+    swapped = x.swapaxes(1, 3)
+    rows = swapped[0].astype(np.float64)
+    centred = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(
+        rows.var(-1, keepdims=True) + 1e-5
+    )
+    normed = (centred * scale + shift).astype(np.float32)
+    weights = {"norm.weight": scale, "norm.bias": shift}
+    calls = [
+        call("swap", "aten.transpose", "in0x", "a", {}),
+        call("norm", "aten.native_layer_norm", "a", "b", weights),
+        call("soft", "aten._softmax", "b", "c", {}),
+    ]
+    theirs = {"in0x": x, "a": swapped, "b": normed, "c": softmax(normed, 1)}
+    found = engine.compare(session, shown(theirs, operators=calls))
+    origins = [origin.operator.name for origin in found.origins]
+    assert origins[0] == "fold"
+    assert "norm" not in origins
+
+
+def softmax(x, axis):
+    powers = np.exp(x.astype(np.float64))
+    return (powers / powers.sum(axis, keepdims=True)).astype(np.float32)
+
+
+def test_an_axis_of_an_operator_whose_first_result_is_not_shown(run):
+    """A permutation before it would explain it as well, but that one agrees."""
+    x = normal(1, 6, 4)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,6,4)f32",
+        "Tensor.permute order 1 1 0 1 dims=(0,2,1) $input=0 #0=(1,6,4)f32 #1=(1,4,6)f32",
+        "torch.chunk parts 1 2 1 2 3 chunks=2 dim=1 $input=1 #1=(1,4,6)f32 #2=(1,4,3)f32 "
+        "#3=(1,4,3)f32",
+        "F.softmax one 1 1 2 4 dim=2 $input=2 #2=(1,4,3)f32 #4=(1,4,3)f32",
+        "F.softmax other 1 1 3 5 dim=2 $input=3 #3=(1,4,3)f32 #5=(1,4,3)f32",
+        "pnnx.Output out0 2 0 4 5",
+    )
+    moved = x.swapaxes(1, 2)
+    part = moved[:, :, 3:]
+    theirs = {"in0x": x, "order": moved, "3": part, "other": softmax(part, 2)}
+    found = engine.compare(session, shown(theirs))
+    assert blamed(found)[:1] == [("parts", [], ["axis"])]
+
+
+def test_a_lost_axis_of_size_1_beside_names_that_agree(run):
+    """Two operators refuse what a mean gives, and the mean is what is wrong."""
+    x = normal(1, 3, 5)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,3,5)f32",
+        "torch.mean mean 1 1 0 1 dim=(-1) keepdim=False $input=0 #0=(1,3,5)f32 #1=(1,3,1)f32",
+        "pnnx.Expression apart 2 1 0 1 2 expr=sub(@0,@1) #2=(1,3,5)f32",
+        "pnnx.Expression back 2 1 2 1 3 expr=mul(@0,@1) #3=(1,3,5)f32",
+        "pnnx.Output out0 1 0 3 #3=(1,3,5)f32",
+    )
+    mean = x.mean(-1, keepdims=True)
+    theirs = {"in0x": x, "mean": mean, "apart": x - mean, "back": (x - mean) * mean}
+    found = engine.compare(session, shown(theirs))
+    assert blamed(found) == [("mean", [], ["parameter"])]
+
+
+def test_a_lost_gate_of_channels(run):
+    x = normal(1, 4, 6, 6)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        "torch.mean pool 1 1 0 1 dim=(2,3) keepdim=True $input=0 #1=(1,4,1,1)f32",
+        "F.sigmoid gate 1 1 1 2 $input=1 #1=(1,4,1,1)f32 #2=(1,4,1,1)f32",
+        f"nn.Identity gated 1 1 0 3 #0={SIZE} #3={SIZE}",
+        f"pnnx.Expression both 2 1 3 2 4 expr=add(@0,@1) #3={SIZE} #4={SIZE}",
+        "pnnx.Output out0 1 0 4",
+    )
+    pooled = x.mean((2, 3), keepdims=True)
+    gate = 1 / (1 + np.exp(-pooled))
+    gated = x * gate
+    theirs = {"in0x": x, "pool": pooled, "gate": gate, "gated": gated, "both": gated + gate}
+    found = engine.compare(session, shown(theirs))
+    assert blamed(found) == [("gated", [], ["expression"])]
+    assert "multiplies with the result of 'gate'" in found.origins[0].reasons[0].text

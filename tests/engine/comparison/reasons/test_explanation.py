@@ -163,6 +163,17 @@ def test_a_known_weight_of_which_one_channel_is_scaled():
     assert "channel 2" in reason.text
 
 
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_known_weights_whose_rows_have_another_order(with_bias):
+    theirs, x, bias = normal(9, 3, 3, 3), normal(1, 3, 8, 8), normal(9)
+    order = [4, 0, 7, 2, 8, 1, 6, 3, 5]
+    operator = conv(theirs[order], bias[order] if with_bias else bias)
+    known = {"weight": theirs, "bias": bias}
+    (reason, *_) = explain(operator, [x], convolved(x, theirs, bias), reference_weights=known)
+    assert (reason.kind, reason.explains) == ("weight_layout", 1)
+    assert "in the order (4, 0, 7, 2, 8, 1, 6, 3, 5)" in reason.text
+
+
 def test_two_faults_are_both_named():
     x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
     expected = np.maximum(convolved(x, weight, padding=1), 0)
