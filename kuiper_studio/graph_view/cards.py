@@ -133,7 +133,12 @@ class CardPainter(BoxPainter):
         painter.drawPath(outline)
 
     def _paint_strip(self, painter: QPainter, look: BoxLook, card: Card, area: QRectF) -> None:
-        """Paint a piece for each operator, or for some, in the colour of its family."""
+        """Paint a piece for each operator, or for some, in the colour of its family.
+
+        On the colour of a quantity they would all be black or white.
+        """
+        if look.fill is not None:
+            return
         count = len(card.strip)
         pitch = (area.width() + _STRIP_GAP) / count
         painter.setPen(Qt.PenStyle.NoPen)
@@ -141,7 +146,7 @@ class CardPainter(BoxPainter):
         opacity = painter.opacity()
         painter.setOpacity(opacity * _PALE if quiet and not look.executed else opacity)
         for number, token in enumerate(card.strip):
-            painter.setBrush(self._ink(look, token))
+            painter.setBrush(self._theme.color(token))
             left = area.left() + number * pitch
             painter.drawRect(QRectF(left, area.top(), pitch - _STRIP_GAP, area.height()))
         painter.setOpacity(opacity)

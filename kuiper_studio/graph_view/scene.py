@@ -413,7 +413,8 @@ def make_scene(graph: RuntimeGraph) -> Scene:
     """Build the scene of a model, every operator in a box of its own."""
     maker = _Maker()
     boxes = tuple(maker.box(operator) for operator in graph.operators)
-    return _assembled(graph, maker, boxes, _make_edges(graph))
+    names = tuple(box.name for box in boxes)
+    return _assembled(graph, maker, boxes, _make_edges(graph), names)
 
 
 def make_folded_scene(graph: RuntimeGraph, folding: Folding, wires: Wires) -> Scene:
@@ -435,7 +436,7 @@ def make_folded_scene(graph: RuntimeGraph, folding: Folding, wires: Wires) -> Sc
     )
     frames = tuple(map(maker.frame, visible.frames))
     edges = _make_visible_edges(boxes, wires)
-    return _assembled(graph, maker, boxes, edges, frames, visible.nest)
+    return _assembled(graph, maker, boxes, edges, wires.names, frames, visible.nest)
 
 
 def _assembled(
@@ -443,6 +444,7 @@ def _assembled(
     maker: _Maker,
     boxes: tuple[Box, ...],
     edges: tuple[Edge, ...],
+    names: tuple[str, ...],
     frames: tuple[Frame, ...] = (),
     nest: Nest | None = None,
 ) -> Scene:
@@ -453,7 +455,6 @@ def _assembled(
     starts = np.array([box.index for box in boxes], np.intp)
     sizes = np.diff(starts, append=len(graph.operators))
     homes = np.repeat(np.arange(len(boxes)), sizes).tolist()
-    names = (operator.name for operator in graph.operators)
     return Scene(
         boxes,
         edges,
@@ -476,11 +477,14 @@ class Wires:
     sources, targets : ndarray of shape (E,), int64
         Operators, in the order of consumers and their inputs.
     operands : tuple of RuntimeOperand
+    names : tuple of str
+        Of all operators.
     """
 
     sources: npt.NDArray[np.intp]
     targets: npt.NDArray[np.intp]
     operands: tuple[RuntimeOperand, ...]
+    names: tuple[str, ...]
 
     @classmethod
     def of(cls, graph: RuntimeGraph) -> Wires:
@@ -491,8 +495,9 @@ class Wires:
             for operand in operator.inputs
             if operand.producer is not None
         ]
+        names = tuple(operator.name for operator in graph.operators)
         numbers = np.array([wire[:2] for wire in found], np.intp).reshape(-1, 2)
-        return cls(numbers[:, 0], numbers[:, 1], tuple(wire[2] for wire in found))
+        return cls(numbers[:, 0], numbers[:, 1], tuple(wire[2] for wire in found), names)
 
 
 def _make_visible_edges(boxes: tuple[Box, ...], wires: Wires) -> tuple[Edge, ...]:

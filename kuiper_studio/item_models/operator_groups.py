@@ -19,6 +19,7 @@ __all__ = ["group_operators"]
 # pnnx numbers what it makes: "convbn2d_3", "attention_15", "pnnx_expr_7". A module outside of
 # all others keeps its name: "avgpool".
 _MADE: Final = re.compile(r".*_\d+|pnnx_.*")
+_DEEPEST: Final = 32  # modules in each other; names may have any number of dots
 _ENDS: Final = frozenset({"pnnx.Input", "pnnx.Output"})
 
 
@@ -54,7 +55,7 @@ def _path(operator: RuntimeOperator) -> Path | None:
         return ()
     path = module_path(operator)
     if path:
-        return path
+        return path[:_DEEPEST]
     made = "." in operator.name or _MADE.fullmatch(operator.name)
     return None if made or not operator.inputs else ()
 

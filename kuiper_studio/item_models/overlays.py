@@ -177,13 +177,13 @@ class Overlay:
     classes: tuple[str, ...] = ()
 
     def gathered(self, starts: npt.NDArray[np.intp]) -> Overlay:
-        """Return the colours of groups of consecutive operators, on the same scale.
+        """Return the colours of groups of consecutive operators.
 
         Parameters
         ----------
         starts : ndarray of shape (M,), int64
-            First operator of each; its value is the sum where sums make sense, else the
-            largest.
+            First operator of each; its value is the sum where sums make sense, and the scale
+            reaches to the largest sum. Else it is the largest value.
         """
         known = ~np.isnan(self.values)
         if self.kind in _SUMMED:
@@ -193,9 +193,10 @@ class Overlay:
         values[~np.logical_or.reduceat(known, starts)] = np.nan
         if self.scale is None:
             levels = np.maximum.reduceat(self.levels, starts)
-        else:
-            levels = self.scale.levels(values)
-        return replace(self, values=values, levels=levels)
+            return replace(self, values=values, levels=levels)
+        summed = _make_scale(values, _QUANTITIES[self.kind]) if self.kind in _SUMMED else None
+        scale = summed or self.scale
+        return replace(self, values=values, levels=scale.levels(values), scale=scale)
 
     @property
     def absent(self) -> str:

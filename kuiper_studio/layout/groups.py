@@ -7,6 +7,7 @@ and comes back: a graph of collapsed groups has no cycles.
 from __future__ import annotations
 
 import heapq
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -24,6 +25,7 @@ __all__ = ["Group", "Path", "find_groups", "name_range"]
 Path: TypeAlias = tuple[str, ...]
 """Modules of an operator, outermost first."""
 
+_NUMBER: Final = re.compile(r"\d+")
 _LEAST: Final = 4  # operators of a group; smaller modules are shown as their operators
 _FLAT: Final = 20  # a group with so few operators has no groups inside
 _MOST_ITEMS: Final = 40  # of a group; more are cut into blocks
@@ -268,7 +270,9 @@ class _Finder:
         """Return a number that is the same for equal items; negative for groups."""
         if isinstance(item, int):
             return self.kinds[item]
-        return ~self.signature(item.first, item.last)
+        # Modules of unlike names are told apart even if they are equal: "left" and "right".
+        key = (self.signature(item.first, item.last), _NUMBER.sub("0", item.name))
+        return ~self._signatures.setdefault(key, len(self._signatures))
 
     def _stack(
         self, items: list[_Item], start: int, length: int, period: int

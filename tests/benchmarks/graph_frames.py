@@ -1,4 +1,4 @@
-"""Laying out ten thousand operators, and moving over thousands that are in view."""
+"""Laying out ten thousand operators, moving over thousands in view, and opening groups."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _COUNT: Final = 10_000
 _IN_VIEW: Final = 3000
 _LAYOUT_SECONDS: Final = 1.5
 _FRAME_MS: Final = 16.0
+_EXPAND_MS: Final = 100.0
+_OPENED: Final = 8  # groups, the largest first
 _FRAMES: Final = 60
 # From all of the graph to single boxes with their pictures.
 _ZOOMS: Final = (0.02, 0.05, 0.1, 0.2, 0.34, 0.4, 0.6, 1.0, 2.0)
@@ -49,6 +51,14 @@ def rows(bench: Bench) -> Iterator[Row | str]:
                 _FRAME_MS,
                 unit="ms",
             )
+        seconds = answer_of(expand, str(path))
+        yield Row(
+            f"a group of 10 000 operators opens, {shape}",
+            f"median {spell_seconds(statistics.median(seconds))}",
+            1e3 * max(seconds),
+            _EXPAND_MS,
+            unit="ms",
+        )
 
 
 def _layout_row(what: str, path: str, bench: Bench) -> Row:
@@ -108,6 +118,24 @@ def move(path: str) -> dict[str, list[float]]:
     return found
 
 
+def expand(path: str) -> list[float]:
+    """Seconds until each of some groups is open and painted."""
+    session, canvas = _open_canvas(path)
+    canvas.set_grouping(True)
+    seconds = []
+    for _ in range(_OPENED):
+        cards = [box.card for box in canvas._scene.boxes if box.card is not None]
+        if not cards:
+            break
+        canvas.pick_group(max(cards, key=lambda card: card.group.size).group)
+        started = time.perf_counter()
+        canvas.open_group()
+        canvas.repaint()
+        seconds.append(time.perf_counter() - started)
+    session.close()
+    return seconds
+
+
 def _open_canvas(path: str) -> tuple[Any, Any]:
     """A session with the model, and the graph of it."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -125,6 +153,11 @@ def _open_canvas(path: str) -> tuple[Any, Any]:
     canvas.show()
     session.open(path)
     while session.graph is None or session.busy or not canvas.laid_out:
+        application.processEvents()
+        time.sleep(0.001)
+    canvas.reduced_motion = True
+    canvas.set_grouping(False)
+    while not canvas.laid_out:
         application.processEvents()
         time.sleep(0.001)
     return session, canvas

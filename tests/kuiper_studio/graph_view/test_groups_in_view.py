@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtTest import QTest
 
 from kuiper_studio.graph_view.cards import card_line
+from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, Scale
 from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.session.overlaying import OverlayKind
 
@@ -179,7 +181,19 @@ def test_a_group_has_the_sum_of_times_and_the_largest_magnitude(grouped, session
     session.overlaying.choose(OverlayKind.TIME)
     times = canvas.overlay.values
     assert len(times) == 68  # of operators
-    assert canvas._state.overlay.values[1] == pytest.approx(times[1:61][times[1:61] > 0].sum())
+    shown = canvas._state.overlay
+    assert shown.values[1] == pytest.approx(times[1:61][times[1:61] > 0].sum())
+    assert shown.scale.high == shown.values[1]  # the legend reaches to the largest sum
+
+
+def test_of_magnitudes_a_group_has_the_largest():
+    values = np.array([1.0, 5.0, np.nan, 2.0, np.nan, np.nan])
+    overlay = Overlay(OverlayKind.LARGEST, "", values, np.zeros(6, np.int16), Scale(0.0, 10.0))
+    folded = overlay.gathered(np.array([0, 1, 4]))
+    assert folded.values[:2].tolist() == [1.0, 5.0]
+    assert np.isnan(folded.values[2])
+    assert folded.levels.tolist() == [26, 128, NO_LEVEL]  # of 0 to 255, on the same scale
+    assert folded.scale == overlay.scale
 
 
 def test_every_operator_without_groups(grouped, session):
