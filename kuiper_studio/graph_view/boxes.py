@@ -33,13 +33,16 @@ if TYPE_CHECKING:
     from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.theme import Theme
 
-__all__ = ["BoxLook", "BoxPainter", "detail_lines"]
+__all__ = ["BoxLook", "BoxPainter", "detail_lines", "text_size_at"]
 
 RADIUS: Final = 5.0
 MARGIN: Final = 14.0
 """Margin around a box, for marks that stick out of its corners."""
 _BAND: Final = 5.0
-_THUMBNAIL_TOP: Final = 54.0
+_PICTURE_TOP: Final = 54.0
+_PICTURE_SIDE: Final = 33.0
+_PICTURE_GAP: Final = DETAIL_LEFT - LEFT_INSET - _PICTURE_SIDE
+_TEXT_GROWTH: Final = 0.25  # of the zoom beyond 100 %
 _BASELINES: Final = {"label": 15.0, "type": 31.0, "name": 46.0, "first": 67.0, "second": 81.0}
 _GLYPH_SIZE: Final = 10.0
 _BADGE: Final = 15.0
@@ -269,6 +272,38 @@ def _badges(look: BoxLook) -> list[tuple[str, str]]:
     return badges
 
 
+def text_size_at(zoom: float) -> float:
+    """Return the size of a box's texts at a zoom, relative to the box.
+
+    Beyond 100 % texts grow less than the box, so that its picture grows more.
+    """
+    return (1 + _TEXT_GROWTH * (zoom - 1)) / zoom if zoom > 1 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the parts of a box are, by the size of its texts."""
+
+    text_size: float
+
+    @property
+    def left(self) -> float:
+        """Left end of the texts and of the picture."""
+        return _BAND + (LEFT_INSET - _BAND) * self.text_size
+
+    @property
+    def picture(self) -> QRectF:
+        """The square of the picture: what the lines above it leave."""
+        top = _PICTURE_TOP * self.text_size
+        side = BOX_HEIGHT - top - (BOX_HEIGHT - _PICTURE_TOP - _PICTURE_SIDE)
+        return QRectF(self.left, top, side, side)
+
+    @property
+    def detail_left(self) -> float:
+        """Left end of the lines beside the picture."""
+        return self.picture.right() + _PICTURE_GAP * self.text_size
+
+
 class BoxPainter:
     """Paints boxes in the colours of a theme, with their top left corner at the origin.
 
@@ -285,17 +320,26 @@ class BoxPainter:
         self._small_type = QFont(theme.ui_font(10, 600))
         self._small_metrics = QFontMetricsF(self._small_type)
 
-    def paint(self, painter: QPainter, look: BoxLook) -> None:
-        """Paint a whole box."""
-        style = look.style
+    def paint(self, painter: QPainter, look: BoxLook, text_size: float = 1.0) -> None:
+        """Paint a whole box.
+
+        Parameters
+        ----------
+        painter : QPainter
+        look : BoxLook
+        text_size : float
+            See `text_size_at`; the picture takes the room that smaller texts leave.
+        """
+        style, places = look.style, _Places(text_size)
         frame = QRectF(0, 0, look.box.width, BOX_HEIGHT)
         self._paint_frame(painter, frame, look, style)
         if self._thumbnails:
-            self._paint_thumbnail(painter, look)
-        self._paint_texts(painter, look, style)
+            self._paint_thumbnail(painter, look, places.picture)
+        self._paint_texts(painter, look, style, places)
         if look.glyph[0]:
-            centre = QPointF(look.box.width - RIGHT_INSET - _GLYPH_SIZE / 2, 12)
-            self._mark(painter, look, centre, _GLYPH_SIZE)
+            right = look.box.width - (RIGHT_INSET + _GLYPH_SIZE / 2) * text_size
+            centre = QPointF(right, 12 * text_size)
+            self._mark(painter, look, centre, _GLYPH_SIZE * text_size)
         self._paint_corners(painter, look)
 
     def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
@@ -358,8 +402,7 @@ class BoxPainter:
         glyph, token = look.glyph
         paint_glyph(painter, glyph, centre, size, self._ink(look, token))
 
-    def _paint_thumbnail(self, painter: QPainter, look: BoxLook) -> None:
-        square = QRectF(LEFT_INSET, _THUMBNAIL_TOP, THUMBNAIL, THUMBNAIL)
+    def _paint_thumbnail(self, painter: QPainter, look: BoxLook, square: QRectF) -> None:
         pixels = look.summary.pixels if look.summary is not None else None
         if pixels is not None:
             image = QImage(
@@ -375,25 +418,30 @@ class BoxPainter:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(square.adjusted(0.5, 0.5, -0.5, -0.5))
 
-    def _paint_texts(self, painter: QPainter, look: BoxLook, style: _Style) -> None:
-        faces, box = fonts(), look.box
+    def _paint_texts(
+        self, painter: QPainter, look: BoxLook, style: _Style, places: _Places
+    ) -> None:
+        faces, box, size = fonts(), look.box, places.text_size
+        scale = size / TEXT_SCALE
         painter.save()
-        painter.scale(1 / TEXT_SCALE, 1 / TEXT_SCALE)
+        painter.scale(scale, scale)
 
         def write(font: QFont, token: str, x: float, line: str, text: str) -> None:
             painter.setFont(font)
             painter.setPen(self._ink(look, token))
-            painter.drawText(QPointF(x * TEXT_SCALE, _BASELINES[line] * TEXT_SCALE), text)
+            painter.drawText(QPointF(x / scale, _BASELINES[line] * TEXT_SCALE), text)
 
-        write(faces.label, box.family.token, LEFT_INSET, "label", box.family.label)
+        write(faces.label, box.family.token, places.left, "label", box.family.label)
         index = str(box.index)
-        width = QFontMetricsF(faces.detail).horizontalAdvance(index) / TEXT_SCALE
-        right = box.width - RIGHT_INSET - (_GLYPH_SIZE + 5 if look.glyph[0] else 0)
+        width = QFontMetricsF(faces.detail).horizontalAdvance(index) * scale
+        mark = _GLYPH_SIZE + 5 if look.glyph[0] else 0
+        right = box.width - (RIGHT_INSET + mark) * size
         write(faces.detail, style.text, right - width, "label", index)
-        write(faces.type, style.title, LEFT_INSET, "type", box.shown_type)
-        write(faces.name, style.text, LEFT_INSET, "name", box.shown_name)
+        write(faces.type, style.title, places.left, "type", box.shown_type)
+        write(faces.name, style.text, places.left, "name", box.shown_name)
         first, second = detail_lines(look)
-        left = DETAIL_LEFT if self._thumbnails and look.has_frame else LEFT_INSET
+        has_picture = self._thumbnails and look.has_frame
+        left = places.detail_left if has_picture else places.left
         if style.word:
             write(faces.word, STATUS_LOOKS[look.status].token, left, "first", first)
         else:

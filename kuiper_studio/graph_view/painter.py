@@ -14,7 +14,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
 
-from kuiper_studio.graph_view.boxes import MARGIN, BoxLook
+from kuiper_studio.graph_view.boxes import MARGIN, BoxLook, text_size_at
 from kuiper_studio.graph_view.cards import CardPainter, paint_frame
 from kuiper_studio.graph_view.cells import CellColors
 from kuiper_studio.graph_view.colors import level_colors
@@ -208,11 +208,13 @@ class ScenePainter:
             else:
                 painter.save()
                 painter.translate(x, y)
-                self._paint_box(painter, self.look(index), zoom)
+                self._paint_box(painter, self.look(index), zoom, 1.0)
                 painter.restore()
         painter.setOpacity(1.0)
 
-    def _paint_box(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
+    def _paint_box(
+        self, painter: QPainter, look: BoxLook, zoom: float, text_size: float
+    ) -> None:
         card = look.box.card
         if zoom < FULL_FROM:
             if card is None:
@@ -222,7 +224,7 @@ class ScenePainter:
             return
         painter.scale(zoom, zoom)
         if card is None:
-            self._boxes.paint(painter, look)
+            self._boxes.paint(painter, look, text_size)
         else:
             self._boxes.paint_card(painter, look, card)
 
@@ -266,7 +268,7 @@ class ScenePainter:
         painter = QPainter(pixmap)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.translate(margin, margin)
-        self._paint_box(painter, look, zoom)
+        self._paint_box(painter, look, zoom, text_size_at(zoom))
         painter.end()
         self._pixmaps[index] = look, pixmap
         self._pixmap_bytes += pixmap.width() * pixmap.height() * 4

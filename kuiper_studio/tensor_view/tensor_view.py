@@ -14,7 +14,9 @@ from typing_extensions import override
 
 from engine.errors import ExportError, capitalized
 from engine.states import OperatorStatus
+from kuiper_studio.commands import COMMANDS
 from kuiper_studio.icons import icon
+from kuiper_studio.keymap import native_key
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.axis_roles import roles_from_names
@@ -115,7 +117,7 @@ class TensorView(QWidget):
         self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
         self._shown: tuple[str, Value] | None = None
         self._operand_shown = ""
-        self._keys: Mapping[str, str] = {}
+        self._keys: Mapping[str, str] = {c.id: native_key(c.keys) for c in COMMANDS}
         self._to_pick: tuple[str, tuple[int, ...]] | None = None
         self.sides = Sides(session, self)
         self._lock = QAction("&Lock in a tab", self)

@@ -20,10 +20,10 @@ from PySide6.QtGui import (
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from kuiper_studio.engine_service.summary import Summary
+from kuiper_studio.engine_service.summary import THUMBNAIL, Summary
 from kuiper_studio.graph_view import GraphView, grouping
 from kuiper_studio.graph_view import canvas as canvas_module
-from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter
+from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter, text_size_at
 from kuiper_studio.graph_view.colors import mixed
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.item_models.statuses import DisplayStatus
@@ -640,6 +640,31 @@ def test_corner_marks(view, open_model, theme, session, look, token):
     assert outside - {DARK.base} if token else outside == {DARK.base}
     if token:
         assert getattr(DARK, token) in outside
+
+
+@pytest.mark.parametrize(("zoom", "least"), [(1.0, 33), (2.0, 95), (4.0, 220)])
+def test_the_picture_of_a_box_grows_more_than_the_box(open_model, theme, session, zoom, least):
+    open_model()
+    box = make_scene(session.graph).boxes[1]
+    pixels = bytes((250, 0, 250, 255)) * THUMBNAIL**2  # a colour that nothing else has
+    image = QImage(round(200 * zoom), round(94 * zoom), QImage.Format.Format_RGB32)
+    image.fill(theme.color("base"))
+    painter = QPainter(image)
+    painter.scale(zoom, zoom)
+    look = BoxLook(box, DisplayStatus.EXECUTED, summary=Summary(0, 1, 4, pixels=pixels))
+    BoxPainter(theme).paint(painter, look, text_size_at(zoom))
+    painter.end()
+    found = [
+        (x, y)
+        for y in range(image.height())
+        for x in range(image.width())
+        if image.pixel(x, y) == 0xFFFA00FA
+    ]
+    width = max(x for x, _ in found) - min(x for x, _ in found) + 1
+    height = max(y for _, y in found) - min(y for _, y in found) + 1
+    assert width >= least
+    assert height == pytest.approx(width, abs=1)
+    assert max(x for x, _ in found) < box.width * zoom - 40  # beside it is room for the range
 
 
 def test_what_cannot_run_keeps_its_words_in_the_box(open_model, session, theme):

@@ -51,7 +51,7 @@ def test_complex_by_magnitude():
 def test_dtypes(dtype):
     array = np.arange(32).reshape(1, 2, 4, 4).astype(dtype)
     assert summarise(array).low == 0
-    assert pixels(summarise(array)).shape == (33, 33, 4)
+    assert pixels(summarise(array)).shape == (66, 66, 4)
 
 
 def test_channel_of_most_variance_nearest_neighbour():
@@ -62,13 +62,13 @@ def test_channel_of_most_variance_nearest_neighbour():
     table = lookup_table("viridis")
     for row in range(THUMBNAIL):
         for column in range(THUMBNAIL):
-            value = array[0, 2, row // 11, column // 11]  # 33 pixels, 3 elements
+            value = array[0, 2, row // 22, column // 22]  # 66 pixels, 3 elements
             assert picture[row, column].tolist() == table[int(value / 8 * 255)].tolist()
 
 
 def test_signed_is_white_at_zero_and_special_elements_stand_out():
     array = np.array([[-1, 0, 4], [np.nan, np.inf, -np.inf]], np.float32)
-    picture = thumbnail(array, signed=True)[[0, -1]][:, [0, 16, -1]]
+    picture = thumbnail(array, signed=True)[[0, -1]][:, [0, 33, -1]]
     table = lookup_table("RdBu_r")
     assert picture[0].tolist() == [table[95].tolist(), table[127].tolist(), table[255].tolist()]
     assert picture[1].tolist() == [
@@ -83,7 +83,7 @@ def test_constant_has_the_middle_colour(number):
     """As it has in the tensor view."""
     picture = thumbnail(np.full((1, 1, 4, 4), number), signed=False)
     middle_of_viridis = (33, 144, 140, 255)
-    np.testing.assert_allclose(picture.reshape(-1, 4), [middle_of_viridis] * 33**2, atol=1)
+    np.testing.assert_allclose(picture.reshape(-1, 4), [middle_of_viridis] * 66**2, atol=1)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_constant_has_the_middle_colour(number):
 def test_every_rank(shape):
     array = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
     picture = thumbnail(array, signed=False)
-    assert picture.shape == (33, 33, 4)
+    assert picture.shape == (66, 66, 4)
     assert picture.dtype == np.uint8
 
 
 def test_vector_is_wrapped_row_by_row():
     picture = thumbnail(np.arange(9.0), signed=False)
     table = lookup_table("viridis")
-    middles = picture[5::11, 5::11].reshape(9, 4)
+    middles = picture[11::22, 11::22].reshape(9, 4)
     assert middles.tolist() == [table[int(i / 8 * 255)].tolist() for i in range(9)]

@@ -399,7 +399,7 @@ def test_the_channel_of_the_thumbnail_comes_first(qtbot, open_model, view_of, ma
     np.testing.assert_array_equal(view.pane.model.plane, image[0, 3])
     session.tensors.want("1")
     qtbot.waitUntil(lambda: session.tensors.summary("1") is not None)
-    pixels = np.frombuffer(session.tensors.summary("1").pixels, np.uint8).reshape(33, 33, 4)
+    pixels = np.frombuffer(session.tensors.summary("1").pixels, np.uint8).reshape(66, 66, 4)
     assert (pixels[0, 0] != pixels[-1, -1]).any()  # channel 3, which is not of one value
 
 
