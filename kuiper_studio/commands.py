@@ -292,6 +292,7 @@ class Surface(Enum):
     COMPARISON = "context menu of the comparison's table"
     COLOR_BY = "menu of what operators are coloured by"
     GROUPS = "menu of the groups of the graph"
+    BOOKMARKS = "menu of bookmarks"
     RECENT_MODELS = "menu of recent models"
     RECENT_LAYERS = "menu of recent layer files"
     TENSOR_VIEW = "context menu of the tensor view, and its part of the Tensor menu"
@@ -358,6 +359,8 @@ class Command(Generic[StateT]):
         Text of a button, where `text` is too long for one.
     key_elsewhere : bool
         Whether the key is only shown, because a view handles it.
+    argument : int or None
+        What the method takes; None for nothing.
     """
 
     id: str
@@ -372,6 +375,7 @@ class Command(Generic[StateT]):
     icon_color: str = "text"
     label: str = ""
     key_elsewhere: bool = False
+    argument: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,6 +470,13 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("edit.previousBookmark", "Previous bookmark",
             "Select the previous bookmarked operator", "finding.previous_bookmark",
             (Place(_S.EDIT, 3),), ("Shift+F2",), enabled=_has_bookmarks),
+    *(
+        Command(f"edit.goToBookmark{number}", f"Go to bookmark {number}",
+                f"Select bookmark {number} in execution order", "finding.go_to_bookmark",
+                (Place(_S.BOOKMARKS),), (f"Ctrl+{number % 10}",), enabled=_has_bookmarks,
+                argument=number)
+        for number in range(1, 11)
+    ),
     Command("edit.clearBookmarks", "Remove all bookmarks",
             "Remove the bookmarks of this model", "session.bookmarks.clear",
             (Place(_S.EDIT, 3, 2),), enabled=_has_bookmarks),
@@ -853,6 +864,8 @@ class Commands:
         """
         for command in COMMANDS:
             handler = operator.attrgetter(command.calls)(self._window)
+            if command.argument is not None:
+                handler = partial(handler, command.argument)
             self.actions[command.id].triggered.connect(_without_argument(handler))
 
     def use_keys(self, keymap: Keymap) -> None:

@@ -6,13 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
+from PySide6.QtGui import QKeySequence
 
 from engine.text import format_count
 from kuiper_studio.item_models.text import caption_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from PySide6.QtGui import QAction
     from PySide6.QtWidgets import QMenu, QWidget
 
     from engine.runtime import RuntimeOperator
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["FindCommands"]
 
 _LISTED: Final = 30  # bookmarks in the menu
+_NATIVE: Final = QKeySequence.SequenceFormat.NativeText
 
 
 class FindCommands(QObject):
@@ -34,6 +37,8 @@ class FindCommands(QObject):
         Shows the find bar.
     chosen : callable
         Returns the operators that are selected in the list.
+    actions : mapping of str to QAction
+        Of all commands; the menu of bookmarks shows their keys.
     window : QWidget
     """
 
@@ -42,10 +47,12 @@ class FindCommands(QObject):
         session: StudioSession,
         graph_view: GraphView,
         chosen: Callable[[], tuple[RuntimeOperator, ...]],
+        actions: Mapping[str, QAction],
         window: QWidget,
     ) -> None:
         super().__init__(window)
         self._session, self._graph_view, self._chosen = session, graph_view, chosen
+        self._actions = actions
 
     # Search
 
@@ -97,6 +104,15 @@ class FindCommands(QObject):
         """Select the previous bookmarked operator."""
         self._session.select(self._session.bookmarks.before(self._place))
 
+    def go_to_bookmark(self, number: int) -> None:
+        """Select the bookmark of a number, from 1, in execution order."""
+        names = self._session.bookmarks.names
+        if number <= len(names):
+            self._session.select(names[number - 1])
+        else:
+            count = format_count(len(names), "bookmark")
+            self._session.workspace.announce(f"no bookmark {number}, only {count}")
+
     @property
     def _place(self) -> int:
         graph, selected = self._session.graph, self._session.selected
@@ -109,7 +125,10 @@ class FindCommands(QObject):
         for number, name in enumerate(names[:_LISTED], 1):
             type_ = graph.operator(name).type if graph is not None else ""
             digit = f"&{number % 10} " if number <= 10 else ""
-            action = menu.addAction(f"{digit}{caption_text(f'{name} · {type_}')}")
+            command = self._actions.get(f"edit.goToBookmark{number}")
+            key = command.shortcut().toString(_NATIVE) if command is not None else ""
+            text = f"{digit}{caption_text(f'{name} · {type_}')}"
+            action = menu.addAction(f"{text}\t{key}" if key else text)
             action.triggered.connect(partial(self._session.select, name))
         left = len(names) - _LISTED
         text = f"{format_count(left, 'more bookmark')}" if left > 0 else "No bookmarks yet"

@@ -161,7 +161,11 @@ class MainWindow(QMainWindow):
             session, settings, dialogs, lambda: self.operators_panel.selected_operators, self
         )
         self.finding = FindCommands(
-            session, self.graph_view, lambda: self.operators_panel.selected_operators, self
+            session,
+            self.graph_view,
+            lambda: self.operators_panel.selected_operators,
+            self.actions_by_id,
+            self,
         )
         self.overlaying = OverlayCommands(
             session, settings, dialogs, self.commands, self.graph_view, self

@@ -176,11 +176,17 @@ def test_bookmarks_are_set_stepped_through_and_remembered(qtbot, open_window, mo
     menu = QMenu()
     window.finding.fill_bookmarks(menu)
     assert [action.text() for action in menu.actions()] == [
-        "&1 relu · F.relu",
-        "&2 tanh · F.tanh",
+        "&1 relu · F.relu\tCtrl+1",
+        "&2 tanh · F.tanh\tCtrl+2",
     ]
     menu.actions()[0].trigger()
     assert window.session.selected == "relu"
+    trigger(window, "edit.goToBookmark2")
+    assert window.session.selected == "tanh"
+    trigger(window, "edit.goToBookmark10")
+    assert window.session.selected == "tanh"
+    told = window.session.workspace.log_entries[-1].text
+    assert told == "no bookmark 10, only 2 bookmarks"
     window.close()
 
     again = open_window(model, ["ones"])

@@ -776,6 +776,7 @@ class TestCommandTable:
     def test_every_command_is_in_a_menu(self):
         in_menus_of_their_own = {
             Surface.RECENT_MODELS, Surface.RECENT_LAYERS, Surface.COLOR_BY, Surface.GROUPS,
+            Surface.BOOKMARKS,
         }  # fmt: skip
         for command in COMMANDS:
             surfaces = {place.surface for place in command.places}
