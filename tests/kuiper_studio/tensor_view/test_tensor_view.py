@@ -54,7 +54,7 @@ def test_without_a_model(view_of, empty_session):
 def test_before_the_first_step(view):
     assert title(view) == "in 0"
     assert "Operand 0 has no value yet" in message(view)
-    assert "step or continue" in message(view)
+    assert "step (F10) or continue (F5)" in message(view)
 
 
 def test_without_input(view_of, open_model, residual, qtbot, empty_session):
