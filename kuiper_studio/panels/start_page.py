@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import (
     QFrame,
+    QGridLayout,
     QHBoxLayout,
     QLabel,
     QPushButton,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["StartPage", "dropped_model"]
 
 WIDTH: Final = 622
+_SAMPLES_IN_A_ROW: Final = 2  # also with fonts that are half as large again
 _HINTS: Final = (
     ("view.commandPalette", "every command"),
     ("help.shortcuts", "keyboard sheet"),
@@ -378,14 +380,15 @@ class StartPage(QScrollArea):
         card.chosen.connect(self.sample_requested)
         self.sample_button = card.button
         column.addWidget(card)
-        others = QHBoxLayout()
+        others = QGridLayout()
         others.setContentsMargins(0, 6, 0, 0)
-        others.setSpacing(6)
+        others.setHorizontalSpacing(6)
+        others.setVerticalSpacing(0)
         if self._samples[1:]:
             label = QLabel("Other samples:")
             label.setProperty("role", "tertiary")
-            others.addWidget(label)
-        for sample in self._samples[1:]:
+            others.addWidget(label, 0, 0)
+        for place, sample in enumerate(self._samples[1:]):
             button = QPushButton(sample.title)
             button.setObjectName(f"sample-{sample.name}")
             button.setProperty("role", "link")
@@ -393,8 +396,9 @@ class StartPage(QScrollArea):
             button.clicked.connect(
                 lambda _checked=False, s=sample: self.sample_requested.emit(s)
             )
-            others.addWidget(button)
-        others.addStretch(1)
+            row, slot = divmod(place, _SAMPLES_IN_A_ROW)
+            others.addWidget(button, row, slot + 1, Qt.AlignmentFlag.AlignLeft)
+        others.setColumnStretch(_SAMPLES_IN_A_ROW + 1, 1)
         column.addLayout(others)
         column.addSpacing(18)
 
