@@ -513,7 +513,7 @@ def ball(depth: int, size: int) -> np.ndarray:
 
 def expressions() -> Sample:
     """Arithmetic of every kind that pnnx folds into pnnx.Expression."""
-    image = Preprocessing((64, 64), "RGB", 1 / 255, (0.0,), (1.0,))
+    image = Preprocessing((64, 64), "RGB", 1 / 255, (0.0,) * 3, (1.0,) * 3)
     picture = landscape(64)
     time = (np.arange(64) / 64).astype(np.float32)
     volume = ball(6, 16)

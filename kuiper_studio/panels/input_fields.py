@@ -51,11 +51,17 @@ PRESETS: Final = (
 
 def preset_of(options: ImageOptions) -> Preset | None:
     """Return the preset that options are equal to, or None."""
+    mean, std = _once(options.mean), _once(options.std)
     for preset in PRESETS:
         same_scale = math.isclose(preset.scale, options.scale, rel_tol=1e-6)
-        if same_scale and preset.mean == options.mean and preset.std == options.std:
+        if same_scale and preset.mean == mean and preset.std == std:
             return preset
     return None
+
+
+def _once(numbers: tuple[float, ...]) -> tuple[float, ...]:
+    """Return one number where that of every channel is the same."""
+    return numbers[:1] if len(set(numbers)) == 1 else numbers
 
 
 def scale_text(scale: float) -> str:

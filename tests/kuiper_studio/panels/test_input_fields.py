@@ -73,6 +73,8 @@ def test_presets_are_recognised() -> None:
         options = ImageOptions(scale=preset.scale, mean=preset.mean, std=preset.std)
         assert preset_of(options) is preset
     assert preset_of(ImageOptions(scale=0.1)) is None
+    by_channel = ImageOptions(scale=1 / 255, mean=(0.5,) * 3, std=(0.5,) * 3)
+    assert preset_of(by_channel) is PRESETS[2]
 
 
 @pytest.mark.parametrize(
