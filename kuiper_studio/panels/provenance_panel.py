@@ -186,6 +186,7 @@ class ProvenancePanel(Panel):
                 column.addLayout(part)
         column.addStretch(1)
         self.scroll_area = QScrollArea()
+        self.scroll_area.setAccessibleName("Where the number comes from")
         self.scroll_area.setWidgetResizable(True)
         self.scroll_area.setFrameShape(QFrame.Shape.NoFrame)
         self.scroll_area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QDialog,
+    QDockWidget,
     QFileDialog,
     QLabel,
     QLineEdit,
@@ -1307,6 +1308,27 @@ class TestSortByTime:
         table = window.operators_panel.table
         row = self.slowest_first(window).index("relu")
         assert (window.session.selected, table.currentIndex().row()) == ("relu", row)
+
+
+def test_everything_that_tab_reaches_has_a_name(qtbot, window):
+    """In every dock, as a screen reader tells it."""
+    nameless = set()
+    for dock in window.findChildren(QDockWidget):
+        if dock.objectName() != "origin":
+            dock.show()
+            dock.raise_()
+            QApplication.processEvents()
+        for widget in window.findChildren(QWidget):
+            takes_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+            if (
+                takes_tab
+                and widget.isVisible()
+                and widget.objectName() != "qt_spinbox_lineedit"
+            ):
+                interface = QAccessible.queryAccessibleInterface(widget)
+                if not interface.text(QAccessible.Text.Name).strip():
+                    nameless.add((type(widget).__name__, widget.objectName()))
+    assert nameless == set()
 
 
 class TestOrderOfTheList:
