@@ -45,6 +45,7 @@ from kuiper_studio.panels.provenance_canvas import (
     ProductsPicture,
     WeightPicture,
 )
+from kuiper_studio.panels.provenance_maps import JoinedMaps, join_maps
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class ProvenancePanel(Panel):
         self.check = plain_label("provenanceCheck", "mono")
         self.difference = plain_label("provenanceDifference", "secondary")
         self.end = plain_label("provenanceEnd", "secondary")
+        self.maps = JoinedMaps(theme)
         self.products_title = plain_label("provenanceProductsTitle", "captionBold")
         self.products = ProductsPicture(theme)
         self.sums_title = plain_label("provenanceSumsTitle", "captionBold")
@@ -138,7 +140,7 @@ class ProvenancePanel(Panel):
         self.field_texts: dict[str, QLabel] = {}
         self._group: int | None = None
         self._shown: Breakdown | None = None
-        self._field_input = ""
+        self._field_input = self._mapped = ""
         self._picture = InputPicture(session)
         self._build()
         self._connect()
@@ -175,7 +177,8 @@ class ProvenancePanel(Panel):
         column.setSpacing(6)
         for part in (
             self.title, self.formula, self.numbers, self.steps, self.check, self.difference,
-            self.end, self._sources, self.products_title, self.products, self.sums_title,
+            self.end, self._sources, self.maps, self.products_title, self.products,
+            self.sums_title,
             self.sums, self.table, self.rest, self.field_title, self.field, self._field_rows,
             self.field_note, self._make_buttons(), self.noise_note, self.weight_title,
             self.weight, self.weight_note,
@@ -290,6 +293,30 @@ class ProvenancePanel(Panel):
         self.sums_title.setVisible(by_group)
         self._show_terms()
 
+    def _show_maps(self) -> None:
+        """Show what the chosen channel gives, or the one that gives the most."""
+        breakdown, provenance = self._shown, self.session.explaining.provenance
+        terms = breakdown.terms if breakdown is not None else None
+        self._mapped = ""
+        maps = None
+        if (
+            breakdown is not None and provenance is not None and terms is not None
+            and breakdown.kind in {Kind.SUM, Kind.CHOICE} and terms.factors
+            and terms.factors[0].is_operand
+        ):  # fmt: skip
+            names = provenance.operand, terms.factors[0].name
+            self._mapped = names[1]
+            tensors = self.session.tensors
+            is_here = [tensors.look(name) for name in names]  # both are asked for
+            if all(is_here):
+                group = self._group
+                if group is None:
+                    group = int(np.abs(terms.partial_sums).argmax()) if terms.shape[:-2] else 0
+                output, source = (tensors.value(name) for name in names)
+                if isinstance(output, np.ndarray) and isinstance(source, np.ndarray):
+                    maps = join_maps(terms, group, provenance.index, names, (output, source))
+        self.maps.show_maps(maps)
+
     def _show_terms(self) -> None:
         """List the terms, or those of the chosen channel."""
         breakdown = self._shown
@@ -303,6 +330,7 @@ class ProvenancePanel(Panel):
         self.table.setColumnHidden(TermColumn.PRODUCT, function)
         self.table.setFixedHeight((min(rows, _MOST_LINES) + 1) * ROW_HEIGHT + 4)
         self.table.scrollToTop()
+        self._show_maps()
         self.products.mark_group(self._group)
         self.sums.mark_group(self._group)
         _set_text(self.rest, self._describe_rest() if rows else "")
@@ -470,6 +498,8 @@ class ProvenancePanel(Panel):
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:
+        if operand == self._mapped:
+            self._show_maps()
         field = self.session.explaining.field
         if operand == self._field_input and field is not None:
             self._show_picture(field.inputs[0])

@@ -43,7 +43,8 @@ def wait(window, qtbot):
         lambda: (
             bool(explaining.reason)
             or (explaining.provenance is not None and explaining.field is not None)
-        )
+        ),
+        timeout=20_000,  # the first one imports all rules
     )
 
 
@@ -275,3 +276,29 @@ def test_what_has_no_derivative_is_said(open_window, make_pair, qtbot):
     qtbot.mouseClick(panel.ask_weight, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "odd" in panel.weight_note.text())
     assert panel.ask_weight.isEnabled()
+
+
+def test_the_maps_are_joined(window, qtbot):
+    explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
+    panel = window.provenance_panel
+    qtbot.waitUntil(panel.maps.isVisible)
+    weight = window.session.graph.operator("layer1.conv").attributes["weight"].array
+    products = INPUT[0, :, 2:5, 3:6].astype(np.float64) * weight[2]
+    best = int(np.abs(products.sum(axis=(1, 2))).argmax())
+    maps = panel.maps.maps
+    assert maps.captions == ("Output 1 · channel 2", f"Input 0 · channel {best}")
+    assert (maps.pick, maps.window) == ((3, 4), (2, 3, 3, 3))
+    np.testing.assert_array_equal(maps.input, INPUT[0, best])
+    for (_, shown), expected in zip(
+        maps.matrices,
+        (INPUT[0, best, 2:5, 3:6], weight[2, best], products[best]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(shown, expected, rtol=1e-6)
+    panel.sums.group_chosen.emit(1)
+    assert panel.maps.maps.captions[1] == "Input 0 · channel 1"
+    explain(window, qtbot, "layer1.conv", (0, 2, 0, 0))  # a part of the window is padding
+    qtbot.waitUntil(lambda: panel.maps.maps is not None and panel.maps.maps.pick == (0, 0))
+    window.session.explain("2", (0, 0, 0, 0))  # of an activation
+    wait(window, qtbot)
+    assert panel.maps.isHidden()
