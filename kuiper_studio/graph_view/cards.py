@@ -33,6 +33,9 @@ _GLYPH: Final = 9.0
 _BEHIND: Final = (6.0, 3.0)  # how far the cards under a stack's first one stick out
 _CHIP_HEIGHT: Final = 13.0
 _FRAME_RADIUS: Final = 7.0
+_TITLES_FROM: Final = 0.35  # zoom
+_LEGIBLE: Final = 0.85  # zoom below which titles are enlarged
+_MOST_SCALE: Final = 1.7
 _PALE: Final = 0.45  # opacity of the strip before anything has run
 
 
@@ -99,7 +102,7 @@ class CardPainter(BoxPainter):
             room -= taken
         painter.setFont(self._small_type)
         painter.setPen(self._ink(look, look.style.title))
-        elide = Qt.TextElideMode.ElideMiddle
+        elide = Qt.TextElideMode.ElideLeft  # the end of a path says the most
         shown = self._small_metrics.elidedText(look.box.name, elide, room)
         painter.drawText(QPointF(5, 13), shown)
         strip = QRectF(5, height - 6, width - 10, 3)
@@ -188,7 +191,7 @@ class CardPainter(BoxPainter):
 
 
 def paint_frame(
-    painter: QPainter, theme: Theme, frame: Frame, area: QRectF, executed: int, *, full: bool
+    painter: QPainter, theme: Theme, frame: Frame, area: QRectF, executed: int, zoom: float
 ) -> None:
     """Paint the frame of an open group, in scene coordinates.
 
@@ -200,32 +203,35 @@ def paint_frame(
     area : QRectF
     executed : int
         How many of its operators have run.
-    full : bool
-        Whether to write its name.
+    zoom : float
+        Its name is a little larger at small zoom, and not written at the smallest.
     """
     painter.setPen(QPen(theme.color("text2"), 1.5))
     painter.setBrush(theme.color("panel", 0.5))
     painter.drawRoundedRect(area, _FRAME_RADIUS, _FRAME_RADIUS)
-    if not full:
+    if zoom < _TITLES_FROM:
         return
-    faces, line = fonts(), area.top() + TAB_HEIGHT - 8
-    x, y = area.left() + 10, line - 3.5
+    painter.save()
+    painter.setClipRect(area)
+    painter.translate(area.left(), area.top() + TAB_HEIGHT / 2)
+    scale = min(max(_LEGIBLE / zoom, 1.0), _MOST_SCALE)
+    painter.scale(scale, scale)
     pen = QPen(theme.color("text"), 1.5)
     pen.setCapStyle(Qt.PenCapStyle.RoundCap)
     painter.setPen(pen)
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    corners = (QPointF(x, y - 1.5), QPointF(x + 3.5, y + 2), QPointF(x + 7, y - 1.5))
+    corners = (QPointF(10.0, -1.0), QPointF(13.5, 2.5), QPointF(17.0, -1.0))
     painter.drawPolyline(QPolygonF(corners))
-    count = format_count(frame.group.size, "operator")
-    run = f" · {executed} run" if executed else ""
-    painter.save()
     painter.scale(1 / TEXT_SCALE, 1 / TEXT_SCALE)
+    faces, line = fonts(), 4.0 * TEXT_SCALE
     painter.setFont(faces.name)
     painter.setPen(theme.color("text"))
-    left = (area.left() + CHEVRON_ROOM) * TEXT_SCALE
-    painter.drawText(QPointF(left, line * TEXT_SCALE), frame.title)
+    left = CHEVRON_ROOM * TEXT_SCALE
+    painter.drawText(QPointF(left, line), frame.title)
     left += QFontMetricsF(faces.name).horizontalAdvance(f"{frame.title} ")
     painter.setFont(faces.detail)
     painter.setPen(theme.color("text2"))
-    painter.drawText(QPointF(left, line * TEXT_SCALE), f"{count}{run}")
+    count = format_count(frame.group.size, "operator")
+    run = f" · {executed} run" if executed else ""
+    painter.drawText(QPointF(left, line), f"{count}{run}")
     painter.restore()

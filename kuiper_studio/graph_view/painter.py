@@ -175,7 +175,7 @@ class ScenePainter:
             painter.save()
             painter.scale(zoom, zoom)
             painter.translate(-visible.topLeft())
-            self._paint_frames(painter, visible, full=True)
+            self._paint_frames(painter, visible, zoom)
             self._paint_edges(painter, visible, zoom, edges, lit)
             painter.restore()
             self._paint_boxes(painter, visible, zoom, keep=keep)
@@ -274,12 +274,12 @@ class ScenePainter:
         self._pixmap_bytes += pixmap.width() * pixmap.height() * 4
         return pixmap
 
-    def _paint_frames(self, painter: QPainter, visible: QRectF, *, full: bool) -> None:
+    def _paint_frames(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
         for number in self._geometry.frames_in(visible).tolist():
             frame = self._state.scene.frames[number]
             executed = self._state.executed_in(frame.group.first, frame.group.last)
             area = self._geometry.frame_rect(number)
-            paint_frame(painter, self._theme, frame, area, executed, full=full)
+            paint_frame(painter, self._theme, frame, area, executed, zoom)
 
     def _paint_ring(self, painter: QPainter, zoom: float) -> None:
         rect = self._ringed()
@@ -466,7 +466,7 @@ class ScenePainter:
             self._paint_pixels(painter, visible, zoom, boxes if many_cells else boxes[:0])
         painter.scale(zoom, zoom)
         painter.translate(-visible.topLeft())
-        self._paint_frames(painter, visible, full=False)
+        self._paint_frames(painter, visible, zoom)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if not (many_cells or many_edges):
             painter.setPen(QPen(self._theme.color("ctl"), 0))

@@ -379,14 +379,17 @@ class _Maker:
         families = [
             family_of(operator.type) for operator in operators[block.first : block.last + 1]
         ]
-        main = Counter(each for each in families if each is not FAMILIES["io"]).most_common(1)
+        counts = Counter(family.label for family in families)
+        del counts[FAMILIES["io"].label]
+        labels = [label for label, _ in counts.most_common(1)]
+        main = next((each for each in families if each.label in labels), families[0])
         places = np.linspace(0, len(families) - 1, min(len(families), _MOST_STRIP))
         strip = tuple(families[round(place)].token for place in places.tolist())
         return Box(
             group.first,
             group.name,
             "",
-            main[0][0] if main else families[0],
+            main,
             width,
             "",
             self._name.elided(title, width - 2 * _CARD_INSET - _GLYPH_ROOM / 2),
