@@ -124,7 +124,7 @@ class _Inference:
             if dims is None or len(dims) != len(shape):
                 dims = self.factors.make_dims(shape)
             self.dims[operand.name] = dims
-        if not operator.inputs and operator.outputs:
+        if not operator.inputs and operator.outputs and operator.type != "pnnx.Input":
             self._hint(operator)
         if operator.type.endswith(("Embedding", "embedding")):
             self._note_vocabulary(operator)

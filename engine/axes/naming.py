@@ -181,8 +181,8 @@ class _Namer:
         for word, kind in _HINTS.items():
             if word in hint:
                 return kind
-        if axis.size != 1:
-            return Kind.REGISTER_TOKEN
+        if axis.size != 1:  # without a weight they come from an input, such as a text
+            return Kind.REGISTER_TOKEN if hint else Kind.TOKEN
         return Kind.DISTILLATION_TOKEN if before else Kind.CLASS_TOKEN
 
     # Meanings that depend on the other dimensions

@@ -17,15 +17,30 @@ __all__ = ["claim_heads"]
 
 def claim_heads(factors: Factors, dims: Dims) -> None:
     """Note which dimension counts heads: the third last, or one that is split from features."""
+    if len(dims) > 4 and _claim_split_heads(factors, dims[:-2]):
+        return  # the third last counts windows or frames
     if len(dims) > 3:
         factors.claim(dims[-3], Kind.HEAD, Rank.STATED)
         for leaf in factors.leaves(dims[-3]):  # several if heads share keys
             if factors.kind(leaf) is Kind.UNKNOWN and not factors.wholes(leaf):
                 factors.claim((leaf,), Kind.HEAD, Rank.STATED)
         return
-    for leaf in factors.leaves(dims[0]):
-        if factors.wholes(leaf) and factors.kind(factors.origin(leaf)) is Kind.FEATURE:
-            factors.claim((leaf,), Kind.HEAD, Rank.STATED)
+    _claim_split_heads(factors, dims[:1])
+
+
+def _claim_split_heads(factors: Factors, dims: Dims) -> bool:
+    """Note which dimensions were split from features; return whether there are any."""
+    found = [
+        leaf
+        for dim in dims
+        for leaf in factors.leaves(dim)
+        if factors.sizes[leaf] != 1
+        and factors.wholes(leaf)
+        and factors.kind(factors.origin(leaf)) is Kind.FEATURE
+    ]
+    for leaf in found:
+        factors.claim((leaf,), Kind.HEAD, Rank.STATED)
+    return bool(found)
 
 
 @rule("scaleddotproductattention")

@@ -33,8 +33,11 @@ def convolution(call: Call) -> Results:
     dims, spatial = call.first, _spatial(call)
     if not call.claim_image(dims, spatial) or dims is None:
         return []
-    if spatial == 3 and call.factors.sizes[dims[-4][0]] == 3 and len(dims[-4]) == 1:
-        # Three channels are colours: a film has them, a volume does not.
+    is_film = spatial == 3 and call.factors.sizes[dims[-4][0]] == 3 and len(dims[-4]) == 1
+    kernel = call.integers("kernel_size") or ()
+    # Three channels are colours, which a volume does not have; and only films are convolved
+    # along one dimension alone.
+    if is_film or (len(kernel) == 3 and kernel[0] > 1 and set(kernel[1:]) == {1}):
         call.factors.claim(dims[-3], Kind.TIME, Rank.DECLARED)
     return [convolve(call, dims, spatial)]
 

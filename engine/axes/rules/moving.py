@@ -76,15 +76,29 @@ def cut(call: Call, dim: Dim, start: int | None, size: Size, step: int | None = 
     if len(dim) == 1 and step == 1 and start is not None and isinstance(size, int):
         if start < 0 and isinstance(whole, int):
             start += whole
-        position = 0
-        for segment in factors.segments.get(factors.find(dim[0]), ()):
-            length = factors.size(segment)
-            if length is None:
-                break
-            if (position, length) == (start, size):
-                return segment
-            position += length
+        found = _covering(call, dim[0], start, size)
+        if len(found) == 1:
+            return found[0]
+        derived = factors.derive(dim, size)
+        if found:
+            factors.segments.setdefault(factors.find(derived[0]), found)
+        return derived
     return factors.derive(dim, size)
+
+
+def _covering(call: Call, factor: int, start: int, size: int) -> tuple[Dim, ...]:
+    """Return the segments of a factor that a range consists of; none if it cuts one."""
+    position = 0
+    found: list[Dim] = []
+    for segment in call.factors.segments.get(call.factors.find(factor), ()):
+        length = call.factors.size(segment)
+        if length is None or position >= start + size:
+            break
+        if position >= start:
+            found.append(segment)
+        position += length
+    total = sum([call.factors.size(segment) or 0 for segment in found])
+    return tuple(found) if total == size and position == start + size else ()
 
 
 @rule("embedding")

@@ -1,0 +1,100 @@
+"""What exports of networks showed on which no rule was made, in few operators each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import engine
+from engine.axes import infer_layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PATCHES = (
+    "pnnx.Input in 0 1 a #a=(1,3,12,12)f32",
+    "nn.Conv2d c 1 1 a b kernel_size=(3,3) stride=(3,3) #b=(1,8,4,4)f32",
+    "torch.flatten f 1 1 b c start_dim=2 end_dim=-1 $input=b #c=(1,8,16)f32",
+    "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(1,16,8)f32",
+)
+BEFORE = "class + 4 registers + 4×4 tokens × features"
+
+
+@pytest.fixture
+def texts(make_pair: Callable[..., Path]) -> Callable[..., dict[str, str]]:
+    def infer(*lines: str, **weights: np.ndarray) -> dict[str, str]:
+        named = {f"{name}.data": array for name, array in weights.items()}
+        found = infer_layouts(engine.load(make_pair(*lines, weights=named)))
+        return {name: layout.text() for name, layout in found.items()}
+
+    return infer
+
+
+def test_tokens_that_are_cut_off_and_joined_again(texts: Callable[..., dict[str, str]]) -> None:
+    """Rotary positions of DINOv3 turn the grid's tokens only."""
+    found = texts(
+        *PATCHES,
+        "pnnx.Attribute cls_token 0 1 e @data=(1,1,8)f32 #e=(1,1,8)f32",
+        "pnnx.Attribute reg_token 0 1 f @data=(1,4,8)f32 #f=(1,4,8)f32",
+        "torch.cat j 3 1 e f d g dim=1 #g=(1,21,8)f32",
+        (
+            "torch.tensor_split s 1 2 g h i dim=1 indices=(5) "
+            "$input=g #h=(1,5,8)f32 #i=(1,16,8)f32"
+        ),
+        "F.relu r 1 1 i k #k=(1,16,8)f32",
+        "torch.cat l 2 1 h k m dim=1 #m=(1,21,8)f32",
+        "pnnx.Expression x 2 1 g m n expr=add(@0,@1) #n=(1,21,8)f32",
+        "pnnx.Output out 1 0 n",
+        cls_token=np.zeros((1, 1, 8), np.float32),
+        reg_token=np.zeros((1, 4, 8), np.float32),
+    )
+    assert found["g"] == found["m"] == found["n"] == BEFORE
+    assert found["h"] == "tokens × features"
+    assert found["i"] == "4×4 tokens × features"
+
+
+def test_tokens_of_a_text_are_no_registers(texts: Callable[..., dict[str, str]]) -> None:
+    """Blocks of Stable Diffusion 3 attend to an image and a text together."""
+    found = texts(
+        *PATCHES,
+        "pnnx.Input text 0 1 e #e=(1,9,8)f32",
+        "torch.cat j 2 1 d e g dim=1 #g=(1,25,8)f32",
+        "pnnx.Output out 1 0 g",
+    )
+    assert found["g"] == "4×4 tokens + 9 tokens × features"
+
+
+def test_heads_before_windows(texts: Callable[..., dict[str, str]]) -> None:
+    """Hiera attends inside units, whose dimension is between heads and tokens."""
+    found = texts(
+        *PATCHES,
+        "nn.Linear q 1 1 d e #e=(1,16,8)f32",
+        "Tensor.reshape r 1 1 e g shape=(1,4,4,2,4) $input=e #g=(1,4,4,2,4)f32",
+        "Tensor.permute p 1 1 g h dims=(0,3,2,1,4) $input=g #h=(1,2,4,4,4)f32",
+        (
+            "F.scaled_dot_product_attention s 3 1 h h h i "
+            "$query=h $key=h $value=h #i=(1,2,4,4,4)f32"
+        ),
+        "pnnx.Output out 1 0 i",
+    )
+    assert found["h"].startswith("heads × ")
+    assert found["h"].count("heads") == 1
+    assert found["h"] == found["i"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "word"), [("3,1,1", "time"), ("3,3,3", "planes"), ("1,1,1", "planes")]
+)
+def test_convolutions_along_one_dimension_are_of_films(
+    texts: Callable[..., dict[str, str]], kernel: str, word: str
+) -> None:
+    """U-Nets of diffusion for films have no three channels inside."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,4,6,16,16)f32",
+        f"nn.Conv3d c 1 1 a b kernel_size=({kernel}) #b=(1,4,6,16,16)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    assert found["a"] == found["b"] == f"channels × {word} × rows × columns"
