@@ -66,6 +66,8 @@ class TensorState:
         Whether there is an axis to step through.
     has_own_axes : bool
         Whether the user has chosen where axes go.
+    has_other_tab : bool
+        Whether another tab can stand beside the shown one.
     """
 
     shown: bool = False
@@ -83,6 +85,7 @@ class TensorState:
     has_region: bool = False
     has_stepped: bool = False
     has_own_axes: bool = False
+    has_other_tab: bool = False
 
 
 _shown: Final = attrgetter("shown")
@@ -98,6 +101,7 @@ _can_copy: Final = attrgetter("can_copy")
 _has_region: Final = attrgetter("has_region")
 _has_stepped: Final = attrgetter("has_stepped")
 _has_own_axes: Final = attrgetter("has_own_axes")
+_has_other_tab: Final = attrgetter("has_other_tab")
 
 _S: Final = Surface
 
@@ -113,6 +117,10 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.table", "Numbers as &table", "The channel's numbers as a table",
             "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("T",), icon="table",
             enabled=_shown, checkable=True),
+    Command("tensor.beside", "&Beside another tab",
+            "Show another tab beside this one, and their difference: one zoom, place and range",
+            "beside_toggled.emit", (Place(_S.TENSOR_VIEW, 1, 1),), keys=("B",),
+            enabled=_has_other_tab, checkable=True),
     Command("tensor.channelsLast", "Channels last (N, H, W, C)",
             "Treat the last dimension of this tensor as its channels",
             "set_channels_last", (Place(_S.TENSOR_VIEW, 1),), keys=("L",),

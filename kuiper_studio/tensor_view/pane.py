@@ -110,6 +110,8 @@ class TensorPane(QWidget):
         The zoom, formatted.
     shown_changed
         The shown value, member or sample has changed.
+    beside_toggled
+        Another tab is to stand beside the shown one, or no longer.
     rested
         It has not changed for a moment.
     roles_changed
@@ -122,6 +124,7 @@ class TensorPane(QWidget):
     special_changed = Signal(str, bool)
     zoom_changed = Signal(str)
     shown_changed = Signal()
+    beside_toggled = Signal(bool)
     rested = Signal()
     roles_changed = Signal()
 
@@ -137,6 +140,7 @@ class TensorPane(QWidget):
         self._settling.timeout.connect(self._measure_channels)
         self._settling.timeout.connect(self.rested)
         self._labels: tuple[str, ...] = ()
+        self._has_other_tab = False
         self._facts: TensorStatistics | None = None
         self._distances: ChannelDistances | None = None
         self._is_output = False
@@ -261,7 +265,10 @@ class TensorPane(QWidget):
         before = self.model.counterpart
         known = before.array if before is not None else None
         coming = counterpart.array if counterpart is not None else None
-        if known is not coming or (before is None) is not (counterpart is None):
+        renamed = (
+            before is not None and counterpart is not None and before.names != counterpart.names
+        )
+        if known is not coming or renamed or (before is None) is not (counterpart is None):
             self.model.set_counterpart(counterpart)
             self._distances = None
             self._show_parts()
@@ -286,7 +293,11 @@ class TensorPane(QWidget):
     @property
     def _has_errors(self) -> bool:
         model = self.model
-        compared = model.counterpart is not None and not model.members
+        compared = (
+            model.counterpart is not None
+            and model.counterpart.measures is not None
+            and not model.members
+        )
         return compared and model.reading.kind is Kind.PLANES and model.reading.channels > 1
 
     def set_layout(self, layout: Layout | None) -> None:
@@ -306,6 +317,12 @@ class TensorPane(QWidget):
         if labels != self._labels:
             self._labels = labels
             self._show_top()
+
+    def show_other_tab(self, *, exists: bool, shown: bool) -> None:
+        """Say whether another tab can stand beside this one, and whether one is to."""
+        self._has_other_tab = exists
+        self.actions_table.show_checked("tensor.beside", checked=shown)
+        self._update_actions()
 
     def forget(self) -> None:
         """Forget the choices for all operands."""
@@ -444,7 +461,7 @@ class TensorPane(QWidget):
             else:
                 self.body.planes.theirs.set_plane(model.other_plane())
                 self.body.planes.difference.set_plane(model.difference_plane())
-        canvases.show_others(shown=model.other is not None)
+        canvases.show_others(shown=model.other is not None, names=model.counterpart_names)
 
     @property
     def _canvases(self) -> CanvasesBySide[PlaneCanvas] | CanvasesBySide[VectorPlot]:
@@ -477,7 +494,9 @@ class TensorPane(QWidget):
             if self.model.other is not None:
                 tables.theirs.set_plane(self.model.other_raw_plane())
                 tables.difference.set_plane(self.model.raw_difference(), counterpart.limit)
-            tables.show_others(shown=self.model.other is not None)
+            tables.show_others(
+                shown=self.model.other is not None, names=self.model.counterpart_names
+            )
             tables.arrange()
         self._pick_in_tables()
 
@@ -553,6 +572,7 @@ class TensorPane(QWidget):
                 has_region=model.choice.region is not None,
                 has_stepped=any(axis.is_stepped for axis in model.axes()),
                 has_own_axes=model.has_own_roles,
+                has_other_tab=self._has_other_tab,
             )
         )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from PySide6.QtCore import QRect, QSize, Slot
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 from typing_extensions import override
 
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.tensor_view.canvas import ElementCanvas
 from kuiper_studio.tensor_view.number_table import NumberTable
 
@@ -53,10 +54,8 @@ class SideBySide(QWidget, Generic[PartT]):
         self.theirs = make(theme, self, "tensorReference", "The reference's tensor")
         self.difference = make(theme, self, "tensorDifference", "Ours minus the reference's")
         self.canvases = self.ours, self.theirs, self.difference
-        self._captions = tuple(QLabel(self) for _ in self.canvases)
+        self._captions = tuple(ElidedLabel("subtitle", self) for _ in self.canvases)
         self._is_split = False
-        for caption in self._captions:
-            caption.setProperty("role", "subtitle")
         for canvas in self.canvases:
             canvas.view_changed.connect(self._on_view_changed)
             canvas.hovered.connect(self._on_hovered)
@@ -77,15 +76,26 @@ class SideBySide(QWidget, Generic[PartT]):
             if split:
                 self._follow(self.ours)
 
-    def show_others(self, *, shown: bool) -> None:
-        """Show what the reference has, or that it is being fetched."""
+    def show_others(
+        self, *, shown: bool, names: tuple[str, str] = ("ours", "reference")
+    ) -> None:
+        """Show what the other side has, or that it is being fetched.
+
+        Parameters
+        ----------
+        shown : bool
+            Whether it is here.
+        names : (str, str)
+            Of both sides.
+        """
         for canvas in (self.theirs, self.difference):
             canvas.setVisible(shown and self._is_split)
         suffix = "" if shown else ", being fetched…"
-        titles = "Ours", f"Reference{suffix}", "Difference: ours \u2212 reference"
+        is_reference = names == ("ours", "reference")
+        ours, theirs = map(str.capitalize, names) if is_reference else names
+        titles = ours, f"{theirs}{suffix}", f"Difference: {names[0]} \u2212 {names[1]}"
         for caption, title in zip(self._captions, titles, strict=True):
             caption.setText(title)
-            caption.setToolTip(title)
 
     def arrange(self) -> None:
         """Give all contents the same size, whatever stands beside them."""

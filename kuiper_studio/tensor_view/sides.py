@@ -1,4 +1,4 @@
-"""The two sides of a comparison, and their difference, of one operand."""
+"""The two sides of a comparison, or two tabs, and their difference."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
     from kuiper_studio.engine_service.channels import ChannelDistances, ChannelView
     from kuiper_studio.session import StudioSession
+    from kuiper_studio.tensor_view.pairing import Pair
 
 __all__ = ["Side", "SideBar", "Sides"]
 
@@ -41,7 +42,25 @@ _TIPS = {
 }
 
 
-_BRIEFLY = {Side.ALL: "All", Side.OURS: "Ours", Side.REFERENCE: "Ref", Side.DIFFERENCE: "Diff"}
+_TIPS_OF_TABS = {
+    Side.ALL: "This tab, the other one and the difference, with one zoom and one range",
+    Side.OURS: "This tab alone",
+    Side.REFERENCE: "The other tab, with the same range of colours",
+    Side.DIFFERENCE: "This tab minus the other one",
+}
+
+# In full, and where there is little room.
+_NAMES = {
+    Side.ALL: ("Side by side", "All"),
+    Side.OURS: ("Ours", "Ours"),
+    Side.REFERENCE: ("Reference", "Ref"),
+    Side.DIFFERENCE: ("Difference", "Diff"),
+}
+_OF_TABS = {
+    **_NAMES,
+    Side.OURS: ("This tab", "This"),
+    Side.REFERENCE: ("Other tab", "Other"),
+}
 
 
 class SideBar(QWidget):
@@ -58,6 +77,7 @@ class SideBar(QWidget):
         super().__init__(parent)
         self.setObjectName("tensorSides")
         self.setAccessibleName("Side of the comparison")
+        self._are_tabs = False
         self._group = QButtonGroup(self)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 6, 0)
@@ -76,9 +96,21 @@ class SideBar(QWidget):
 
     def name_sides(self, *, briefly: bool) -> None:
         """Write whole names on the buttons, or short ones where there is little room."""
+        names = _OF_TABS if self._are_tabs else _NAMES
         for side in Side:
-            self.button(side).setText(_BRIEFLY[side] if briefly else side.value)
+            self.button(side).setText(names[side][briefly])
+            self.button(side).setAccessibleName(names[side][0])
         self.updateGeometry()
+
+    def name_for(self, *, tabs: bool) -> None:
+        """Name the sides of two tabs, or those of a comparison with a reference."""
+        if tabs is not self._are_tabs:
+            self._are_tabs = tabs
+            self.setAccessibleName("Side of two tabs" if tabs else "Side of the comparison")
+            for side in Side:
+                tip = _TIPS_OF_TABS[side] if tabs else f"{_TIPS[side]} (V flickers)"
+                self.button(side).setToolTip(tip)
+            self.name_sides(briefly=False)
 
     def show_side(self, side: Side) -> None:
         """Check the button of a side."""
@@ -114,12 +146,24 @@ class Sides(QObject):
         super().__init__(parent)
         self._session = session
         self._side = Side.ALL
+        self._pair: Pair | None = None
         self._difference: tuple[Array, Array, Array] | None = None  # ours, the other, result
         session.comparing.changed.connect(self.changed)
         session.comparing.tensors.recalled.connect(self.changed)
 
+    def set_pair(self, pair: Pair | None) -> None:
+        """Show another tab beside one, instead of its reference; None for no tab."""
+        self._pair = pair
+
+    def pair(self, name: str) -> Pair | None:
+        """Return what stands beside a tab; None where no other tab does."""
+        pair = self._pair
+        return pair if pair is not None and pair.name == name else None
+
     def has(self, operand: str) -> bool:
-        """Whether the reference has a tensor of the same shape as an operand."""
+        """Whether another tab, or the reference, has a tensor of the same shape."""
+        if self.pair(operand) is not None:
+            return True
         row = self._session.comparing.rows.get(operand)
         return row is not None and row.measures is not None
 
@@ -146,6 +190,9 @@ class Sides(QObject):
 
     def counterpart(self, operand: str) -> Counterpart | None:
         """Return what is shown beside an operand; None where nothing is."""
+        pair = self.pair(operand)
+        if pair is not None:
+            return pair.counterpart if self._side is Side.ALL else None
         row = self._session.comparing.rows.get(operand)
         if row is None or row.measures is None or self.side(operand) is not Side.ALL:
             return None
@@ -153,17 +200,20 @@ class Sides(QObject):
         array = theirs if isinstance(theirs, np.ndarray) else None
         worst = row.measures.worst_index if row.status.value in _DIFFERING else ()
         limit = self._session.comparing.limit(operand)
-        return Counterpart(array, row.measures, worst, limit)
+        return Counterpart(array, row.measures, worst, limit, row.measures.max_abs)
 
     def distances(self, operand: str, view: ChannelView) -> ChannelDistances | None:
         """Return how far channels of an operand are from the reference's; None until known."""
         serial = self._session.tensors.serial(operand)
-        if serial is None:
+        if serial is None or self.pair(operand) is not None:
             return None
         return self._session.comparing.channel_distances(operand, serial, view)
 
     def shared_range(self, operand: str) -> tuple[float, float] | None:
         """Return the least and greatest value of both sides; None for what is not compared."""
+        pair = self.pair(operand)
+        if pair is not None:
+            return pair.shared_range if self._side is not Side.DIFFERENCE else None
         row: Row | None = self._session.comparing.rows.get(operand)
         if self.side(operand) is Side.DIFFERENCE or row is None:
             return None
@@ -184,8 +234,18 @@ class Sides(QObject):
         """Change between ours and the reference's."""
         self.choose(Side.OURS if self._side is Side.REFERENCE else Side.REFERENCE)
 
+    def expression(self, operand: str) -> str:
+        """Return what gives the other side in Python."""
+        pair = self.pair(operand)
+        if pair is not None:
+            return pair.expression
+        return f"session.comparing.tensors.fetch({operand!r})"
+
     def _theirs(self, operand: str) -> Value:
-        """Return the reference's tensor, which is fetched if need be; None until it is here."""
+        """Return the other side's tensor, which is fetched if need be; None until then."""
+        pair = self.pair(operand)
+        if pair is not None:
+            return pair.theirs
         tensors = self._session.comparing.tensors
         return tensors.value(operand) if tensors.look(operand) else None
 

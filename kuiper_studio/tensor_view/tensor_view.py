@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from PySide6.QtCore import QPoint, QSignalBlocker, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from engine.errors import ExportError, capitalized
 from engine.states import OperatorStatus
 from kuiper_studio.commands import COMMANDS
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.keymap import native_key
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
@@ -23,6 +25,7 @@ from kuiper_studio.tensor_view.axis_roles import roles_from_names
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGallery
+from kuiper_studio.tensor_view.pairing import Pair, pair_up
 from kuiper_studio.tensor_view.pane import TensorPane
 from kuiper_studio.tensor_view.plane_export import shown_plane
 from kuiper_studio.tensor_view.sides import Side, Sides
@@ -115,6 +118,7 @@ class TensorView(QWidget):
         self._session, self._theme = session, theme
         self._locked: list[str] = []
         self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
+        self._partner: str | None = None  # the tab to show beside, "" for the following one
         self._shown: tuple[str, Value] | None = None
         self._operand_shown = ""
         self._keys: Mapping[str, str] = {c.id: native_key(c.keys) for c in COMMANDS}
@@ -136,7 +140,13 @@ class TensorView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        self.note = ElidedLabel("secondary")
+        self.note.setObjectName("tensorNote")
+        self.note.setContentsMargins(12, 4, 12, 4)
+        self.note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.note.hide()
         column.addWidget(self.strip)
+        column.addWidget(self.note)
         column.addWidget(self._stack, 1)
         self.setMinimumHeight(200)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # which it passes on
@@ -155,6 +165,7 @@ class TensorView(QWidget):
         ):
             source.connect(signal)
         pane.shown_changed.connect(self._on_shown_changed)
+        pane.beside_toggled.connect(self._on_beside_toggled)
         self._lock.triggered.connect(self.lock)
         self.strip.tabs.currentChanged.connect(self._refresh)
         self.strip.close_requested.connect(self.close_tab)
@@ -227,8 +238,15 @@ class TensorView(QWidget):
     def close_tab(self, index: int) -> None:
         """Close a tab, unless it is the one that follows the session."""
         if index != _FOLLOWING:
-            self._weights.pop(self._locked.pop(index - 1), None)
-            self.strip.tabs.removeTab(index)
+            self._drop_tab(index)
+            self._refresh()
+
+    def _drop_tab(self, index: int) -> None:
+        closed = self._locked.pop(index - 1)
+        self._weights.pop(closed, None)
+        if self._partner == closed:
+            self._partner = None
+        self.strip.tabs.removeTab(index)
 
     def flicker(self) -> None:
         """Change between our tensor and the reference's."""
@@ -304,6 +322,10 @@ class TensorView(QWidget):
         menu.addSeparator()
         self.pane.actions_table.fill_menu(menu)
         menu.addSeparator()
+        beside = menu.addMenu("Tab to show beside")
+        beside.aboutToShow.connect(lambda: self._fill_beside(beside))
+        beside.triggered.connect(self._on_tab_chosen)
+        beside.setEnabled(bool(self._others(self.operand)))
         layouts = menu.addMenu("&What the dimensions mean")
         layouts.aboutToShow.connect(lambda: self._fill_layouts(layouts))
         name = self._shown[0] if self._shown is not None else ""
@@ -334,14 +356,16 @@ class TensorView(QWidget):
         session, name = self._session, self.operand
         following = self.strip.tabs.currentIndex() == _FOLLOWING
         self._label_tabs()
+        self._pair_up(name)
         self._lock.setEnabled(bool(name) and following)
         self.strip.sides.setVisible(self.sides.has(name))
+        self.strip.sides.name_for(tabs=self.sides.pair(name) is not None)
         self.strip.sides.show_side(self.sides.side(name))
         failed = self._failed_operator() if following else None
         weight = self._weights.get(name)
         if weight is not None:
             self._late.stop()
-            self._show_value(name, weight.array)
+            self._show_value(name, self.sides.value(name, weight.array))
         elif failed is not None:
             self._show_gallery(failed)
         elif name and session.tensors.look(name):
@@ -366,12 +390,7 @@ class TensorView(QWidget):
             self._shown = name, value
             weight = self._weights.get(name)
             if weight is not None:
-                self.pane.set_value(
-                    name,
-                    value,
-                    expression=weight.expression,
-                    layout=self._weight_layout(weight),
-                )
+                self._show_weight(weight, value, counterpart)
             else:
                 self._show_operand(name, value, counterpart)
         else:
@@ -394,6 +413,20 @@ class TensorView(QWidget):
 
         return weight_layout(operator.type, weight.name, weight.array.shape)
 
+    def _show_weight(
+        self, weight: _Weight, value: Value, counterpart: Counterpart | None
+    ) -> None:
+        side = self.sides.side(weight.key)
+        is_own = side in {Side.ALL, Side.OURS}
+        self.pane.set_value(
+            f"{weight.key} {side.value}" if side is Side.DIFFERENCE else weight.key,
+            value,
+            expression=weight.expression if is_own else self.sides.expression(weight.key),
+            shared_range=self.sides.shared_range(weight.key),
+            counterpart=counterpart,
+            layout=self._weight_layout(weight),
+        )
+
     def _show_operand(self, name: str, value: Value, counterpart: Counterpart | None) -> None:
         side, channel = self.sides.side(name), self.pane.model.channel
         is_same = self._operand_shown == name  # another side of it, at the same channel
@@ -412,7 +445,7 @@ class TensorView(QWidget):
             self.pane.set_value(
                 name if side is Side.REFERENCE else f"{name} {side.value}",
                 value,
-                expression=f"session.comparing.tensors.fetch({name!r})",
+                expression=self.sides.expression(name),
                 shared_range=self.sides.shared_range(name),
                 layout=self._session.layouts.find(name),
             )
@@ -564,6 +597,87 @@ class TensorView(QWidget):
         key = self._keys.get(command, "")
         return f" ({key})" if key else ""
 
+    # Tabs side by side
+
+    def _others(self, name: str) -> list[str]:
+        """Return the tabs that can stand beside the current one; ``""`` for the first."""
+        others = [each for each in self._locked if each != name]
+        follows = self.strip.tabs.currentIndex() == _FOLLOWING
+        if not follows and self._session.operand not in {"", name}:
+            others.append("")
+        return others
+
+    @Slot(bool)
+    def _on_beside_toggled(self, beside: bool) -> None:  # noqa: FBT001 - a slot
+        name, others = self.operand, self._others(self.operand)[::-1]
+        fitting = (
+            tab for tab in others if self._pair_with(name, tab or self._session.operand)[0]
+        )
+        self.show_beside(next(fitting, next(iter(others), None)) if beside else None)
+
+    def show_beside(self, tab: str | None) -> None:
+        """Show a tab beside the current one, by its name; ``""`` for the following one."""
+        self._partner = tab
+        self.sides.choose(Side.ALL)
+        self._refresh()
+
+    def _pair_up(self, name: str) -> None:
+        """Pair the current tab with the one that is to stand beside it, or say why not."""
+        others, partner = self._others(name), self._partner
+        pair, note = None, ""
+        if partner is not None and partner in others:
+            pair, note = self._pair_with(name, partner or self._session.operand)
+        if pair is not self.sides.pair(name):
+            self._shown = None  # the range is that of both
+        self.sides.set_pair(pair)
+        self.note.setText(note)
+        self.note.setVisible(bool(note))
+        is_beside = partner is not None and partner in others
+        self.pane.show_other_tab(exists=bool(others), shown=is_beside)
+
+    def _pair_with(self, name: str, other: str) -> tuple[Pair | None, str]:
+        """Return the pair of two tabs, or a sentence why there is none."""
+        mine, theirs = self._label(name), self._label(other)
+        titles = mine.title, theirs.title
+        if mine.title == theirs.title:
+            titles = f"{mine.title} {mine.number}", f"{theirs.title} {theirs.number}"
+        ours, array = self._tensor(name), self._tensor(other)
+        if ours is None:
+            return None, ""  # the view says that there is no value
+        if array is None:
+            return None, f"{titles[1]} has no value to show beside this one yet."
+        known = self.sides.pair(name)
+        if known is not None and known.ours is ours and known.theirs is array:
+            return known, ""
+        weight = self._weights.get(other)
+        expression = weight.expression if weight else f"session.tensors.value({other!r})"
+        try:
+            return pair_up(name, ours, array, titles, expression), ""
+        except ValueError as exc:
+            return None, str(exc)
+
+    def _tensor(self, name: str) -> Value:
+        """Return the value of a tab, which is fetched if need be; None until it is here."""
+        weight = self._weights.get(name)
+        if weight is not None:
+            return weight.array
+        tensors = self._session.tensors
+        return tensors.value(name) if name and tensors.look(name) else None
+
+    def _fill_beside(self, menu: QMenu) -> None:
+        """Fill the menu of tabs that can stand beside the current one."""
+        menu.clear()
+        for tab in self._others(self.operand):
+            label = self._label(tab or self._session.operand)
+            action = menu.addAction(caption_text(f"{label.title} {label.number}".strip()))
+            action.setCheckable(True)
+            action.setChecked(tab == self._partner)
+            action.setData(tab)
+
+    @Slot(QAction)
+    def _on_tab_chosen(self, action: QAction) -> None:
+        self.show_beside(action.data() if action.isChecked() else None)
+
     # Tabs
 
     def _label_tabs(self) -> None:
@@ -606,9 +720,9 @@ class TensorView(QWidget):
     def _on_graph_changed(self) -> None:
         blocker = QSignalBlocker(self.strip.tabs)  # no tab but the first has anything to show
         while self._locked:
-            self.close_tab(len(self._locked))
+            self._drop_tab(len(self._locked))
         blocker.unblock()
-        self._shown = None
+        self._shown = self._partner = None
         self.pane.set_value("", None)
         self.pane.forget()
         self._restore_roles()
@@ -657,7 +771,10 @@ class TensorView(QWidget):
         in_gallery = self._stack.currentWidget() is self.gallery and any(
             card.name == name for card in self.gallery.cards
         )
-        if name == self.operand or in_gallery:
+        is_partner = self._partner is not None and name == (
+            self._partner or self._session.operand
+        )
+        if name == self.operand or in_gallery or is_partner:
             self._refresh()
 
     @Slot()

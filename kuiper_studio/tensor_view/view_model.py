@@ -169,8 +169,10 @@ class Element:
         `value` in full precision.
     color : str
         Its colour in the picture, ``#RRGGBB``; ``""`` if it is not painted.
+    own : str
+        Whose `value` is, where both sides are shown; else ``""``.
     compared : str
-        The reference's element and the difference, where both sides are shown; else ``""``.
+        The other side's element and the difference, where both sides are shown; else ``""``.
     colored : str
         The elements that are green and blue beside it; ``""`` where none are.
     """
@@ -179,6 +181,7 @@ class Element:
     value: Any
     text: str
     color: str = ""
+    own: str = ""
     compared: str = ""
     colored: str = ""
 
@@ -186,8 +189,8 @@ class Element:
     def __str__(self) -> str:
         """Index and value, as the status bar shows them."""
         place = f"[{', '.join(map(str, self.index))}]"
-        ours = "ours " if self.compared else ""
-        return f"{place} {ours}{self.text}{self.colored}{self.compared}"
+        own = f"{self.own} " if self.own else ""
+        return f"{place} {own}{self.text}{self.colored}{self.compared}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,18 +201,24 @@ class Counterpart:
     ----------
     array : ndarray or None
         The reference's tensor, of the same shape; None while it is fetched.
-    measures : Measures
-        How far the value is from it.
+    measures : Measures or None
+        How far the value is from it; None where it is no reference.
     worst : tuple of int
         Index of that element, where the tensors differ by more than rounding; else empty.
     limit : float
         Difference up to which elements count as equal.
+    largest : float
+        Largest absolute difference; infinite where the channels give the range themselves.
+    names : (str, str)
+        Of the value and of what is beside it, as an element's text has them.
     """
 
     array: Array | None
-    measures: Measures
+    measures: Measures | None = None
     worst: tuple[int, ...] = ()
     limit: float = 0.0
+    largest: float = math.inf
+    names: tuple[str, str] = ("ours", "reference")
 
 
 class TensorViewModel:
@@ -322,6 +331,11 @@ class TensorViewModel:
         self.counterpart = counterpart
         self._plane_ranges.clear()  # they are of both
         self.channel = self._first_channel()
+
+    @property
+    def counterpart_names(self) -> tuple[str, str]:
+        """Names of both sides, for captions."""
+        return self.counterpart.names if self.counterpart is not None else ("", "")
 
     @property
     def other(self) -> Array | None:
@@ -768,8 +782,7 @@ class TensorViewModel:
 
     def difference_range(self) -> ValueRange:
         """Return the range of the difference, with zero in the middle."""
-        counterpart = self.counterpart
-        largest = counterpart.measures.max_abs if counterpart is not None else 0.0
+        largest = self.counterpart.largest if self.counterpart is not None else 0.0
         if self.scope is Scope.CHANNEL or not math.isfinite(largest):
             found = finite_range(self.difference_plane())
             largest = max(map(abs, found)) if found is not None else 0.0
@@ -1069,14 +1082,15 @@ class TensorViewModel:
             self._array_index(channel, row, column, color)
             for color in self.choice.colors[: COLORS if self.is_colored else 1]
         ]
-        value, compared = self.array[index], ""
+        value, own, compared = self.array[index], "", ""
         pairs = zip(("green", "blue"), others, strict=False)
         colored = "".join([f", {name} {self.array[each]!s}" for name, each in pairs])
-        if self.other is not None:
+        if self.other is not None and self.counterpart is not None:
             theirs = self.other[index]
             distance = subtract(value, theirs)
-            compared = f", reference {theirs!s}, difference {distance:+.6g}"
-        return Element(index, value, str(value), compared=compared, colored=colored)
+            own, name = self.counterpart.names
+            compared = f", {name} {theirs!s}, difference {distance:+.6g}"
+        return Element(index, value, str(value), own=own, compared=compared, colored=colored)
 
     def _array_index(self, channel: int, row: int, column: int, color: int) -> tuple[int, ...]:
         index = self.reading.index(self.choice.fixed, channel, row, column, color)

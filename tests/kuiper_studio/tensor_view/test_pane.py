@@ -566,7 +566,7 @@ def test_menu_is_grouped(pane):
         " | "
     )
     assert groups[:3] == [
-        "grid table channelsLast folded axes resetAxes",
+        "grid table channelsLast folded axes resetAxes beside",
         (
             "previousChannel nextChannel firstChannel lastChannel previousIndex nextIndex "
             "playAxis previousPage nextPage "

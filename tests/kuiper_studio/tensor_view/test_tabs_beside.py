@@ -1,0 +1,170 @@
+"""Two tabs side by side, and their difference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtWidgets import QLabel, QMenu
+
+from kuiper_studio.tensor_view import TensorView
+from kuiper_studio.tensor_view.pairing import pair_up
+from kuiper_studio.tensor_view.sides import Side
+
+
+@pytest.fixture
+def view(shown, theme, studio):
+    return shown(TensorView(studio, theme), 1100, 420)
+
+
+@pytest.fixture
+def both(view, studio, step):
+    """The convolution in a locked tab, and its ReLU in the one that follows."""
+    step(studio, 2)
+    view.lock()
+    step(studio)
+    view.strip.tabs.setCurrentIndex(0)
+    return view
+
+
+def toggle(view):
+    action = view.pane.actions_table["tensor.beside"]
+    assert action.isEnabled()
+    action.trigger()
+
+
+def captions(view):
+    return [label.text() for label in view.pane.body.planes.findChildren(QLabel)]
+
+
+def centre(canvas, row, column):
+    x, y, width, height = canvas.port.cell_rect(row, column)
+    return QPoint(round(x + width / 2), round(y + height / 2))
+
+
+def test_with_one_zoom_place_and_range(both, studio, qtbot):
+    toggle(both)
+    planes = both.pane.body.planes
+    assert captions(both) == [
+        "layer1.relu", "layer1.conv", "Difference: layer1.relu − layer1.conv",
+    ]  # fmt: skip
+    relu, conv = studio.tensors.value("2"), studio.tensors.value("1")
+    channel = both.pane.model.channel
+    np.testing.assert_array_equal(planes.theirs.plane, conv[0, channel])
+    np.testing.assert_array_equal(planes.difference.plane, relu[0, channel] - conv[0, channel])
+    # One range for both, and one of its own with zero in the middle.
+    low, high = float(conv.min()), float(max(conv.max(), relu.max()))
+    for canvas in (planes.ours, planes.theirs):
+        assert canvas.coloring.low <= low
+        assert canvas.coloring.high >= high
+    largest = float(np.abs(relu - conv).max())
+    assert planes.difference.coloring.high == -planes.difference.coloring.low
+    assert planes.difference.coloring.high == pytest.approx(largest)
+
+    planes.ours.zoom_by(2)
+    planes.theirs.pan(-7, 3)
+    assert planes.ours.port.zoom == planes.theirs.port.zoom == planes.difference.port.zoom
+    told = []
+    both.hovered_changed.connect(lambda text, _: told.append(text))
+    row, column = planes.theirs.element_at(QPointF(planes.theirs.rect().center()))
+    qtbot.mouseMove(planes.theirs, QPoint(3, 3))
+    with qtbot.waitSignal(both.hovered_changed):
+        qtbot.mouseMove(planes.theirs, centre(planes.theirs, row, column))
+    index = (0, channel, row, column)
+    words = (
+        f"{list(index)} layer1.relu {relu[index]!s}, layer1.conv {conv[index]!s}, difference"
+    )
+    assert told[-1].startswith(words)
+    toggle(both)
+    assert not planes.is_split
+
+
+def test_each_side_alone(both, studio):
+    toggle(both)
+    sides = both.strip.sides
+    assert sides.isVisible()
+    assert sides.button(Side.OURS).text() == "This tab"
+    sides.button(Side.DIFFERENCE).click()
+    np.testing.assert_array_equal(
+        both.pane.model.array, studio.tensors.value("2") - studio.tensors.value("1")
+    )
+    sides.button(Side.REFERENCE).click()
+    assert both.pane.model.array is studio.tensors.value("1")
+    sides.button(Side.OURS).click()
+    assert both.pane.model.array is studio.tensors.value("2")
+    toggle(both)
+    assert not sides.isVisible()
+
+
+def test_other_shapes_are_refused_in_a_sentence(both, studio):
+    studio.show_operand("0")  # the input
+    toggle(both)
+    note = both.findChild(QLabel, "tensorNote")
+    assert note.isVisible()
+    shapes = ["×".join(map(str, studio.tensors.value(name).shape)) for name in ("0", "1")]
+    assert note.text() == (
+        f"in is {shapes[0]}, layer1.conv is {shapes[1]}: "
+        "only tensors of one shape stand side by side."
+    )
+    assert not both.pane.body.planes.is_split
+    studio.show_operand("2")  # fits, so it stands there again
+    assert not note.isVisible()
+    assert both.pane.body.planes.is_split
+
+
+def test_a_closed_tab_stands_nowhere(both):
+    toggle(both)
+    both.close_tab(1)
+    assert not both.pane.body.planes.is_split
+    assert not both.pane.actions_table["tensor.beside"].isEnabled()
+
+
+def test_chosen_in_the_menu_of_a_locked_tab(both):
+    both.strip.tabs.setCurrentIndex(1)
+    menu = QMenu()
+    both.fill_menu(menu)
+    tabs = next(a.menu() for a in menu.actions() if a.text() == "Tab to show beside")
+    tabs.aboutToShow.emit()
+    assert [action.text() for action in tabs.actions()] == ["layer1.relu 2"]
+    tabs.actions()[0].trigger()
+    assert captions(both)[:2] == ["layer1.conv", "layer1.relu"]
+
+
+def test_weights_too(view, studio, step):
+    weight = np.random.default_rng(1).normal(size=(4, 3, 3, 3)).astype(np.float32)
+    view.show_weight("layer1.conv", "weight", weight)
+    view.show_weight("layer1.conv", "other", 2 * weight)
+    toggle(view)
+    assert view.pane.body.planes.is_split
+    assert captions(view)[:2] == ["layer1.conv other", "layer1.conv weight"]
+    view.strip.sides.button(Side.DIFFERENCE).click()
+    np.testing.assert_allclose(view.pane.model.array, weight)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "words"),
+    [
+        (np.zeros((2, 3)), np.zeros((3, 2)), "a is 2×3, b is 3×2"),
+        (np.zeros(4), np.zeros((1, 4)), "only tensors of one shape"),
+        (np.zeros(2), (np.zeros(2), None), "b is not one tensor"),
+    ],
+)
+def test_refusals(ours, theirs, words):
+    with pytest.raises(ValueError, match=words):
+        pair_up("x", ours, theirs, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "largest", "shared"),
+    [
+        (np.array([1, 5]), np.array([4, 3]), 3, (1, 5)),
+        (np.array([True, False]), np.array([False, False]), 1, (0, 1)),
+        (np.array([255, 0], np.uint8), np.array([0, 255], np.uint8), 255, (0, 255)),
+        (np.array([np.nan, 2.0]), np.array([1.0, 0.5]), 1.5, (0.5, 2.0)),
+        (np.full(2, np.nan), np.full(2, np.nan), np.inf, None),
+        (np.array([3 + 4j]), np.array([0j]), 5, (0, 5)),
+    ],
+)
+def test_ranges_of_a_pair(ours, theirs, largest, shared):
+    pair = pair_up("x", ours, theirs, ("a", "b"))
+    assert (pair.counterpart.largest, pair.shared_range) == (largest, shared)
