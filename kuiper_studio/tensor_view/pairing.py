@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Pair", "pair_up"]
 
 # Beyond this many elements ranges come from evenly spaced ones, so that a step stays quick.
-_MEASURED: Final = 1 << 20
+_EXACT: Final = 1 << 20
+_SAMPLED: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def pair_up(
             f"{mine} is {format_shape(ours.shape)}, {other} is {format_shape(theirs.shape)}: "
             "only tensors of one shape stand side by side."
         )
-    few, fewer = (thinned(each, _MEASURED) for each in (ours, theirs))
+    most = _EXACT if ours.size <= _EXACT else _SAMPLED
+    few, fewer = (thinned(each, most) for each in (ours, theirs))
     found = [finite_range(real_values(each)) for each in (few, fewer)]
     ends = [end for each in found if each is not None for end in each]
     apart = finite_range(real_values(subtract(few, fewer)))
