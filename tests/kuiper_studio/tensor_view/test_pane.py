@@ -566,7 +566,7 @@ def test_menu_is_grouped(pane):
         " | "
     )
     assert groups[:3] == [
-        "grid table channelsLast folded axes resetAxes beside",
+        "grid table channelsLast folded beside axes resetAxes",
         (
             "previousChannel nextChannel firstChannel lastChannel previousIndex nextIndex "
             "playAxis previousPage nextPage "
