@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
+    from engine.output_reading import Meaning, read_output
     from engine.precision import choose_float32, simulate_precision
     from engine.provenance.explaining import explain_element
     from engine.provenance.fields import receptive_field
@@ -32,6 +33,7 @@ __all__ = [
     "ConversionOptions",
     "DumpOptions",
     "GraphState",
+    "Meaning",
     "OperatorStatus",
     "RuntimeGraph",
     "Session",
@@ -45,6 +47,7 @@ __all__ = [
     "load",
     "load_layers",
     "open_reference",
+    "read_output",
     "receptive_field",
     "self_check",
     "simulate_precision",
@@ -58,6 +61,7 @@ _HOME = {
     "ConversionOptions": "engine.conversion.records",
     "DumpOptions": "engine.dump",
     "GraphState": "engine.runtime",
+    "Meaning": "engine.output_reading",
     "OperatorStatus": "engine.session",
     "RuntimeGraph": "engine.runtime",
     "Session": "engine.session",
@@ -71,6 +75,7 @@ _HOME = {
     "load": "engine.runtime",
     "load_layers": "engine.layers",
     "open_reference": "engine.comparison",
+    "read_output": "engine.output_reading",
     "receptive_field": "engine.provenance.fields",
     "self_check": "engine.self_check",
     "simulate_precision": "engine.precision",

@@ -37,6 +37,7 @@ __all__ = [
     "InferenceError",
     "LayerError",
     "LayerFileError",
+    "MeaningError",
     "MemoryBoundError",
     "ModelFileError",
     "NumbersFileError",
@@ -519,6 +520,10 @@ class ReferenceFileError(EngineError):
     def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(reason if reason.startswith(str(path)) else f"{path}: {reason}")
         self.path, self.reason = Path(path), reason
+
+
+class MeaningError(EngineError, ValueError):
+    """Outputs cannot be read as was asked for."""
 
 
 class SearchError(EngineError, ValueError):

@@ -73,6 +73,7 @@ from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
 from kuiper_studio.panels.origin_banner import OriginBanner
+from kuiper_studio.panels.output_panel import OutputPanel
 from kuiper_studio.panels.overlay_panel import OverlayPanel
 from kuiper_studio.panels.precision_panel import PrecisionPanel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
@@ -107,6 +108,7 @@ __all__ = ["MainWindow"]
 _LAYOUT_VERSION: Final = 5
 _RESULT_WIDTH: Final = 448  # that all columns but the last need
 _HISTORY_WIDTH: Final = 370  # at least, to see the values at the place
+_OUTPUT_WIDTH: Final = 330  # at least, to see boxes on the picture
 _PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
@@ -202,6 +204,7 @@ class MainWindow(QMainWindow):
         self.attention_panel = AttentionPanel(session, theme)
         self.history_panel = HistoryPanel(session, theme)
         self.overlay_panel = OverlayPanel(session, theme, self.tensor_view.shown_plane)
+        self.output_panel = OutputPanel(session, theme)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -260,8 +263,10 @@ class MainWindow(QMainWindow):
         self.tabifyDockWidget(self._docks["attention"], self._docks["history"])
         self._add_dock(self.overlay_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self.tabifyDockWidget(self._docks["history"], self._docks["overlay"])
+        self._add_dock(self.output_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["overlay"], self._docks["output"])
         for name in (
-            "comparison", "precision", "provenance", "attention", "history", "overlay"
+            "comparison", "precision", "provenance", "attention", "history", "overlay", "output"
         ):  # fmt: skip
             self._docks[name].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
@@ -463,6 +468,7 @@ class MainWindow(QMainWindow):
             self.attention_panel,
             self.history_panel,
             self.overlay_panel,
+            self.output_panel,
             self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
@@ -745,6 +751,12 @@ class MainWindow(QMainWindow):
     @Slot()
     def _mark_hovered_cell(self) -> None:
         self.overlay_panel.mark(self.tensor_view.hovered_cell)
+
+    def show_output(self) -> None:
+        """Show what the output of the model means."""
+        self._show_result("output", _OUTPUT_WIDTH)
+        self.output_panel.refresh()
+        self.output_panel.keyboard_target().setFocus()
 
     def _show_result(self, name: str, least: int = 0) -> None:
         """Show a dock, as wide as the window has room; `least` also where it has not."""

@@ -97,6 +97,7 @@ class OpenCommands(QObject):
             session.breakpoints_changed,
             session.layouts.chosen_changed,
             session.bookmarks.chosen_changed,
+            session.meanings.chosen_changed,
         ):
             changed.connect(self._remember_choices)
 
@@ -281,6 +282,7 @@ class OpenCommands(QObject):
             session.layouts.chosen,
             frozenset(session.bookmarks.names),
             session.layouts.roles,
+            session.meanings.choice,
         )
         self._remembered.store(graph.source_path, choices)
 
@@ -293,6 +295,7 @@ class OpenCommands(QObject):
             self._session.layouts.restore(choices.layouts, choices.roles)
         if choices is not None:
             self._session.bookmarks.restore(choices.bookmarks)
+            self._session.meanings.restore(choices.meaning)
 
     def prepare_choices(self, path: Path) -> None:
         """Give the model that is opened next the inputs and breakpoints that it had."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.conversion.records import ConversionOptions
 from engine.inputs import ImageOptions, InputSource
 from engine.paths import is_file
+from kuiper_studio.session.meanings import MeaningChoice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,8 @@ class ModelChoices:
         Names of operators.
     roles : mapping of str to tuple of str
         Where axes go in the tensor view, by their meaning.
+    meaning : MeaningChoice
+        How the outputs are read.
     """
 
     sources: tuple[InputSource, ...] = ()
@@ -53,6 +56,7 @@ class ModelChoices:
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     bookmarks: frozenset[str] = frozenset()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    meaning: MeaningChoice = field(default_factory=MeaningChoice)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -131,6 +135,7 @@ def _to_json(choices: ModelChoices) -> str:
             "breakpoints": sorted(choices.breakpoints),
             "bookmarks": sorted(choices.bookmarks),
             "roles": dict(choices.roles),
+            "meaning": asdict(choices.meaning),
             "layouts": {
                 name: [axis.to_plain() for axis in layout.axes]
                 for name, layout in choices.layouts.items()
@@ -148,7 +153,17 @@ def _from_json(text: str) -> ModelChoices:
         _layouts(found.get("layouts", {})),
         frozenset(str(name) for name in found.get("bookmarks", ())),
         {key: tuple(map(str, roles)) for key, roles in found.get("roles", {}).items()},
+        _meaning(found.get("meaning", {})),
     )
+
+
+def _meaning(item: dict[str, Any]) -> MeaningChoice:
+    options = {
+        str(name): value
+        for name, value in item.get("options", {}).items()
+        if isinstance(value, (str, float, int))
+    }
+    return MeaningChoice(str(item.get("reading", "")), options)
 
 
 def _layouts(item: dict[str, Any]) -> dict[str, Layout]:

@@ -1,4 +1,4 @@
-"""Layers of the user, from Python files that the user names.
+"""Layers and readings of outputs of the user, from Python files that the user names.
 
 Only the user can cause such a file to run: its path never comes from a model or its folder. A
 file runs as a module of its own. Its registrations override the engine's layers until the file
@@ -21,6 +21,7 @@ from engine.errors import EngineError, LayerFileError
 from engine.file_versions import read_regular
 from engine.layers.places import USER_PACKAGE
 from engine.layers.registry import drop_file, registered_files, registering
+from engine.meanings.registry import drop_readings, registering_readings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +44,8 @@ class LayerFile:
         Absolute, links followed.
     types : tuple of str
         The operator types that it registers, in order.
+    readings : tuple of str
+        Names of the readings of outputs that it registers.
     sha256 : str
         Of the file's contents when it ran.
     """
@@ -50,6 +53,10 @@ class LayerFile:
     path: Path
     types: tuple[str, ...]
     sha256: str
+    readings: tuple[str, ...] = ()
+
+
+_loaded: dict[Path, LayerFile] = {}  # in the order of first loading
 
 
 def load_layers(path: str | Path) -> LayerFile:
@@ -61,7 +68,8 @@ def load_layers(path: str | Path) -> LayerFile:
     Parameters
     ----------
     path : path
-        Of a file that decorates functions or `Layer` classes with `register`.
+        Of a file that decorates functions or `Layer` classes with `register`, or `Reading`
+        classes with `engine.meanings.register_reading`.
 
     Returns
     -------
@@ -84,13 +92,14 @@ def load_layers(path: str | Path) -> LayerFile:
     # Dataclasses and annotations look up their module.
     sys.modules[module.__name__] = module
     try:
-        with registering(file, sha256) as table:
+        with registering(file, sha256) as table, registering_readings(file) as readings:
             _run(code, module, given)
-            _require_types(table, given)
+            _require_any(table, readings, given)
     except BaseException:
         _restore(module.__name__, earlier)
         raise
-    return LayerFile(file, tuple(table), sha256)
+    _loaded[file] = LayerFile(file, tuple(table), sha256, tuple(readings))
+    return _loaded[file]
 
 
 def unload_layers(path: str | Path | None = None) -> None:
@@ -106,14 +115,14 @@ def unload_layers(path: str | Path | None = None) -> None:
     )
     for file in files:
         drop_file(file)
+        drop_readings(file)
+        _loaded.pop(file, None)
         sys.modules.pop(_make_module_name(file), None)
 
 
 def layer_files() -> tuple[LayerFile, ...]:
     """Return the loaded layer files, in the order of first loading."""
-    return tuple(
-        file for table in registered_files().values() for file in layer_files_of(table)
-    )
+    return tuple(_loaded.values())
 
 
 def layer_files_of(table: Mapping[str, Registration]) -> tuple[LayerFile, ...]:
@@ -161,8 +170,10 @@ def _run(code: CodeType, module: ModuleType, given: Path) -> None:
         raise LayerFileError(given, _describe_error(exc), _find_line(exc, code)) from exc
 
 
-def _require_types(table: Mapping[str, object], given: Path) -> None:
-    if not table:
+def _require_any(
+    table: Mapping[str, object], readings: Mapping[str, object], given: Path
+) -> None:
+    if not table and not readings:
         raise LayerFileError(
             given,
             'it registers no operator type: put @register("my.Operator") over a function or '

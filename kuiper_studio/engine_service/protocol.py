@@ -55,6 +55,7 @@ __all__ = [
     "FetchRequest",
     "LayersLoaded",
     "LoadLayersRequest",
+    "MeaningRequest",
     "MeasureRequest",
     "MemoryRequest",
     "Model",
@@ -536,6 +537,44 @@ class AttentionRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class MeaningRequest:
+    """Read the outputs of the model; answered by an `Answer`.
+
+    That is done as soon as there is no other work. The result is an
+    `engine.output_reading.Meaning`.
+
+    Attributes
+    ----------
+    ticket : int
+    operand : str
+        The first output.
+    serials : tuple of int
+        Numbers of the executions that computed the outputs.
+    reading : str
+        Name of a reading; ``""`` for the one that fits best.
+    options : tuple of (str, value)
+        Of the reading, by name.
+    labels : tuple of str
+        Names of classes.
+    sample : int
+        Which one of the batch.
+    """
+
+    ticket: int
+    operand: str
+    serials: tuple[int, ...]
+    reading: str = ""
+    options: tuple[tuple[str, float | int | str], ...] = ()
+    labels: tuple[str, ...] = field(default=(), repr=False)
+    sample: int = 0
+
+    @property
+    def serial(self) -> int:
+        """Number of the execution that computed the first output."""
+        return self.serials[0]
+
+
+@dataclass(frozen=True, slots=True)
 class WeightRequest:
     """Send the bytes of a weight; answered by an `Answer` with an array of uint8.
 
@@ -780,6 +819,7 @@ Request: TypeAlias = (
     | TraceRequest
     | AlignRequest
     | AttentionRequest
+    | MeaningRequest
     | WeightRequest
     | LoadLayersRequest
     | UnloadLayersRequest

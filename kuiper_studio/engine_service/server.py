@@ -55,6 +55,7 @@ from kuiper_studio.engine_service.protocol import (
     FetchRequest,
     LayersLoaded,
     LoadLayersRequest,
+    MeaningRequest,
     MeasureRequest,
     MemoryRequest,
     NotesRead,
@@ -156,7 +157,12 @@ _EXPLAINING: Final = {
     "check": "Computing the element with noise",
 }
 _LookedAt: TypeAlias = (
-    FetchRequest | ExplainRequest | TraceRequest | AlignRequest | AttentionRequest
+    FetchRequest
+    | ExplainRequest
+    | TraceRequest
+    | AlignRequest
+    | AttentionRequest
+    | MeaningRequest
 )
 
 
@@ -238,6 +244,7 @@ class EngineServer:
             TraceRequest: self._trace,
             AlignRequest: self._align,
             AttentionRequest: self._attend,
+            MeaningRequest: self._read_output,
         }
 
     # Receiving requests, on any thread
@@ -256,7 +263,8 @@ class EngineServer:
         elif isinstance(request, MeasureRequest):
             self._wanted.put((2, request.ticket, request))
         elif isinstance(
-            request, (ExplainRequest, TraceRequest, AlignRequest, AttentionRequest)
+            request,
+            (ExplainRequest, TraceRequest, AlignRequest, AttentionRequest, MeaningRequest),
         ):
             self._look(request)
         else:
@@ -1041,6 +1049,20 @@ class EngineServer:
             if self._outputs_of(request) is None:
                 return Answer(request.ticket, reason="the attention is of an earlier pass")
             found = look_at_attention(self._opened_session(), request, check_cancelled)
+            return Answer(request.ticket, found, found=True)
+
+        self._send_made(request, make)
+
+    def _read_output(self, request: MeaningRequest) -> None:
+        """Say what the outputs mean."""
+        check_cancelled = self._check_looked_at(request, "Reading the output")
+
+        def make() -> Answer:
+            from kuiper_studio.engine_service.studies import read_meaning
+
+            if self._outputs_of(request) is None:
+                return Answer(request.ticket, reason="the output is of an earlier pass")
+            found = read_meaning(self._opened_session(), request, check_cancelled)
             return Answer(request.ticket, found, found=True)
 
         self._send_made(request, make)

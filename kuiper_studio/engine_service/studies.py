@@ -1,4 +1,4 @@
-"""Studies that leave a session as it is: reproducers, lower precision, attention."""
+"""Studies that leave a session as it is: reproducers, precision, attention, outputs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from engine.attention.results import Place
 from engine.attention.scores import compute_attention, compute_rollout
 from engine.dump import select_operators
 from engine.errors import InferenceError
+from engine.output_reading import read_output
 from engine.precision import choose_float32, simulate_precision
 from engine.reproducer import output_names, write_reproducer
 from engine.states import SessionState
@@ -19,15 +20,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.attention.results import AttentionScores
+    from engine.output_reading import Meaning
     from engine.session import Session
     from engine.values import Array, Value
     from kuiper_studio.engine_service.protocol import (
         AttentionRequest,
         ExtractRequest,
+        MeaningRequest,
         PrecisionRequest,
     )
 
-__all__ = ["RUNNABLE", "extract_operators", "look_at_attention", "simulate_formats"]
+__all__ = [
+    "RUNNABLE",
+    "extract_operators",
+    "look_at_attention",
+    "read_meaning",
+    "simulate_formats",
+]
 
 RUNNABLE: Final = frozenset({SessionState.READY, SessionState.STOPPED})
 
@@ -135,3 +144,26 @@ def look_at_attention(
             return compute_rollout(session.graph, request.blocks, read, request.sample)
         place = Place(request.heads, request.sample, request.query)
         return compute_attention(session.graph, request.attention, read, place)
+
+
+def read_meaning(
+    session: Session, request: MeaningRequest, check_cancelled: Callable[[], None]
+) -> Meaning:
+    """Read the outputs of a session; see `engine.output_reading.read_output`.
+
+    Parameters
+    ----------
+    session : Session
+    request : MeaningRequest
+    check_cancelled : callable
+        Called while values are read; what it raises ends the work.
+    """
+    with session.within_bound():
+        return read_output(
+            session,
+            request.reading,
+            options=dict(request.options),
+            labels=request.labels,
+            sample=request.sample,
+            check_cancelled=check_cancelled,
+        )

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Signal
+from kuiper_studio.engine_service.protocol import AttentionRequest
+from kuiper_studio.session.lookups import Lookups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from PySide6.QtCore import QObject
+
     from engine.attention import Attention
     from engine.runtime import RuntimeGraph
-    from kuiper_studio.engine_service.protocol import Answer, AttentionRequest
     from kuiper_studio.session.client import EngineClient
 
 __all__ = ["Attentions"]
 
 _WORDS: Final = ("attention", "softmax")  # in the types of operators
-_MOST: Final = 8  # answers that are kept; each may take 32 MB
 
 
-class Attentions(QObject):
+class Attentions(Lookups[AttentionRequest]):
     """Attentions of the shown model.
 
     Parameters
@@ -29,14 +29,7 @@ class Attentions(QObject):
     client : EngineClient
     graph : callable
         Returns the shown graph, or None.
-
-    Signals
-    -------
-    arrived
-        Something that was looked for has come, or the reason why it cannot.
     """
-
-    arrived = Signal()
 
     def __init__(
         self,
@@ -44,12 +37,10 @@ class Attentions(QObject):
         graph: Callable[[], RuntimeGraph | None],
         parent: QObject | None = None,
     ) -> None:
-        super().__init__(parent)
-        self._client, self._get_graph = client, graph
+        super().__init__(client, parent)
+        self._get_graph = graph
         self._graph: RuntimeGraph | None = None
         self._found: tuple[Attention, ...] = ()
-        self._known: dict[AttentionRequest, Answer | None] = {}  # by request without ticket
-        self._asked: dict[int, AttentionRequest] = {}
 
     @property
     def found(self) -> tuple[Attention, ...]:
@@ -58,48 +49,8 @@ class Attentions(QObject):
         if graph is not self._graph:
             self._graph = graph
             self._found = _find(graph) if graph is not None else ()
-            self._known.clear()
-            self._asked.clear()
+            self.forget()
         return self._found
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the engine has something to answer."""
-        return bool(self._asked)
-
-    def look(self, wanted: AttentionRequest) -> Answer | None:
-        """Return an answer of the engine; None until it is here, which `arrived` tells.
-
-        Parameters
-        ----------
-        wanted : AttentionRequest
-            Any ticket.
-        """
-        key = replace(wanted, ticket=0)
-        if key not in self._known:
-            while len(self._known) >= _MOST:
-                self._known.pop(next(iter(self._known)))
-            self._known[key] = None
-            self._ask(key)
-        return self._known[key]
-
-    def take(self, answer: Answer) -> bool:
-        """Store an answer; return whether it is one to `look`."""
-        key = self._asked.pop(answer.ticket, None)
-        if key is None:
-            return False
-        if key in self._known and (answer.found or answer.reason):
-            self._known[key] = answer
-            self.arrived.emit()
-        elif key in self._known:  # the engine preferred another request
-            del self._known[key]
-            self.arrived.emit()
-        return True
-
-    def _ask(self, key: AttentionRequest) -> None:
-        ticket = self._client.next_ticket()
-        self._asked[ticket] = key
-        self._client.send(replace(key, ticket=ticket))
 
 
 def _find(graph: RuntimeGraph) -> tuple[Attention, ...]:

@@ -965,7 +965,8 @@ class StudioSession(SessionView):
             present = None  # the same engine opens it afterwards
         opening = self._after_layers.pop(answer.run_id, None)
         for file in answer.files:
-            text = f"layers of {file.path.name}: {', '.join(file.types)}"
+            registered = (*file.types, *file.readings)
+            text = f"layers of {file.path.name}: {', '.join(registered)}"
             self.workspace.log("info", text)
         self.workspace.set_layer_files(answer.all)
         if self._awaited() is None:
@@ -1141,7 +1142,7 @@ class StudioSession(SessionView):
         )
         if any(taker.take(answer) for taker in takers):
             return
-        if self.attentions.take(answer):
+        if self.attentions.take(answer) or self.meanings.take(answer):
             if not self.busy and not self.tensors.recalling:
                 self._set_progress(None)
             return
@@ -1158,7 +1159,8 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_progressed(self, progress: Progress) -> None:
-        if self.busy or self.tensors.recalling or self.attentions.is_waiting:
+        looked_for = self.attentions.is_waiting or self.meanings.is_waiting
+        if self.busy or self.tensors.recalling or looked_for:
             self._set_progress(progress)
 
     @Slot(object)

@@ -46,6 +46,7 @@ from kuiper_studio.session.events import Failure, RunState
 from kuiper_studio.session.explaining import Explaining
 from kuiper_studio.session.finding import Finding
 from kuiper_studio.session.layouts import Layouts
+from kuiper_studio.session.meanings import Meanings
 from kuiper_studio.session.measuring import Measuring
 from kuiper_studio.session.overlaying import Overlaying
 from kuiper_studio.session.precision import Precision
@@ -92,6 +93,7 @@ class SessionView(QObject):
     attentions : Attentions
     channel_totals : ChannelAnswers of ChannelTotals
         What channels held over all inputs.
+    meanings : Meanings
     comparing : Comparing
         The comparison with a reference.
     explaining : Explaining
@@ -214,6 +216,9 @@ class SessionView(QObject):
         self.overlaying = Overlaying(lambda: self._graph, self.measuring, self)
         self.workspace = Workspace(self)
         self.bookmarks = Bookmarks(lambda: self._graph, self)
+        self.meanings = Meanings(
+            client, lambda: self._graph, self.tensors, self.workspace, self
+        )
         # The model
         self._graph: RuntimeGraph | None = None
         self._costs: CostTable | None = None
@@ -229,8 +234,7 @@ class SessionView(QObject):
         self._progress: Progress | None = None
         self._long_step = QTimer(self, singleShot=True, interval=_STEP_MS)
         self._long_step.timeout.connect(self.state_changed)
-        self._is_replying = False  # one reply brings several changes
-        self._is_unsettled = False
+        self._is_replying = self._is_unsettled = False  # one reply brings several changes
         # The user's settings
         self._selected = self._operand = ""
         self._sources: dict[str, InputSource] = {}

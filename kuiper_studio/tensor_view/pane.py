@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import capitalized
+from engine.meanings.scores import are_probabilities, best_scores
 from engine.statistics import sampling_step
 from engine.text import format_count, format_shape
 from kuiper_studio.commands import Surface
@@ -46,7 +47,6 @@ from kuiper_studio.tensor_view.places import (
 from kuiper_studio.tensor_view.range_bar import RangeBar
 from kuiper_studio.tensor_view.reading import Kind
 from kuiper_studio.tensor_view.tool_strip import ToolStrip
-from kuiper_studio.tensor_view.top_list import are_probabilities, best_scores
 from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, TensorViewModel
 
 if TYPE_CHECKING:

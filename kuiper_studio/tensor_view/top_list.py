@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
 from typing_extensions import override
 
-from engine.text import format_brief
 from kuiper_studio.tensor_view.canvas import Canvas
 
 if TYPE_CHECKING:
@@ -19,75 +16,14 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
     from PySide6.QtWidgets import QWidget
 
-    from engine.values import Array
+    from engine.meanings.results import Row
     from kuiper_studio.theme import Theme
 
-__all__ = ["Score", "TopList", "are_probabilities", "best_scores"]
+__all__ = ["TopList"]
 
 _WIDTH: Final = 216
 _ROW: Final = 40
 _HEAD: Final = 28
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A class and its score.
-
-    Attributes
-    ----------
-    entry : int
-        Index in the vector.
-    name : str
-        Of the class; its number where classes have no names.
-    text : str
-        The formatted score.
-    share : float
-        Length of its bar, 0 to 1.
-    """
-
-    entry: int
-    name: str
-    text: str
-    share: float
-
-
-def are_probabilities(values: Array) -> bool:
-    """Return whether scores are probabilities: not negative, with a sum of 1."""
-    return bool((values >= 0).all() and abs(float(values.sum(dtype=np.float64)) - 1) < 1e-3)
-
-
-def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Score]:
-    """Return the highest finite scores, best first.
-
-    Parameters
-    ----------
-    values : ndarray of shape (K,)
-    labels : sequence of K str, or empty
-    count : int, optional
-
-    Returns
-    -------
-    list of Score
-        Scores are formatted as percentages if they are probabilities.
-    """
-    finite = np.flatnonzero(np.isfinite(values))
-    if not finite.size:
-        return []
-    best = finite
-    if finite.size > count:  # sorting them all takes long where there are many
-        least = np.partition(values[finite], -count)[-count]
-        best = finite[values[finite] >= least]
-    order = best[np.argsort(-values[best].astype(np.float64), kind="stable")][:count]
-    certain = are_probabilities(values)
-    top = float(values[order[0]])
-    bottom = 0.0 if certain else min(0.0, float(values[finite].min()))
-    found = []
-    for entry in order.tolist():
-        value = float(values[entry])
-        text = f"{100 * value:.1f} %" if certain else format_brief(value, 4)
-        share = value if certain else (value - bottom) / (top - bottom or 1.0)
-        found.append(Score(entry, labels[entry] if labels else str(entry), text, share))
-    return found
 
 
 class TopList(Canvas):
@@ -107,17 +43,17 @@ class TopList(Canvas):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("tensorTop", "Best classes", theme, parent)
-        self._scores: list[Score] = []
+        self._scores: list[Row] = []
         self._title = ""
         self._pick: int | None = None
         self.setFixedWidth(_WIDTH)
 
     @property
-    def scores(self) -> tuple[Score, ...]:
+    def scores(self) -> tuple[Row, ...]:
         """The shown scores, best first."""
         return tuple(self._scores)
 
-    def set_scores(self, scores: Sequence[Score], title: str) -> None:
+    def set_scores(self, scores: Sequence[Row], title: str) -> None:
         """Show scores under a title."""
         self._scores, self._title = list(scores), title
         described = (f"{score.name} {score.text}" for score in scores)
@@ -134,7 +70,7 @@ class TopList(Canvas):
         height = min(_ROW, max(20.0, (self.height() - _HEAD - 6) / max(len(self._scores), 1)))
         return QRectF(1, _HEAD + row * height, self.width() - 1, height)
 
-    def _paint_row(self, painter: QPainter, row: int, score: Score) -> None:
+    def _paint_row(self, painter: QPainter, row: int, score: Row) -> None:
         rect = self.row_rect(row)
         if score.entry == self._pick:
             painter.fillRect(rect, self.theme.color("sel"))

@@ -1,0 +1,143 @@
+"""Boxes of detectors: formats, overlap and non-maximum suppression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.meanings.names import NAMES, class_names
+from engine.meanings.registry import Option
+from engine.meanings.results import Boxes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engine.meanings.registry import ReadingContext
+    from engine.values import Array
+
+__all__ = ["BOX_OPTIONS", "corners_of", "overlaps", "select_boxes", "suppress"]
+
+_MOST_CANDIDATES: Final = 4096  # that suppression compares
+MOST_BOXES: Final = 300
+
+_THRESHOLD: Final = Option(
+    "threshold", "Threshold", "fraction", 0.25, "Boxes with a lower score are left out"
+)
+_OVERLAP: Final = Option(
+    "iou", "Overlap", "fraction", 0.45,
+    "Of boxes of a class whose intersection over union is greater, the surest one is shown; "
+    "1 shows all",
+)  # fmt: skip
+BOX_OPTIONS: Final = (_THRESHOLD, _OVERLAP, NAMES)
+
+
+def corners_of(centred: Array) -> npt.NDArray[np.float64]:
+    """Return left, top, right, bottom for boxes given as centre x and y, width and height."""
+    centred = centred.astype(np.float64)
+    half = centred[..., 2:] / 2
+    return np.concatenate([centred[..., :2] - half, centred[..., :2] + half], -1)
+
+
+def overlaps(box: Array, others: Array) -> Array:
+    """Return intersection over union of a box with others, all as corners."""
+    low = np.maximum(box[:2], others[:, :2])
+    high = np.minimum(box[2:], others[:, 2:])
+    shared = np.prod(np.clip(high - low, 0, None), axis=1)
+    union = np.prod(box[2:] - box[:2]) + np.prod(others[:, 2:] - others[:, :2], axis=1) - shared
+    found: Array = np.where(union > 0, shared / np.where(union > 0, union, 1), 0.0)
+    return found
+
+
+def suppress(
+    corners: Array, scores: Array, classes: Array, limit: float, most: int = MOST_BOXES
+) -> npt.NDArray[np.int64]:
+    """Return the places of boxes to keep, the surest first.
+
+    Of boxes of one class whose intersection over union is above the limit, the one of the
+    highest score stays.
+
+    Parameters
+    ----------
+    corners : ndarray of shape (N, 4)
+    scores, classes : ndarray of shape (N,)
+    limit : float
+    most : int
+        How many to keep.
+    """
+    order = np.argsort(-scores, kind="stable")
+    kept: list[int] = []
+    while order.size and len(kept) < most:
+        first, order = order[0], order[1:]
+        kept.append(int(first))
+        again = overlaps(corners[first], corners[order]) > limit
+        order = order[~(again & (classes[order] == classes[first]))]
+    return np.array(kept, np.int64)
+
+
+def select_boxes(
+    context: ReadingContext,
+    corners: Array,
+    scores: Array,
+    *,
+    classes: Array | None = None,
+    names: tuple[str, ...] | None = None,
+    suppresses: bool = True,
+    note: str = "",
+) -> tuple[Boxes, npt.NDArray[np.int64]]:
+    """Choose boxes by threshold and suppression.
+
+    Parameters
+    ----------
+    context : ReadingContext
+        With the options `BOX_OPTIONS`.
+    corners : ndarray of shape (N, 4)
+        In pixels of the input.
+    scores : ndarray of shape (N, C), or (N,) with `classes`
+    classes : ndarray of shape (N,), optional
+    names : tuple of str, optional
+        Of the classes; by default by their number.
+    suppresses : bool
+        Whether boxes that overlap are suppressed.
+    note : str
+
+    Returns
+    -------
+    Boxes
+    ndarray of int64
+        The place of each among the candidates.
+    """
+    if classes is None:
+        count = scores.shape[1]
+        classes, scores = scores.argmax(1), scores.max(1)
+    else:
+        count = int(classes.max(initial=0)) + 1
+    usable = np.isfinite(corners).all(1) & np.isfinite(scores)
+    usable &= (corners[:, 2:] >= corners[:, :2]).all(1)
+    passed = np.flatnonzero(usable & (scores >= context.number("threshold")))
+    best = passed
+    if passed.size > _MOST_CANDIDATES:
+        best = passed[np.argsort(-scores[passed], kind="stable")[:_MOST_CANDIDATES]]
+    limit = context.number("iou") if suppresses else 1.0
+    kept = best[suppress(corners[best], scores[best], classes[best], limit)]
+    if names is None:
+        names = class_names(count, context.labels, context.text("names"))
+    numbers = classes[kept].astype(np.int64)
+    size = context.ends.size or _extent(corners[kept])
+    boxes = Boxes(
+        corners[kept].astype(np.float64),
+        scores[kept].astype(np.float64),
+        numbers,
+        tuple(names[n] if 0 <= n < len(names) else str(n) for n in numbers.tolist()),
+        size,
+        len(corners),
+        int(passed.size),
+        note=note,
+    )
+    return boxes, kept
+
+
+def _extent(corners: Array) -> tuple[int, int]:
+    """Return the size of a picture that holds boxes, where none is known."""
+    right, bottom = (float(corners[:, edge].max(initial=1.0)) for edge in (2, 3))
+    return max(1, round(bottom)), max(1, round(right))

@@ -1,0 +1,1 @@
+"""The engine's own readings, one kind of model per file."""
