@@ -93,6 +93,21 @@ def run_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", metavar="FILE.npz", help="write the outputs as out0, out1, …"
     )
+    parser.add_argument(
+        "--meaning",
+        metavar="NAME",
+        nargs="?",
+        const="",
+        help="say what the outputs mean, as classes, boxes or pixels; NAME is a reading, as "
+        "yolov8, and by default the one that fits best",
+    )
+    parser.add_argument(
+        "--meaning-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set an option of the meaning, such as threshold=0.4; may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser
 

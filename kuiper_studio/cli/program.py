@@ -176,6 +176,7 @@ def _info(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from engine.dump import write_arrays
     from engine.inputs import read_labels
+    from kuiper_studio.cli.meaning import meaning_facts, read_meaning, say_meaning
     from kuiper_studio.cli.run import find_outputs, run_facts, say_run
 
     if arguments.output is not None:
@@ -188,8 +189,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if missing:
         raise EngineError(f"the model did not run to its end: {_reason(session, missing[0])}")
     outputs = find_outputs(session, labels)
+    meaning = read_meaning(session, arguments, labels)
     if not arguments.json:
         say_run(session, outputs, labels)
+        say_meaning(meaning)
     if labels and all(output.scores is None for output in outputs):
         names = format_count(len(labels), "name")
         tell = complain if arguments.json else say
@@ -198,7 +201,8 @@ def _run(arguments: argparse.Namespace) -> int:
         arrays = {each.name: each.array for each in outputs if each.array is not None}
         write_arrays(Path(arguments.output), arrays)
     if arguments.json:
-        _say_json(run_facts(session, outputs, labels, arguments.output))
+        facts = run_facts(session, outputs, labels, arguments.output)
+        _say_json(facts | meaning_facts(meaning))
     elif arguments.output is not None:
         say(f"written to {arguments.output}")
     return DONE

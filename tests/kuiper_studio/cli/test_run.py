@@ -440,3 +440,14 @@ def test_a_partial_dump_tunes_nothing(run, digits, tmp_path):
     assert ended.err == (
         "kuiper-studio: no kernels are tuned: the run has not reached the end of the model\n"
     )
+
+
+def test_what_the_output_means(run, digits):
+    given = ("run", digits, "--input", digits / "digit_3.png", "--meaning")
+    ended = run(*given, "--meaning-option", "top=2", "--labels", digits / "labels.txt")
+    place = ended.lines.index("Classes:")
+    assert ended.lines[place + 1] == "       100.0 %  3"
+    assert ended.lines[place + 3].strip() == "scores as the model gives them"
+    found = json.loads(run(*given, "classification", "--json").out)["meaning"]
+    assert found["reading"] == "classification"
+    assert found["rows"][0]["name"] == "3"

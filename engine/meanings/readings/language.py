@@ -1,0 +1,76 @@
+"""The next token of a language model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from typing_extensions import override
+
+from engine.meanings.registry import Fit, Option, OutputReading, register_reading
+from engine.meanings.results import Row, Tokens
+from engine.meanings.scores import are_probabilities, best_scores, softmax
+from engine.meanings.vocabulary import read_vocabulary
+
+if TYPE_CHECKING:
+    from engine.meanings.ends import Ends, OutputEnd
+    from engine.meanings.registry import ReadingContext
+    from engine.values import Array
+
+__all__ = ["NextToken"]
+
+_FEWEST: Final = 1000  # words of a vocabulary
+_MOST: Final = 1 << 20
+
+
+@register_reading
+class NextToken(OutputReading):
+    """Scores of all tokens at each position: (N, positions, vocabulary)."""
+
+    name: ClassVar[str] = "tokens"
+    title: ClassVar[str] = "Next token"
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("top", "Best", "count", 10, "How many tokens are shown", low=1, high=100),
+        Option(
+            "position", "Position", "count", -1,
+            "After which token; -1 is the last one", low=-1, high=1_000_000,
+        ),
+        Option(
+            "vocabulary", "Vocabulary", "file", "",
+            "tokenizer.json, vocab.json, or a text file with a token per line",
+        ),
+    )  # fmt: skip
+
+    @override
+    def fits_output(self, output: OutputEnd, ends: Ends) -> Fit:
+        shape = output.shape
+        if len(shape) != 3 or not output.is_real or not _FEWEST <= shape[2] <= _MOST:
+            return Fit(0, "no output has scores of a vocabulary for each position")
+        reason = f"an output has {shape[2]} scores at each of {shape[1]} positions"
+        if ends.integers:
+            return Fit(0.95 if shape[2] > 5000 else 0.7, reason)
+        ends_well = output.ends_with("linear", "softmax", "log_softmax", "matmul", among=2)
+        return Fit(0.55 if ends_well else 0.3, reason)
+
+    @override
+    def read_output(self, values: Array, output: OutputEnd, context: ReadingContext) -> Tokens:
+        positions, words = values.shape
+        wanted = int(context.number("position"))
+        position = positions - 1 if wanted < 0 else min(wanted, positions - 1)
+        scores = values[position]
+        path = context.text("vocabulary")
+        names = read_vocabulary(path) if path else ()
+        names += tuple(str(each) for each in range(len(names), words))
+        sure = scores if are_probabilities(scores) else softmax(scores)
+        raw: Array | None = None if sure is scores else scores
+        top = int(context.number("top"))
+        rows = best_scores(sure, names, top, as_percentages=True, raw=raw)
+        note = "" if path else "numbers of tokens; choose a vocabulary for their text"
+        shown = tuple(
+            Row(row.entry, _visible(row.name), row.text, row.share, row.detail) for row in rows
+        )
+        return Tokens(shown, position, positions, words, note)
+
+
+def _visible(token: str) -> str:
+    """Show white space in a token."""
+    return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥") or "∅"
