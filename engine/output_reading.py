@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.errors import MeaningError
+from engine.errors import MeaningError, capitalized
 from engine.meanings import Ends, OutputEnd, ReadingContext, all_readings, find_reading
 from engine.values import flatten_value
 
@@ -136,7 +136,7 @@ def read_output(
             result = chosen.read(ReadingContext(ends, arrays, values, labels, sample))
     except MeaningError as exc:
         values, result, text = dict(options or {}), None, str(exc)
-        reason = f"{text[:1].upper()}{text[1:]}."
+        reason = f"{capitalized(text)}."
     else:
         reason = ""
     return Meaning(

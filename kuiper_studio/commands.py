@@ -717,7 +717,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("analyse.attention", "&Attention",
             "Show the heads of an attention, and where a query looks", "show_attention",
             (Place(_S.ANALYSE, 4),), enabled=_has_attention),
-    Command("analyse.output", "What the &output means",
+    Command("analyse.output", "What the output mean&s",
             "Show what the output means: classes, boxes, a segmentation, a picture",
             "show_output", (Place(_S.ANALYSE, 4),), enabled=_open),
     Command("analyse.clear", "C&lear comparison", "Remove the comparison and its marks",

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.errors import capitalized
 from engine.meanings.results import Boxes, Classes, LabelMap, Picture, Tokens
 from engine.text import format_count
 from kuiper_studio.panels.input_picture import InputPicture
@@ -243,7 +244,7 @@ class OutputPanel(Panel):
     def _explain_items(self, meaning: Meaning | None) -> None:
         for fit in meaning.fits if meaning is not None else ():
             place = self.reading.findData(fit.name)
-            tip = f"{fit.reason[:1].upper()}{fit.reason[1:]}."
+            tip = f"{capitalized(fit.reason)}."
             self.reading.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
 
     def _bound_sample(self, samples: int) -> None:
@@ -300,7 +301,7 @@ def _why(meaning: Meaning | None) -> str:
     if meaning is None or not meaning.reading:
         return ""
     fit = next(each for each in meaning.fits if each.name == meaning.reading)
-    return f"{fit.reason[:1].upper()}{fit.reason[1:]}."
+    return f"{capitalized(fit.reason)}."
 
 
 def _count(result: Result | None) -> str:
@@ -311,7 +312,7 @@ def _note(result: Result | None) -> str:
     """Return what is to be said of the rows."""
     if result is None:
         return ""
-    parts = [result.note[:1].upper() + result.note[1:]] if result.note else []
+    parts = [capitalized(result.note)] if result.note else []
     if isinstance(result, Classes):
         parts.append(f"{format_count(result.count, 'class', 'classes')} in all")
     elif isinstance(result, Boxes):
