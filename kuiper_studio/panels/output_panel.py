@@ -189,7 +189,8 @@ class OutputPanel(Panel):
         self.why.setVisible(bool(self.why.text()))
         if meaning is not None:
             self._bound_sample(meaning.samples)
-            self.options.show_options(meaning.options, meaning.values)
+            chosen = self.session.meanings.choice.options
+            self.options.show_options(meaning.options, {**meaning.values, **chosen})
         self.set_suffix(_count(result))
         self._show_result(result)
 

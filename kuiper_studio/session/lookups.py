@@ -10,6 +10,8 @@ from PySide6.QtCore import QObject, Signal
 from kuiper_studio.engine_service.protocol import AttentionRequest, MeaningRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kuiper_studio.engine_service.protocol import Answer
     from kuiper_studio.session.client import EngineClient
 
@@ -78,6 +80,11 @@ class Lookups(QObject, Generic[Wanted]):
             del self._known[key]
             self.arrived.emit()
         return True
+
+    def latest(self, is_like: Callable[[Wanted], bool]) -> Answer | None:
+        """Return the last answer to a request that is like the one wanted; None without one."""
+        found = [each for key, each in self._known.items() if each is not None and is_like(key)]
+        return found[-1] if found else None
 
     def forget(self) -> None:
         """Forget all answers, and those that are to come."""

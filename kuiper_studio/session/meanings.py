@@ -112,6 +112,7 @@ class Meanings(Lookups[MeaningRequest]):
         """Return what the outputs mean, or why that is not known; None until it is here.
 
         Only for outputs that are computed. The result is an `engine.output_reading.Meaning`.
+        While an option changes, that of an earlier value.
         """
         graph, choice = self._get_graph(), self.choice
         serials = tuple(serial for serial in self._serials() if serial is not None)
@@ -127,7 +128,10 @@ class Meanings(Lookups[MeaningRequest]):
             sample,
         )
         # While a slider moves, the engine gets one request after the other.
-        return self.look(wanted) if not self.is_waiting or self.knows(wanted) else None
+        found = self.look(wanted) if not self.is_waiting or self.knows(wanted) else None
+        if found is not None:
+            return found
+        return self.latest(lambda key: replace(wanted, ticket=0, options=key.options) == key)
 
     def _serials(self) -> list[int | None]:
         graph = self._get_graph()

@@ -1180,7 +1180,8 @@ class StudioSession(SessionView):
         self._overdue.stop()
         self._openings.clear()
         self._after_layers.clear()
-        self.tensors.forget()
+        for asked in (self.tensors, self.attentions, self.meanings):
+            asked.forget()
         self._forget_studies()
         self._client.restart()
 
