@@ -389,14 +389,17 @@ class GraphCanvas(QWidget):
 
     def pick_group(self, group: Group) -> None:
         """Select a group, and show where it is."""
-        self._state.picked, self._state.picked_group = "", group
+        self._pick(group)
         frame = self._frame_of(group)
-        if self._geometry is not None and frame != NONE:
-            rect = self._camera.rect_to_view(self._geometry.frame_rect(frame))
-            if not self.scene_rect().contains(rect.topLeft()):
-                self._go_to(self._geometry.frame_rect(frame).center())
-        else:
+        if self._geometry is None or frame == NONE:
             self._reveal(self._scene.box_of(group.first))
+            return
+        area = self._geometry.frame_rect(frame)
+        if not self.scene_rect().contains(self._camera.to_view(area.topLeft())):
+            self._go_to(area.center())
+
+    def _pick(self, group: Group) -> None:
+        self._state.picked, self._state.picked_group = "", group
         self._describe()
         self.groups_changed.emit()
         self.update()
@@ -776,11 +779,14 @@ class GraphCanvas(QWidget):
         box, edge = self._box_at(point), self._edge_at(point)
         frame = self._title_at(point)
         self._state.picked = ""
-        if box != NONE:
+        card = self._scene.boxes[box].card if box != NONE else None
+        if card is not None:
+            self._pick(card.group)  # it stays under the mouse, for a second click
+        elif box != NONE:
             self._choose(box)
         elif frame != NONE and self._geometry is not None:
             group = self._scene.frames[frame].group
-            self.pick_group(group)
+            self._pick(group)
             left = self._camera.to_view(self._geometry.frame_rect(frame).topLeft()).x()
             if point.x() - left < CHEVRON_ROOM * self.zoom:
                 self._close(group.first)

@@ -86,6 +86,17 @@ def test_a_double_click_opens_a_group_in_place(grouped):
     assert (closed.topLeft() - card.topLeft()).manhattanLength() < 2
 
 
+def test_a_first_click_leaves_the_group_under_the_mouse(grouped):
+    """It is at the edge; the second click of a double-click must meet it."""
+    view, canvas = grouped, grouped.canvas
+    canvas.pan(canvas.width() - view.box_rect("head.t0").left() - 30, 0)
+    before = view.box_rect("head.t0")
+    point = QPoint(int(before.left()) + 10, int(before.center().y()))
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=point)
+    assert canvas.picked_group.name == "head"
+    assert view.box_rect("head.t0") == before
+
+
 def test_the_arrow_before_the_name_closes_with_one_click(grouped):
     view = grouped
     QTest.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=middle(view, "head.t0"))
