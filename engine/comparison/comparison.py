@@ -33,7 +33,8 @@ from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTens
 from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
 from engine.errors import EngineError, ParameterError
-from engine.ncnn.types import is_quantized
+from engine.ncnn.options import NcnnOptions
+from engine.ncnn.types import PREFIX, is_quantized
 from engine.runtime.operator import INPUT_TYPES
 from engine.text import format_brief, format_names, format_shape
 from engine.threads import thread_count
@@ -61,6 +62,7 @@ _ACCUMULATED: Final = 10.0  # multiple of the tolerance that rounding may reach 
 _ULPS: Final = 4.0  # times what one rounding of the inputs changes, that rounding may add
 _TRIALS: Final = 2  # of such a rounding
 _SUSPECT: Final = 20.0  # multiple of the typical rounding of the operators
+_IN_16_BITS: Final = "ncnn stores numbers in 16 bits, as the options of the run have it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,8 @@ class _Report:
         self._session, self._reference, self._index = session, reference, index
         self._matcher, self._alignment, self._tolerances = matcher, alignment, tolerances
         self._requantised = find_requantised(session.graph)
+        options = NcnnOptions.parse(session.ncnn_options).enabled
+        self._in_16_bits = _is_of_ncnn(session) and not options.isdisjoint({"fp16", "bf16"})
         self._rows: dict[str, Row] = {}
         self._rounded: set[str] = set()  # operands whose operators err by rounding only
         self._known = Known(
@@ -460,6 +464,9 @@ class _Report:
             ties = self._tolerances.float32
             if is_tie(operator, arguments, found, theirs, ties):
                 return Status.TIE, "it takes another of several equal elements"
+            reduced = self._in_16_bits and born.relative <= self._tolerances.float16
+            if reduced and relative_distance(found, theirs) <= tolerance:
+                return Status.FLOAT16_WEIGHTS, _IN_16_BITS
         if not quantised:
             known = self._known.weights.of_producer(operand)
             rounding = explain_by_float16(compute, span.operators, known, theirs, tolerance)
@@ -798,6 +805,10 @@ class _Report:
         if value is not None and not hasattr(value, "dtype"):
             return f"it is a {type(value).__name__}, not a tensor"
         return "no tensor of the reference fits"
+
+
+def _is_of_ncnn(session: Session) -> bool:
+    return any(operator.type.startswith(PREFIX) for operator in session.graph.operators[:1])
 
 
 def _metadata_of(array: Array | None) -> ArrayMetadata | None:

@@ -254,3 +254,23 @@ def test_a_fault_of_rounded_weights_beside_a_fusing_reference_is_named(
 ):
     session = make_rounded_session(tmp_path, image, changed(key, index, factor))
     assert find_origins(session, fused(make_weights(), FUSED[shown])) == [seen]
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [(0.0, "same"), (0.05, "differs")])
+def test_numbers_that_ncnn_stores_in_16_bits_are_no_fault(tmp_path, wrong, verdict):
+    """The file is exact; the options that people deploy with are not."""
+    rng = np.random.default_rng(5)
+    weight, x = (rng.standard_normal(s).astype(np.float32) for s in ((300, 200), (200,)))
+    lines = ("Input in0 0 1 in0 0=200", "InnerProduct fc 1 1 in0 1 0=300 1=0 2=60000")
+    stored = weight.copy()
+    stored[7, 3] += wrong
+    graph = engine.load(write_pair(tmp_path, lines, tagged(stored)))
+    session = engine.Session(graph, ncnn_options="deployed")
+    session.feed([x])
+    exact = (weight.astype(np.float64) @ x).astype(np.float32)
+    tensors = [ReferenceTensor("x", lambda: x), ReferenceTensor("y", lambda: exact)]
+    found = engine.compare(session, Reference("theirs", tensors, (), ("x",), ("y",)))
+    assert (found.verdict, len(found.origins)) == (verdict, int(verdict == "differs"))
+    if verdict == "same":
+        assert found.rows[-1].status is Status.FLOAT16_WEIGHTS
+        assert "in 16 bits" in found.rows[-1].reason
