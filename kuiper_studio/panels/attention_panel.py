@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLabel,
+    QPushButton,
     QScrollArea,
     QSlider,
     QSpinBox,
@@ -78,6 +80,7 @@ class AttentionPanel(Panel):
         self._picture = InputPicture(session)
         self._head = 0
         self._query_text = ""
+        self._listed: AttentionScores | None = None
         self._make_fields()
         self.heads, self.keys = HeadsMosaic(theme), KeysView(theme)
         self.message = plain_label("attentionMessage", "secondary")
@@ -438,7 +441,9 @@ class AttentionPanel(Panel):
         source = self._picture.find()
         return self._picture.image(source, page[0] if page else 0) if source else None
 
-    def _show_texts(self, scores: AttentionScores) -> None:
+    def _list_stages(self, scores: AttentionScores) -> None:
+        """List the stages; one that is an operand leads to it."""
+        self._listed = scores
         while (item := self._stages.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
@@ -450,12 +455,26 @@ class AttentionPanel(Panel):
                 if stage.low is not None and stage.high is not None
                 else "nothing finite"
             )
-            for column, text in enumerate((title, format_shape(stage.shape), span)):
+            if stage.operand:
+                link = QPushButton(title)
+                link.setProperty("role", "link")
+                link.setToolTip(f"Select what gives operand {stage.operand}, and show it")
+                link.clicked.connect(partial(self._go_to_stage, stage.operand))
+                self._stages.addWidget(link, row, 0, Qt.AlignmentFlag.AlignLeft)
+            texts = (title, format_shape(stage.shape), span)
+            for column, text in list(enumerate(texts))[bool(stage.operand) :]:
                 label = plain_label("", "mono" if column == 0 else "mono2")
                 label.setText(text)
                 if column:
                     label.setAlignment(Qt.AlignmentFlag.AlignRight)
                 self._stages.addWidget(label, row, column)
+
+    def _go_to_stage(self, operand: str, *_: object) -> None:
+        self.session.show_producer(operand)
+
+    def _show_texts(self, scores: AttentionScores) -> None:
+        if scores is not self._listed:
+            self._list_stages(scores)
         self.verdict.setText(_verdict(scores))
         tokens = ""
         if scores.block != (1, 1):

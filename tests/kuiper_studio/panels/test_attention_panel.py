@@ -13,6 +13,7 @@ from attention_graphs import (
     vit_weights,
 )
 from PySide6.QtCore import QPointF, Qt
+from PySide6.QtWidgets import QPushButton
 
 RNG = np.random.default_rng(5)
 PICTURE = RNG.standard_normal((1, 3, 8, 8)).astype(np.float32)
@@ -202,3 +203,25 @@ def test_weights_that_are_not_numbers(show) -> None:
     panel.query.setValue(2)
     assert np.isnan(panel.keys.shown.weights).all()
     assert not panel.grab().isNull()
+
+
+def test_a_stage_leads_to_its_operand(show, qtbot) -> None:
+    window = show(text_lines(), TEXT, "soft")
+    panel = window.attention_panel
+    links = [
+        button
+        for button in panel.findChildren(QPushButton)
+        if button.property("role") == "link"
+    ]
+    assert links
+    operand = links[0].text().split()[-1]
+    qtbot.mouseClick(links[0], Qt.MouseButton.LeftButton)
+    assert window.session.operand == operand
+    assert window.session.selected == window.session.graph.operand(operand).producer.name
+
+
+def test_another_query_keeps_the_list_of_stages(vit) -> None:
+    panel = vit.attention_panel
+    first = panel._stages.itemAtPosition(0, 0).widget()
+    panel.query.setValue(3)
+    assert panel._stages.itemAtPosition(0, 0).widget() is first
