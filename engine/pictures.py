@@ -70,8 +70,12 @@ _CLASSES: Final = {
     "RdBu_r": "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f",
     "PuOr": "7f3b08 b35806 e08214 fdb863 fee0b6 f7f7f7 d8daeb b2abd2 8073ac 542788 2d004b",
 }
+# For phases: both ends are one colour.
+_CYCLES: Final = {
+    "twilight": "e2d9e2 9ebbc9 6785be 5e43a5 2f1436 741e4f b25652 ccac9a e2d9e2",
+}
 
-COLOR_MAPS: Final = (*_KNOTS, *_CLASSES)
+COLOR_MAPS: Final = (*_KNOTS, *_CLASSES, *_CYCLES)
 DIVERGING_MAPS: Final = frozenset(_CLASSES)
 
 NAN_COLOR: Final = (0xFF, 0x00, 0xC8, 0xFF)
@@ -121,7 +125,7 @@ def lookup_table(name: str) -> Array:
         places = np.array([int(place, 16) for place, _ in pairs], np.float64)
         colors = [color for _, color in pairs]
     else:
-        colors = _CLASSES[name].split()
+        colors = (_CLASSES | _CYCLES)[name].split()
         places = np.linspace(0, 255, len(colors))
     points = np.array([list(bytes.fromhex(color)) for color in colors], np.float64)
     table = np.full((256, 4), 255, np.uint8)

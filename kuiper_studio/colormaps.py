@@ -18,5 +18,6 @@ MAP_TIPS: Final = {
     "magma": "From black over purple to light yellow",
     "inferno": "From black over red to light yellow",
     "RdBu_r": "Blue below zero, white at zero, red above; the default for values of both signs",
+    "twilight": "From light over blue, black and red to light again; the default for phases",
     "PuOr": "Orange below zero, white at zero, purple above",
 }

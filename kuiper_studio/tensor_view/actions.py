@@ -25,6 +25,7 @@ from kuiper_studio.commands import (
 from kuiper_studio.icons import icon
 from kuiper_studio.keymap import Keymap, set_keys
 from kuiper_studio.tensor_view.channel_order import Order
+from kuiper_studio.tensor_view.complex_parts import Part
 from kuiper_studio.tensor_view.images import map_swatch
 from kuiper_studio.tensor_view.view_model import Scope
 
@@ -66,6 +67,8 @@ class TensorState:
         Whether there is an axis to step through.
     has_own_axes : bool
         Whether the user has chosen where axes go.
+    is_complex : bool
+        Whether the numbers are complex.
     has_other_tab : bool
         Whether another tab can stand beside the shown one.
     """
@@ -85,6 +88,7 @@ class TensorState:
     has_region: bool = False
     has_stepped: bool = False
     has_own_axes: bool = False
+    is_complex: bool = False
     has_other_tab: bool = False
 
 
@@ -252,6 +256,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
 _SUBMENUS: Final = (
     Submenu("fill_maps", Place(_S.TENSOR_VIEW, 3, -2), "Colour &map"),
     Submenu("fill_scopes", Place(_S.TENSOR_VIEW, 3, -1), "&Same range"),
+    Submenu("fill_parts", Place(_S.TENSOR_VIEW, 4, 1), "Complex numbers"),
     Submenu("fill_orders", Place(_S.TENSOR_VIEW, 2, 4), "Order of channels"),
 )
 
@@ -284,11 +289,14 @@ class TensorActions(QObject):
         A `Scope`.
     order_chosen
         An `Order` of the channels.
+    part_chosen
+        A `Part` of complex numbers.
     """
 
     map_chosen = Signal(str)
     scope_chosen = Signal(object)
     order_chosen = Signal(object)
+    part_chosen = Signal(object)
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -296,7 +304,14 @@ class TensorActions(QObject):
         self._state: TensorState | None = None
         self._offered: list[QAction] = []
         self.by_id = {command.id: self._make(command) for command in COMMANDS}
-        self._maps, self._scopes, self._orders = (QActionGroup(self) for _ in range(3))
+        self._maps, self._scopes, self._orders, self._parts = (
+            QActionGroup(self) for _ in range(4)
+        )
+        for part in Part:
+            self._add_choice(
+                self._parts, f"Complex numbers: {part.value}", part, "Show this of each number"
+            )
+        self._parts.triggered.connect(self._on_part_triggered)
         self._add_choice(
             self._maps, "Colour map: automatic", "", "Chosen by the signs of the values"
         )
@@ -331,7 +346,7 @@ class TensorActions(QObject):
 
     @property
     def _choices(self) -> list[QAction]:
-        groups = self._maps, self._scopes, self._orders
+        groups = self._maps, self._scopes, self._orders, self._parts
         return [action for group in groups for action in group.actions()]
 
     def use_keys(self, keymap: Keymap) -> None:
@@ -362,6 +377,7 @@ class TensorActions(QObject):
             self.by_id[command.id].setEnabled(command.enabled(state))
         for choice in self._choices:
             choice.setEnabled(state.shown)
+        self._parts.setEnabled(state.shown and state.is_complex)
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add everything to a menu, grouped."""
@@ -381,6 +397,15 @@ class TensorActions(QObject):
     def fill_orders(self, menu: QMenu) -> None:
         """Fill the menu of orders of the channels."""
         menu.addActions(self._orders.actions())
+
+    def fill_parts(self, menu: QMenu) -> None:
+        """Fill the menu of what is shown of complex numbers."""
+        menu.addActions(self._parts.actions())
+
+    def show_part(self, part: Part) -> None:
+        """Check what is shown of complex numbers."""
+        for action in self._parts.actions():
+            action.setChecked(action.data() is part)
 
     def show_order(self, order: Order) -> None:
         """Check the order of the channels."""
@@ -417,7 +442,7 @@ class TensorActions(QObject):
         return action
 
     def _add_choice(
-        self, group: QActionGroup, text: str, value: str | Scope | Order, tip: str
+        self, group: QActionGroup, text: str, value: str | Scope | Order | Part, tip: str
     ) -> QAction:
         action = QAction(text, self)
         action.setCheckable(True)
@@ -443,6 +468,10 @@ class TensorActions(QObject):
     @Slot(QAction)
     def _on_map_triggered(self, action: QAction) -> None:
         self.map_chosen.emit(action.data())
+
+    @Slot(QAction)
+    def _on_part_triggered(self, action: QAction) -> None:
+        self.part_chosen.emit(action.data())
 
     @Slot(QAction)
     def _on_order_triggered(self, action: QAction) -> None:

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from kuiper_studio.tensor_view.axis_roles import AxisRole, Roles
     from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.tensor_view.channel_order import ChannelKeys
+    from kuiper_studio.tensor_view.complex_parts import Part
     from kuiper_studio.tensor_view.places import Place
     from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
     from kuiper_studio.tensor_view.side_by_side import CanvasesBySide
@@ -218,6 +219,7 @@ class TensorPane(QWidget):
         self.actions_table.map_chosen.connect(self._on_map_chosen)
         self.actions_table.scope_chosen.connect(self._on_scope_chosen)
         self.actions_table.order_chosen.connect(self._on_order_chosen)
+        self.actions_table.part_chosen.connect(self._on_complex_part_chosen)
         self.actions_table.connect_all(self)
 
     # What is shown
@@ -536,6 +538,7 @@ class TensorPane(QWidget):
         self.tools.show_scope(model.scope)
         actions.show_choice(model.choice.color_map or "", model.scope)
         actions.show_checked("tensor.symmetric", checked=model.symmetric)
+        actions.show_part(model.choice.complex_part)
         actions.show_checked("tensor.log", checked=model.choice.is_log)
         self._update_actions()
         self._show_histogram()
@@ -572,6 +575,7 @@ class TensorPane(QWidget):
                 has_region=model.choice.region is not None,
                 has_stepped=any(axis.is_stepped for axis in model.axes()),
                 has_own_axes=model.has_own_roles,
+                is_complex=model.is_complex,
                 has_other_tab=self._has_other_tab,
             )
         )
@@ -936,6 +940,12 @@ class TensorPane(QWidget):
     def _on_map_chosen(self, name: str) -> None:
         self.model.set_map(name or None)
         self.refresh_colors()
+
+    @Slot(object)
+    def _on_complex_part_chosen(self, part: Part) -> None:
+        self.model.set_complex_part(part)
+        self._measured = ()
+        self._show_sample()
 
     @Slot(object)
     def _on_scope_chosen(self, scope: Scope) -> None:

@@ -20,7 +20,6 @@ from engine.pictures import (
     default_map,
     finite_range,
     fitted_range,
-    real_values,
     telling_channel,
 )
 from engine.tensor import Tensor
@@ -46,6 +45,7 @@ from kuiper_studio.tensor_view.channel_order import (
     descending,
     keys_over_all,
 )
+from kuiper_studio.tensor_view.complex_parts import PHASE_MAP, PHASE_RANGE, Part, part_values
 from kuiper_studio.tensor_view.facts import (
     ChannelFacts,
     channel_facts,
@@ -126,6 +126,8 @@ class Choice:
         Range of the colours, and axis of the range bar.
     symmetric : bool or None
         Whether the range is symmetric about zero.
+    complex_part : Part
+        What is shown of complex numbers.
     is_log : bool
         Whether colours have a logarithmic scale.
     channels_last : bool
@@ -149,6 +151,7 @@ class Choice:
     axis: ValueRange | None = None
     symmetric: bool | None = None
     is_log: bool = False
+    complex_part: Part = Part.MAGNITUDE
     channels_last: bool = False
     folded: bool = True
     part: int = -1
@@ -686,6 +689,26 @@ class TensorViewModel:
             shown = ValueRange(*fitted_range(shown.low, shown.high, symmetric=True))
         self.choice = replace(self.choice, symmetric=symmetric, range=shown)
 
+    def set_complex_part(self, part: Part) -> None:
+        """Choose what is shown of complex numbers, in a range of its own."""
+        self.choice = replace(
+            self.choice, complex_part=part, range=None, axis=None, symmetric=None
+        )
+        self._all, self._ranged = None, False
+        self._drop_sample()
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the numbers are complex."""
+        return self.array is not None and self.array.dtype.kind == "c"
+
+    @property
+    def _is_phase(self) -> bool:
+        return self.is_complex and self.choice.complex_part is Part.PHASE
+
+    def _real(self, array: Array) -> Array:
+        return part_values(array, self.choice.complex_part)
+
     def set_log(self, is_log: bool) -> None:  # noqa: FBT001 - from a menu
         """Give the colours a logarithmic scale, or a linear one."""
         self.choice = replace(self.choice, is_log=is_log)
@@ -719,7 +742,7 @@ class TensorViewModel:
             data = self._sample(self.array).data
             if self.is_channels_last or self.has_own_roles:  # each channel is measured alone
                 data = np.ascontiguousarray(data)
-            self._planes = real_values(data)
+            self._planes = self._real(data)
         return self._planes
 
     @property
@@ -746,7 +769,7 @@ class TensorViewModel:
             return None
         if self._colors is None:
             found = [
-                real_values(self._sample(self.array, color).data) for color in range(COLORS)
+                self._real(self._sample(self.array, color).data) for color in range(COLORS)
             ]
             self._colors = np.stack(found)
         return self._colors
@@ -774,11 +797,11 @@ class TensorViewModel:
 
     def other_plane(self) -> Array:
         """Return real values of the reference's chosen channel, shape (H, W)."""
-        return real_values(self._slice(self.other))
+        return self._real(self._slice(self.other))
 
     def difference_plane(self) -> Array:
         """Return the difference of the chosen channel from the reference's, shape (H, W)."""
-        return real_values(self._difference_slice())
+        return self._real(self._difference_slice())
 
     def difference_range(self) -> ValueRange:
         """Return the range of the difference, with zero in the middle."""
@@ -945,14 +968,14 @@ class TensorViewModel:
         if self.other is None:
             return None
         is_channel = self.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES
-        return self.other_plane() if is_channel else real_values(self.other)
+        return self.other_plane() if is_channel else self._real(self.other)
 
     def all_values(self) -> Array:
         """Real values of the whole array."""
         if self.array is None:
             return np.empty(0)
         if self._all is None:
-            self._all = real_values(self.array)
+            self._all = self._real(self.array)
         return self._all
 
     # Range and colours
@@ -977,6 +1000,8 @@ class TensorViewModel:
 
     def set_measured_range(self, low: float, high: float) -> None:
         """Set the exact range of the array, which replaces an estimate."""
+        if self.is_complex and self.choice.complex_part is not Part.MAGNITUDE:
+            return  # magnitudes were measured
         self._tensor_range = low, high
         self._ranged = True
 
@@ -1012,6 +1037,8 @@ class TensorViewModel:
         """Name of the colour map; three colours are each from black to full."""
         if self.reading.color_axis is not None:
             return "grey"
+        if self._is_phase and self.choice.color_map is None:
+            return PHASE_MAP
         return self.choice.color_map or default_map(*(self._mapped_range or (0.0, 1.0)))
 
     @property
@@ -1028,6 +1055,8 @@ class TensorViewModel:
         """The current range."""
         if self.choice.range is not None:
             return self.choice.range
+        if self._is_phase:
+            return ValueRange(*PHASE_RANGE)
         return ValueRange(
             *fitted_range(*(self.data_range or (0.0, 1.0)), symmetric=self.symmetric)
         )
@@ -1056,7 +1085,7 @@ class TensorViewModel:
 
     def page_range(self) -> tuple[float | Array, float | Array]:
         """Range of the tiles of the page: one for all, or one per channel."""
-        if self.scope is not Scope.CHANNEL or self.choice.range is not None:
+        if self.scope is not Scope.CHANNEL or self.choice.range is not None or self._is_phase:
             return self.range.low, self.range.high
         facts = self.page_facts()
         pairs = [
