@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from engine.comparison.reasons.explanation import (
     Explanation,
-    diagnose_first_activation,
     explain,
     find_explanation,
 )
@@ -24,7 +23,6 @@ __all__ = [
     "Reason",
     "Surroundings",
     "Tail",
-    "diagnose_first_activation",
     "diagnose_input",
     "explain",
     "find_explanation",

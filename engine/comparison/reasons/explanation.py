@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Explanation", "diagnose_first_activation", "explain", "find_explanation"]
+__all__ = ["Explanation", "explain", "find_explanation"]
 
 Hypothesis = Callable[["Case"], Iterator["Alternative"]]
 
@@ -247,39 +247,6 @@ def find_explanation(
         if both:
             return Explanation(both)
     return Explanation()
-
-
-def diagnose_first_activation(
-    operator: RuntimeOperator,
-    ours: Array,
-    expected: Array,
-    *,
-    check_cancelled: Callable[[], None] | None = None,
-) -> tuple[Reason, ...]:
-    """Find out how the reference's input was prepared, from the first operator's result.
-
-    For references without inputs. Tries channel order, layout, and a scale and offset per
-    channel.
-
-    Parameters
-    ----------
-    operator : RuntimeOperator
-        The first convolution.
-    ours : ndarray of shape (N, C, H, W)
-        The input that we feed.
-    expected : ndarray of shape (N, O, H', W')
-        The operator's result in the reference.
-    check_cancelled : callable, optional
-        Called between alternatives; raises to stop.
-
-    Returns
-    -------
-    tuple of Reason
-        As for `explain`.
-    """
-    return find_explanation(
-        operator, [ours], expected, check_cancelled=check_cancelled, tried="inputs"
-    ).reasons
 
 
 def _try_all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.comparison.reasons import diagnose_first_activation, diagnose_input
+from engine.comparison.reasons import diagnose_input, find_explanation
 from reasons.operators import make_operator
 
 RNG = np.random.default_rng(11)
@@ -140,11 +140,14 @@ def test_the_input_is_explained_from_the_first_activation(pixels):
         windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (2, 3))
         return np.einsum("nchwij,ocij->nohw", windows, weight).astype(np.float32)
 
-    assert diagnose_first_activation(operator, x, first(x)) == ()
-    (reason, *_) = diagnose_first_activation(operator, x, first(x[:, ::-1]))
+    def reasons(result):
+        return find_explanation(operator, [x], result, tried="inputs").reasons
+
+    assert reasons(first(x)) == ()
+    (reason, *_) = reasons(first(x[:, ::-1]))
     assert reason.kind == "channel_order"
-    (reason, *_) = diagnose_first_activation(operator, x, first((x - MEAN) / STD))
+    (reason, *_) = reasons(first((x - MEAN) / STD))
     assert reason.kind == "mean_std"
     assert "ImageNet" in reason.text
-    (reason, *_) = diagnose_first_activation(operator, x, first(x * 255))
+    (reason, *_) = reasons(first(x * 255))
     assert reason.kind == "scale"
