@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.precision import choose_float32, simulate_precision
     from engine.provenance.explaining import explain_element
     from engine.provenance.fields import receptive_field
+    from engine.provenance.gradients import check_field, effective_weight
     from engine.provenance.history import trace_place
     from engine.reproducer import write_reproducer
     from engine.runtime import GraphState, RuntimeGraph, load
@@ -40,8 +41,10 @@ __all__ = [
     "SessionState",
     "StepRecord",
     "Tensor",
+    "check_field",
     "choose_float32",
     "compare",
+    "effective_weight",
     "explain_element",
     "kernels_of",
     "load",
@@ -68,8 +71,10 @@ _HOME = {
     "SessionState": "engine.session",
     "StepRecord": "engine.session",
     "Tensor": "engine.tensor",
+    "check_field": "engine.provenance.gradients",
     "choose_float32": "engine.precision",
     "compare": "engine.comparison",
+    "effective_weight": "engine.provenance.gradients",
     "explain_element": "engine.provenance.explaining",
     "kernels_of": "engine.dump",
     "load": "engine.runtime",
