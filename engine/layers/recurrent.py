@@ -7,7 +7,7 @@ cell (see `engine.layers.recurrent_cells`) computes one step after the other.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -202,7 +202,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         -------
         tuple of ndarray
         """
-        input, *states = self._order_operands(input, states)
+        input, *states = self.order_operands(input, states)
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             raise LayerError(
                 f"the input must have 3 dimensions (2 without a batch), the last of size "
@@ -232,15 +232,40 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         results = (*last, y) if self.states_first else (y, *last)
         return tuple(result.astype(dtype, copy=False) for result in results)
 
-    def _order_operands(self, first: Array, others: list[Array | None]) -> list[Any]:
-        """Order the operands as input, states; pnnx writes learnt states first."""
+    def run_cell(self, number: int, x: Array, states: States) -> tuple[Array, States]:
+        """Run one direction of one layer over a sequence.
+
+        Parameters
+        ----------
+        number : int
+            Of the cell in `cells`.
+        x : ndarray of shape (L, N, I)
+        states : tuple of ndarray of shape (N, P) or (N, H)
+            Of the same dtype.
+
+        Returns
+        -------
+        ndarray of shape (L, N, P), and the last states
+        """
+        backwards = bool(number % self.directions)
+        return _scan(x, self._cell, states, self.prepared(x.dtype)[number], backwards=backwards)
+
+    def order_operands(self, first: Any, others: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+        """Order the operands as input, states; pnnx writes learnt states first.
+
+        Parameters
+        ----------
+        first : ndarray
+            Or anything with its `shape` and `ndim`, like the others.
+        others : sequence of ndarray or None
+        """
         given = [first, *(other for other in others if other is not None)]
         *front, last = given
         if not front or self._fits(given[0], given[1:]) or not self._fits(last, front):
             return [first, *others]
         return [last, *front]
 
-    def _fits(self, input: Array, states: list[Array]) -> bool:
+    def _fits(self, input: Any, states: list[Any]) -> bool:  # noqa: ANN401
         """Return whether the shapes of input and states match."""
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             return False

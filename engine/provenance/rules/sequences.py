@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from engine.layers.recurrent import GRU, LSTM, RNN
-from engine.provenance.arithmetic import format_index, grid, multiply, sum_error
+from engine.layers.recurrent_cells import lstm_step
+from engine.provenance.arithmetic import (
+    add_up,
+    format_index,
+    grid,
+    make_factor,
+    multiply,
+    sum_error,
+)
 from engine.provenance.call import NoBreakdownError, Operand, take
 from engine.provenance.records import Breakdown, Interval, Kind, Step
 from engine.provenance.table import explains, locates
@@ -18,31 +27,79 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from engine.layers.recurrent_cells import States
     from engine.provenance.call import Call
-    from engine.provenance.records import Box
+    from engine.provenance.records import Box, Terms
+    from engine.values import Array
 
 __all__ = ["explain_recurrent", "locate_recurrent"]
 
-_MOST_PRODUCTS: Final = 1 << 26  # of all steps before, which are computed again
+_Recurrent: TypeAlias = RNN | GRU | LSTM
+_Vector: TypeAlias = "npt.NDArray[np.float64]"
+
+_MOST_PRODUCTS: Final = 1 << 28  # of all steps before: half a second to compute again
+_DRIFT: Final = 8.0  # a kernel may round otherwise than the steps that are computed again
 _GATES: Final = {RNN: ("h",), GRU: ("r", "z", "n"), LSTM: ("i", "f", "g", "o")}
+_FORMULAS: Final = {
+    RNN: "f(W · x + b + U · h before)",
+    GRU: "(1 − z) · n + z · h before, gates of W · x + b and U · h before",
+    LSTM: "o · tanh(f · c before + i · g), gates of W · x + b + U · h before",
+}
+
+
+class _Spot(NamedTuple):
+    """Where in the layers an element comes from.
+
+    Attributes
+    ----------
+    number : int
+        Of the cell: layer by layer, in each the direction forwards first.
+    step, sample, unit : int
+    memory : bool
+        Whether it is one of the states ``c`` of an LSTM.
+    """
+
+    number: int
+    step: int
+    sample: int
+    unit: int
+    memory: bool
+
+
+class _Run(NamedTuple):
+    """What a cell has at one step.
+
+    Attributes
+    ----------
+    input : ndarray of shape (1, 1, I)
+        Of the step: of the layer's input, or of what the layer below gives.
+    before : tuple of ndarray of shape (1, P) or (1, H)
+        The states that the step begins with.
+    outputs : list of ndarray
+        All outputs up to the step, and the states after it.
+    """
+
+    input: Array
+    before: States
+    outputs: list[Array]
 
 
 @locates(RNN, GRU, LSTM)
 def locate_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
     """Return a sample's sequence up to the element; all of it if it is read backwards, too."""
-    layer = call.layer
-    found: dict[str, Box] = {each.name: each.whole for each in call.arrays}
-    x = call.inputs[0]
-    if not isinstance(layer, (RNN, GRU, LSTM)) or not isinstance(x, Operand):
-        return found
-    # With initial states, pnnx may write them first.
-    if call.place or layer.states_first or len(call.arrays) > 1:
-        return found
-    time = 0 if x.ndim == 2 or not layer.batch_first else 1
+    layer = _layer_of(call)
+    x, states = _operands(call, layer)
+    found: dict[str, Box] = {}
+    samples = box[0 if layer.batch_first and _is_sequence(call, layer) else 1 % len(box)]
+    for each in states:
+        if each is not None:
+            whole = each.whole
+            found[each.name] = (whole[0], samples, whole[2]) if each.ndim == 3 else whole
     region = list(x.whole)
+    time = 1 if x.ndim == 3 and layer.batch_first else 0
     if x.ndim == 3:
-        region[1 - time] = box[1 - time]
-    if layer.directions == 1:
+        region[1 - time] = samples
+    if layer.directions == 1 and _is_sequence(call, layer):
         region[time] = Interval(0, box[time].stop)
     found[x.name] = tuple(region)
     return found
@@ -52,83 +109,209 @@ def locate_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
 def explain_recurrent(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the products of the gates, and compute the step from the state before it.
 
-    The steps before are computed again in float64.
+    The steps before, and the layers below, are computed again in float64. The same in float32
+    shows how far rounding takes them.
     """
+    layer = _layer_of(call)
+    x, states = _operands(call, layer)
+    spot = _find_spot(call, layer, x, index)
+    wide = _run(layer, x, states, spot, np.float64)
+    narrow = _run(layer, x, states, spot, np.float32)
+    drift = _DRIFT * max(
+        float(np.abs(one - other).max())
+        for one, other in zip(wide.outputs, narrow.outputs, strict=True)
+    )
+    if layer.cells[spot.number].hr is not None and not spot.memory:
+        return _explain_projected(call, layer, spot, wide, index, drift)
+    return _explain_gates(call, layer, x, spot, wide, index, drift)
+
+
+def _layer_of(call: Call) -> _Recurrent:
     layer = call.layer
     if not isinstance(layer, (RNN, GRU, LSTM)):
         raise NoBreakdownError("this is no recurrent layer")
-    x, cell = call.array("input"), layer.cells[0]
-    plain = len(layer.cells) == 1 and cell.hr is None and len(call.arrays) == 1
-    if not plain or call.place or layer.states_first or x.ndim != 3:
-        raise NoBreakdownError(
-            "only a layer of one direction without initial states has a breakdown"
-        )
-    unit, hidden = index[2], cell.hh.shape[1]
-    step, sample = (index[1], index[0]) if layer.batch_first else (index[0], index[1])
-    if step * (cell.ih.size + cell.hh.size) > _MOST_PRODUCTS:
-        raise NoBreakdownError(f"{step} steps before are too many to compute again")
-    before = _states_before(call, layer, sample, step)
+    return layer
+
+
+def _operands(call: Call, layer: _Recurrent) -> tuple[Operand, list[Operand | None]]:
+    """Return the input, and the initial states or None for zeros."""
+    given: list[Any] = [call.arguments.get(name) for name in ("input", "hx", "cx")]
+    if not all(each is None or isinstance(each, Operand) for each in given):
+        raise NoBreakdownError("initial states in a list have no breakdown")
+    count = len(_states_of(layer))
+    x, *states = layer.order_operands(given[0], given[1 : 1 + count])
+    return x, [*states, *[None] * (count - len(states))]
+
+
+def _states_of(layer: _Recurrent) -> tuple[str, ...]:
+    return ("h", "c") if isinstance(layer, LSTM) else ("h",)
+
+
+def _is_sequence(call: Call, layer: _Recurrent) -> bool:
+    """Whether the output is that of all steps, not a last state."""
+    return call.place == (len(_states_of(layer)) if layer.states_first else 0)
+
+
+def _find_spot(call: Call, layer: _Recurrent, x: Operand, index: tuple[int, ...]) -> _Spot:
+    """Return which cell makes an element, at which step."""
+    time = 1 if x.ndim == 3 and layer.batch_first else 0
+    if not _is_sequence(call, layer):
+        number, *samples, unit = index
+        step = 0 if number % layer.directions else x.shape[time] - 1
+        memory = call.place == (1 if layer.states_first else 2)
+        return _Spot(number, step, samples[0] if samples else 0, unit, memory)
+    width = call.shape[-1] // layer.directions
+    direction, unit = divmod(index[-1], width)
+    number = len(layer.cells) - layer.directions + direction
+    return _Spot(number, index[time], index[1 - time] if x.ndim == 3 else 0, unit, memory=False)
+
+
+def _run(
+    layer: _Recurrent,
+    x: Operand,
+    states: list[Operand | None],
+    spot: _Spot,
+    dtype: type[np.floating[Any]],
+) -> _Run:
+    """Compute the layers below, and the steps before."""
+    below = spot.number - spot.number % layer.directions
+    sequence = x.value
+    if x.ndim == 2:
+        sequence = sequence[:, np.newaxis]
+    elif layer.batch_first:
+        sequence = sequence[spot.sample][:, np.newaxis]
+    else:
+        sequence = sequence[:, spot.sample : spot.sample + 1]
+    if layer.directions == 1:
+        sequence = sequence[: spot.step + 1]
+    sizes = [cell.ih.size + cell.hh.size for cell in layer.cells]
+    steps = len(sequence) - 1 - spot.step if spot.number > below else spot.step
+    if len(sequence) * sum(sizes[:below]) + steps * sizes[spot.number] > _MOST_PRODUCTS:
+        raise NoBreakdownError(f"{len(sequence)} steps are too many to compute again")
+    sequence = sequence.astype(dtype)
+    for first in range(0, below, layer.directions):
+        parts = [
+            layer.run_cell(number, sequence, _begin(layer, states, number, spot.sample, dtype))
+            for number in range(first, first + layer.directions)
+        ]
+        sequence = np.concatenate([part for part, _ in parts], -1)
+    past = sequence[spot.step + 1 :] if spot.number > below else sequence[: spot.step]
+    last = sequence[spot.step : spot.step + 1]
+    before = _begin(layer, states, spot.number, spot.sample, dtype)
+    outputs = []
+    if len(past):
+        rows, before = layer.run_cell(spot.number, past, before)
+        outputs.append(rows)
+    row, after = layer.run_cell(spot.number, last, before)
+    return _Run(last, before, [*outputs, row, *after])
+
+
+def _begin(
+    layer: _Recurrent,
+    states: list[Operand | None],
+    number: int,
+    sample: int,
+    dtype: type[np.floating[Any]],
+) -> States:
+    """Return the initial states of a cell."""
+    gates, hidden = layer.cells[number].hh.shape
+    sizes = (hidden, gates // len(_GATES[type(layer)]))
+    found = []
+    for state, size in zip(states, sizes, strict=False):
+        if state is None:
+            found.append(np.zeros((1, size), dtype))
+        else:
+            row = state.value[number, sample] if state.ndim == 3 else state.value[number]
+            found.append(row.astype(dtype)[np.newaxis])
+    return tuple(found)
+
+
+def _label(layer: _Recurrent, part: str, number: int) -> str:
+    level, direction = divmod(number, layer.directions)
+    return f"{part}_l{level}{'_reverse' if direction else ''}"
+
+
+def _explain_projected(
+    call: Call, layer: _Recurrent, spot: _Spot, run: _Run, index: tuple[int, ...], drift: float
+) -> Breakdown:
+    """Sum the results of all units of an LSTM times a row of its projection."""
+    cell = layer.cells[spot.number]
+    plain = cell.ready(np.dtype(np.float64))
+    results = lstm_step(plain.of_input(run.input[0]), run.before, replace(plain, hr=None))[0][0]
+    name = _label(layer, "weight_hr", spot.number)
+    weights = take(np.asarray(cell.hr), name, grid([spot.unit], range(len(results))))
+    factors = make_factor("o · tanh(c)", results), weights
+    terms = multiply(factors, (len(results),), ("unit",))
+    formula = f"y{format_index(index)} = Σ {name}[{spot.unit}, k] · (o · tanh(c))[k]"
+    found = add_up(call, formula, terms)
+    return replace(found, error=found.error + drift)
+
+
+def _explain_gates(
+    call: Call,
+    layer: _Recurrent,
+    x: Operand,
+    spot: _Spot,
+    run: _Run,
+    index: tuple[int, ...],
+    drift: float,
+) -> Breakdown:
+    """Compute the gates of a unit, and from them its state."""
+    cell = layer.cells[spot.number]
     names = _GATES[type(layer)]
-    rows = [gate * hidden + unit for gate in range(len(names))]
-    size = cell.ih.shape[1]
-    places = grid(range(len(rows)), range(size))
-    lead = np.broadcast_to(np.array(index[:2]), (len(places), 2))
-    inputs = take(x, "input", np.column_stack([lead, places[:, 1]]))
-    at = np.column_stack([np.array(rows)[places[:, 0]], places[:, 1]])
-    weights = take(cell.ih, "weight_ih_l0", at)
-    terms = multiply([inputs, weights], (len(rows), size), ("gate", "input"))
-    kept = np.asarray(cell.hh[rows], np.float64)
-    states = kept @ before[0]
+    hidden = cell.hh.shape[0] // len(names)
+    rows = [gate * hidden + spot.unit for gate in range(len(names))]
+    terms = _products(layer, x, spot, run.input.reshape(-1), rows)
+    kept = np.asarray(cell.hh[rows], np.float64) * run.before[0][0]
     shift = [np.zeros(len(rows)) if each is None else np.asarray(each[rows], np.float64)
              for each in (cell.bias_ih, cell.bias_hh)]  # fmt: skip
     sums = terms.partial_sums + shift[0]
-    states = states + shift[1]
-    old = float(before[0][unit])
-    cells = float(before[1][unit]) if len(before) > 1 else 0.0
+    states = kept.sum(axis=1) + shift[1]
+    old = float(run.before[0][0, spot.unit]) if cell.hr is None else 0.0
+    cells = float(run.before[1][0, spot.unit]) if len(run.before) > 1 else 0.0
     total, steps = _finish(layer, call, sums, states, old, cells)
+    if spot.memory:
+        total = steps[-1].value
     steps = (
         *[Step(f"state's part of {name}", float(part))
           for name, part in zip(names, states, strict=True)],
         *steps,
     )  # fmt: skip
-    magnitude = float(np.abs(terms.products).sum() + np.abs(kept @ np.diag(before[0])).sum())
-    magnitude += float(np.abs(shift).sum()) + abs(cells) + 1
-    # Errors of earlier steps come through the state.
-    reach = 1 + math.sqrt(step) * (1 + float(np.abs(kept).sum()))
-    error = sum_error(magnitude * reach, size + hidden, call.dtype, total)
-    formula = f"y{format_index(index)} = {_FORMULAS[type(layer)]}"
+    magnitude = float(np.abs(terms.products).sum() + np.abs(kept).sum() + np.abs(shift).sum())
+    count = terms.shape[1] + kept.shape[1]
+    error = drift + sum_error(magnitude + abs(cells) + 1, count, call.dtype, total)
+    text = _FORMULAS[type(layer)] if not spot.memory else "f · c before + i · g"
+    if len(layer.cells) > 1:
+        level, direction = divmod(spot.number, layer.directions)
+        text += f"; layer {level}{' backwards' if direction else ''}"
+    formula = f"y{format_index(index)} = {text}"
     return Breakdown(Kind.GATES, formula, terms, total, error, steps=steps)
 
 
-_FORMULAS: Final = {
-    RNN: "f(W · x + b + U · h before)",
-    GRU: "(1 − z) · n + z · h before, gates of W · x + b and U · h before",
-    LSTM: "o · tanh(f · c before + i · g), gates of W · x + b + U · h before",
-}
-
-
-def _states_before(
-    call: Call, layer: RNN | GRU | LSTM, sample: int, step: int
-) -> tuple[npt.NDArray[np.float64], ...]:
-    """Return the states before a step of one sample."""
-    hidden = layer.cells[0].hh.shape[1]
-    count = 2 if isinstance(layer, LSTM) else 1
-    if not step:
-        return tuple([np.zeros(hidden) for _ in range(count)])
-    value = call.array("input").value
-    if layer.batch_first:
-        part = value[sample : sample + 1, :step]
+def _products(
+    layer: _Recurrent, x: Operand, spot: _Spot, input: _Vector, rows: list[int]
+) -> Terms:
+    """Multiply the input of a step by the rows of a unit's gates."""
+    places = grid(range(len(rows)), range(len(input)))
+    at = np.column_stack([np.array(rows)[places[:, 0]], places[:, 1]])
+    name = _label(layer, "weight_ih", spot.number)
+    weights = take(layer.cells[spot.number].ih, name, at)
+    if spot.number < layer.directions:
+        lead = (spot.sample, spot.step) if layer.batch_first else (spot.step, spot.sample)
+        given = lead if x.ndim == 3 else (spot.step,)
+        fixed = np.broadcast_to(np.array(given), (len(places), len(given)))
+        inputs = take(x, "input", np.column_stack([fixed, places[:, 1]]))
     else:
-        part = value[:step, sample : sample + 1]
-    _, *states = layer.run(part.astype(np.float64), [None] * count)
-    return tuple([np.asarray(state[0, 0], np.float64) for state in states])
+        level = spot.number // layer.directions
+        inputs = make_factor(f"h of layer {level - 1}", input[places[:, 1]])
+    return multiply([inputs, weights], (len(rows), len(input)), ("gate", "input"))
 
 
 def _finish(
-    layer: RNN | GRU | LSTM,
+    layer: _Recurrent,
     call: Call,
-    inputs: npt.NDArray[np.float64],
-    states: npt.NDArray[np.float64],
+    inputs: _Vector,
+    states: _Vector,
     old: float,
     cells: float,
 ) -> tuple[float, tuple[Step, ...]]:

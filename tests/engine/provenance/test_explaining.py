@@ -32,13 +32,22 @@ _ATTENTION = {
 }  # fmt: skip
 
 
-def _recurrent(gates):
-    return {
-        "weight_ih_l0": (gates * 3, 4),
-        "weight_hh_l0": (gates * 3, 3),
-        "bias_ih_l0": (gates * 3,),
-        "bias_hh_l0": (gates * 3,),
-    }
+def _recurrent(gates, layers=1, directions=1, projected=0):
+    """Shapes of the weights of layers of 3 units that read 4 numbers."""
+    given = projected or 3
+    found = {}
+    for number in range(layers):
+        for suffix in ("", "_reverse")[:directions]:
+            end = f"_l{number}{suffix}"
+            found |= {
+                f"weight_ih{end}": (gates * 3, directions * given if number else 4),
+                f"weight_hh{end}": (gates * 3, given),
+                f"bias_ih{end}": (gates * 3,),
+                f"bias_hh{end}": (gates * 3,),
+            }
+            if projected:
+                found[f"weight_hr{end}"] = (projected, 3)
+    return found
 
 
 # Operator, shapes of its operands, shapes of its weights, kind of the breakdown
@@ -298,6 +307,48 @@ CASES = {
         _recurrent(1),
         Kind.GATES,
     ),
+    "lstm-bidirectional": (
+        "nn.LSTM hidden_size=3 bidirectional=True batch_first=True",
+        [(2, 6, 4)],
+        _recurrent(4, directions=2),
+        Kind.GATES,
+    ),
+    "lstm-stacked": (
+        "nn.LSTM hidden_size=3 num_layers=3 batch_first=True",
+        [(2, 6, 4)],
+        _recurrent(4, layers=3),
+        Kind.GATES,
+    ),
+    "gru-stacked-bidirectional": (
+        "nn.GRU hidden_size=3 num_layers=2 bidirectional=True batch_first=False",
+        [(6, 2, 4)],
+        _recurrent(3, layers=2, directions=2),
+        Kind.GATES,
+    ),
+    "rnn-without-batch": (
+        "nn.RNN hidden_size=3 num_layers=2 bidirectional=True",
+        [(6, 4)],
+        _recurrent(1, layers=2, directions=2),
+        Kind.GATES,
+    ),
+    "lstm-projected": (
+        "nn.LSTM hidden_size=3 proj_size=2 num_layers=2 batch_first=True",
+        [(2, 6, 4)],
+        _recurrent(4, layers=2, projected=2),
+        SUM,
+    ),
+    "lstm-states": (
+        "nn.LSTM hidden_size=3 num_layers=2 batch_first=True",
+        [(2, 6, 4), (2, 2, 3), (2, 2, 3)],
+        _recurrent(4, layers=2),
+        Kind.GATES,
+    ),
+    "gru-learnt-states-first": (
+        "nn.GRU hidden_size=3 bidirectional=True batch_first=True",
+        [(2, 2, 3), (2, 6, 4)],
+        _recurrent(3, directions=2),
+        Kind.GATES,
+    ),
     "glu": ("F.glu dim=1", [(2, 6)], {}, FUNCTION),
     "sum": ("torch.sum dim=(1) keepdim=False", [(2, 5, 3)], {}, SUM),
     "mean": ("torch.mean dim=(2,3) keepdim=True", [(2, 3, 4, 5)], {}, SUM),
@@ -405,7 +456,7 @@ def test_an_element_is_what_its_terms_say(run, line, shapes, weights, kind):
 LINEAR = [
     name
     for name, case in CASES.items()
-    if case[3] is SUM and not name.startswith(("sdpa", "multihead"))
+    if case[3] is SUM and not name.startswith(("sdpa", "multihead", "lstm"))
 ]
 
 
@@ -468,6 +519,54 @@ def test_all_terms_of_a_transposed_convolution(run):
         inside = (terms.factors[0].indices >= 0).all(axis=1)
         places = [tuple(each) for each in terms.factors[0].indices[inside].tolist()]
         assert dict(zip(places, terms.products[inside].tolist(), strict=True)) == expected
+
+
+def test_a_stacked_layer_reads_what_the_one_below_gives(run):
+    torch = pytest.importorskip("torch")
+    line, shapes, weights, _ = CASES["gru-stacked-bidirectional"]
+    session, given = run(line, shapes, weights)
+    below = torch.nn.GRU(4, 3, bidirectional=True)
+    below.load_state_dict({
+        name.removeprefix("op."): torch.from_numpy(array)
+        for name, array in given.items()
+        if "_l0" in name
+    })  # fmt: skip
+    with torch.no_grad():
+        hidden = below(torch.from_numpy(session.value("x0").copy()))[0].numpy()
+    found = engine.explain_element(session, "y", (2, 1, 4))  # unit 1, backwards
+    inputs, kernel = found.breakdown.terms.factors
+    assert inputs.name == "h of layer 0"
+    np.testing.assert_allclose(inputs.values.reshape(3, 6), [hidden[2, 1]] * 3, atol=1e-6)
+    assert kernel.name == "weight_ih_l1_reverse"
+    np.testing.assert_array_equal(
+        kernel.values.reshape(3, 6), given["op.weight_ih_l1_reverse"][[1, 4, 7]]
+    )
+    assert found.breakdown.formula.endswith("; layer 1 backwards")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_last_states_of_an_lstm(make_pair, swapped):
+    rng = np.random.default_rng(4)
+    shapes = _recurrent(4, layers=2, directions=2)
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in shapes.items())
+    names = "h c y" if swapped else "y h c"
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(2,6,4)f32",
+        f"nn.LSTM l 1 3 x {names} batch_first=True num_layers=2 bidirectional=True "
+        f"hidden_size=3 {'pnnx_rnn_output_swapped=1 ' if swapped else ''}{texts}",
+        "pnnx.Output out 3 0 y h c",
+        weights={f"l.{k}": rng.normal(size=v).astype(np.float32) for k, v in shapes.items()},
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([rng.normal(size=(2, 6, 4)).astype(np.float32)])
+    session.run()
+    for name in "hcy":
+        for _ in range(8):
+            index = draw_index(rng, session.value(name).shape)
+            found = engine.explain_element(session, name, index)
+            assert found.kind is Kind.GATES
+            assert found.agrees, (name, index, found.difference, found.breakdown.error)
+            assert engine.receptive_field(session, name, index).guessed == ()
 
 
 def test_the_formula_has_the_indices(run):

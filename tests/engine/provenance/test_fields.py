@@ -241,6 +241,28 @@ def test_recurrent_layers_read_what_came_before(make_pair):
     assert field.guessed == ()
 
 
+def test_states_of_recurrent_layers_count_for_their_sample(make_pair):
+    rng = np.random.default_rng(0)
+    shapes = {"weight_ih_l0": (9, 2), "weight_hh_l0": (9, 3), "weight_ih_l1": (9, 3),
+              "weight_hh_l1": (9, 3)}  # fmt: skip
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in shapes.items())
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(5,4,2)f32",
+        "pnnx.Input state 0 1 h #h=(2,4,3)f32",
+        "nn.GRU g 2 2 0 h 1 2 bias=False num_layers=2 hidden_size=3 " + texts,
+        "pnnx.Output out 2 0 1 2",
+    )
+    weights = {f"g.{k}": rng.normal(size=v).astype(np.float32) for k, v in shapes.items()}
+    session = engine.Session(engine.load(make_pair(*lines, weights=weights)))
+    session.feed([rng.normal(size=each).astype(np.float32) for each in ((5, 4, 2), (2, 4, 3))])
+    session.run()
+    for name, index, steps in (("1", (2, 3, 0), 3), ("2", (1, 3, 0), 5)):
+        x, state = engine.receptive_field(session, name, index).inputs
+        assert x.slices == (slice(0, steps), slice(3, 4), slice(0, 2))
+        assert state.slices == (slice(0, 2), slice(3, 4), slice(0, 3))
+        assert engine.check_field(session, name, index).is_same
+
+
 def test_a_long_chain(make_pair):
     lines = ["pnnx.Input in 0 1 0 #0=(1,1,6,6)f32"]
     lines += [f"nn.ReLU r{at} 1 1 {at} {at + 1}" for at in range(2000)]
