@@ -250,7 +250,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         backwards = bool(number % self.directions)
         return _scan(x, self._cell, states, self.prepared(x.dtype)[number], backwards=backwards)
 
-    def order_operands(self, first: Any, others: Sequence[Any]) -> list[Any]:  # noqa: ANN401
+    def order_operands(self, first: Any, others: Sequence[Any]) -> list[Any]:
         """Order the operands as input, states; pnnx writes learnt states first.
 
         Parameters
@@ -265,7 +265,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
             return [first, *others]
         return [last, *front]
 
-    def _fits(self, input: Any, states: list[Any]) -> bool:  # noqa: ANN401
+    def _fits(self, input: Any, states: list[Any]) -> bool:
         """Return whether the shapes of input and states match."""
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             return False
