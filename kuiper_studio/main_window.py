@@ -291,6 +291,7 @@ class MainWindow(QMainWindow):
         bar.close_requested.connect(dock.close)
         dock.setTitleBarWidget(bar)
         dock.setWidget(panel)
+        dock.toggleViewAction().triggered.connect(dock.raise_)  # not only a tab behind others
         self.addDockWidget(area, dock)
         self._docks[panel.objectName()] = dock
 

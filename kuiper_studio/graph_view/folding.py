@@ -48,7 +48,7 @@ class Crumb:
     ----------
     group : Group
     text : str
-        Its name; ``encoder_layer_5 (6 of ×12)`` for one of equal blocks.
+        Its name; ``encoder_layer_5 (6 of 12)`` for one of equal blocks.
     """
 
     group: Group
@@ -138,7 +138,7 @@ class Folding:
             text = short_name(group, outer)
             if outer.is_stack:
                 number = outer.children.index(group) + 1
-                text = f"{text} ({number} of ×{len(outer.children)})"
+                text = f"{text} ({number} of {len(outer.children)})"
             if not group.is_stack or not _is_same_range(group):
                 crumbs.append(Crumb(group, text))
             outer = group

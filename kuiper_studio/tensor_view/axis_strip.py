@@ -353,8 +353,10 @@ class AxisStrip(QFrame):
 
     def _show_slider(self) -> None:
         active = self.active
-        for widget in (self.slider, self._chooser):
-            widget.setVisible(active is not None)
+        self.slider.setVisible(active is not None)
+        # The tool strip above has the number of the mosaic's tile.
+        is_beside = active is not None and active.role is not AxisRole.FACET
+        self._chooser.setVisible(is_beside)
         if active is None:
             self._timer.stop()
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -227,9 +228,14 @@ class MosaicView(Canvas):
         count = len(self._planes)
         if not self._paged:
             return tile_grid(count, plane, area, gap=gap)
-        # The last page has the same layout.
-        full = tile_grid(_PAGE_COLUMNS**2, plane, area, gap=gap, columns=_PAGE_COLUMNS)
-        return TileGrid(count, _PAGE_COLUMNS, full.tile_width, full.tile_height, gap)
+        # The last page has the same layout. Rows begin with a multiple of 16, unless another
+        # number of columns has larger tiles or is the only one that fits.
+        full = tile_grid(_PAGE, plane, area, gap=gap, columns=_PAGE_COLUMNS)
+        other = tile_grid(_PAGE, plane, area, gap=gap)
+        is_too_large = full.width > area[0] or full.height > area[1]
+        if other.tile_width > full.tile_width or is_too_large:
+            full = other
+        return replace(full, count=count)
 
     def _lay_out(self) -> None:
         area = self.width() - self._left() - _RING, self.height() - 2 * _MARGIN - self._foot()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Chooser", "ToolStrip", "tool_button"]
 
 _HEIGHT: Final = 35
+_GAP: Final = 4
 _WIDEST_ERRORS: Final = 420
 # With buttons disabled entirely, a style sheet leaves no room for the number.
 _BOX_STYLE: Final = """
@@ -178,15 +179,19 @@ class ToolStrip(QFrame):
             tool_button(actions[f"tensor.{name}"]) for name in ("zoomOut", "zoomIn", "fit")
         ]
         first, second = _separator(), _separator()
+        before, behind = QWidget(), QWidget()
+        self._between = before, behind, first
+        for gap in (before, behind):
+            gap.setFixedWidth(_GAP)
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 0, 6, 0)
         row.setSpacing(2)
         row.addWidget(self.member)
         row.addWidget(self.channel)
         row.addWidget(self.reason)
-        row.addSpacing(6)
+        row.addWidget(before)
         row.addWidget(self.errors, 1)
-        row.addSpacing(6)
+        row.addWidget(behind)
         for widget in (first, grid, table, self.maps, self.scopes, second, *marks):
             row.addWidget(widget)
         row.addStretch(1)
@@ -247,6 +252,10 @@ class ToolStrip(QFrame):
         for widgets in self._dispensable:
             for widget in widgets:
                 widget.show()
+        self.reason.setVisible(bool(self.reason.text()))
+        choices = self.member, self.channel, self.errors
+        for widget in self._between:
+            widget.setVisible(not all(choice.isHidden() for choice in choices))
         self._name_scopes(briefly=False)
         if layout.sizeHint().width() > self.width():
             self._name_scopes(briefly=True)

@@ -218,6 +218,16 @@ def test_run_to_selected_and_breakpoint(qtbot, window):
     assert window.session.state is RunState.FINISHED
 
 
+def test_a_dock_from_the_menu_comes_to_the_front(window):
+    docks = window._docks
+    for name in ("output", "overlay"):  # tabs in one place
+        docks[name].toggleViewAction().trigger()
+        assert not docks[name].visibleRegion().isEmpty()
+    assert docks["output"].visibleRegion().isEmpty()
+    docks["overlay"].toggleViewAction().trigger()
+    assert docks["overlay"].isHidden()
+
+
 def test_failed_operator(qtbot, open_window, make_pair):
     window = open_window(
         make_pair(*FAILING), [np.zeros(3, np.float32), np.zeros(2, np.float32)]

@@ -111,7 +111,7 @@ def test_selecting_an_operator_elsewhere_opens_its_groups(grouped, session):
     view = grouped
     session.select("body.4.p2")
     assert names(view)[:3] == ["image", "body.0…3", "body.4.p0"]
-    assert view.header.breadcrumb == "m › body › body.4 (5 of ×10)"
+    assert view.header.breadcrumb == "m › body › body.4 (5 of 10)"
     assert QRectF(view.canvas.rect()).contains(view.box_rect("body.4.p2"))
     assert "body.5…9" in names(view)
 

@@ -40,6 +40,11 @@ def test_a_chip_for_each_axis(pane, scores):
     assert texts(pane) == ["4 heads → mosaic", "20 queries → rows", "30 keys → columns"]
     assert pane.axes.chips[0].accessibleName() == "4 heads: mosaic"
     assert pane.axes.height() == 36
+    assert pane.axes.slider.isVisible()
+    assert pane.tools.channel.box.isVisible()
+    assert not pane.axes.place.isVisible()  # it would be the number above again
+    choose(pane.axes.chips[0], "Slider")
+    assert pane.axes.place.isVisible()
     assert pane.axes.total.text() == "of 4 heads"
     pane.set_value("y", np.zeros(9))
     assert not pane.axes.isVisible()

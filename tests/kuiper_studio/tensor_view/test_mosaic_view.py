@@ -154,6 +154,23 @@ def test_pages_are_laid_out_alike(view):
 
 
 @pytest.mark.parametrize(
+    ("size", "edge"),
+    [
+        ((400, 230), 14),  # 16 rows of 14 would need 16 * 14 + 15 = 239 and the foot's 16
+        ((300, 140), 7),  # 16 rows of 7 would need 16 * 7 + 15 = 127 and the foot's 16
+    ],
+)
+def test_pages_have_more_columns_where_16_rows_are_too_high(view, size, edge):
+    view.resize(*size)
+    page(view, np.zeros((256, 7, 7), np.float32), 0, paged=True)
+    assert view.grid.columns > 16
+    assert view.grid.tile_width == edge
+    last = view.tile_rect(255)
+    assert last.bottom() <= size[1] - 16
+    assert view.tile_rect(view.grid.columns - 1).right() <= size[0]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "256–511 of 2048 · page 2/8 (wheel)",

@@ -380,6 +380,15 @@ def test_member_of_a_tuple(pane):
     assert not pane.tools.member.isVisible()
 
 
+def test_no_room_is_left_for_choices_that_there_are_not(pane, qtbot):
+    grid = pane.tools.findChildren(QToolButton)[2]  # after the channel's two
+    assert grid.defaultAction() is pane.actions_table["tensor.grid"]
+    pane.set_value("x", np.zeros(9))
+    qtbot.waitUntil(lambda: grid.x() == 8)
+    pane.set_value("y", np.zeros((4, 4, 4)))
+    qtbot.waitUntil(lambda: grid.x() > pane.tools.channel.geometry().right() + 10)
+
+
 def test_second_page(pane):
     pane.set_value("x", np.zeros((1, 600, 7, 7), np.float32))
     pane.show_channel(300)
