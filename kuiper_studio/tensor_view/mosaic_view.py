@@ -173,11 +173,15 @@ class MosaicView(Canvas):
         return self._planes.shape
 
     def natural_size(self, height: int, most: int) -> tuple[int, int]:
-        """Return the width that the tiles can use within limits, and their edge then."""
-        room = height - 2 * _MARGIN - self._foot()
-        grid = self._grid_for((most - self._left() - _RING, room))
-        width = math.ceil(grid.width / self.devicePixelRatioF() + self._left()) + _RING
-        return width, max(grid.tile_width, grid.tile_height)
+        """Return the width that the tiles can use within limits, and their edge then.
+
+        The edge is 0 where the tiles do not fit.
+        """
+        area = most - self._left() - _RING, height - 2 * _MARGIN - self._foot()
+        grid, scale = self._grid_for(area), self.devicePixelRatioF()
+        width = math.ceil(grid.width / scale + self._left()) + _RING
+        is_whole = _fits(grid, (area[0] * scale, area[1] * scale))
+        return width, max(grid.tile_width, grid.tile_height) if is_whole else 0
 
     def channel_at(self, position: QPointF) -> int | None:
         """Return the number of the channel at a position."""
@@ -218,8 +222,9 @@ class MosaicView(Canvas):
         size = max(area[0], 16.0) * scale, max(area[1], 16.0) * scale
         gaps = [round(gap * scale) for gap in (_GAP, 2, 1)]
         grids = [self._grid_with(size, (rows, columns), gap) for gap in gaps]
-        # A narrower gap only if it allows the next whole-number size.
-        best = max(grids[1:], key=lambda grid: grid.tile_width)
+        grids = [grid for grid in grids if _fits(grid, size)] or grids
+        # A narrower gap only if it allows the next whole-number size, or to fit at all.
+        best = max(grids, key=lambda grid: grid.tile_width)
         return best if best.tile_width >= 1.3 * grids[0].tile_width else grids[0]
 
     def _grid_with(
@@ -232,8 +237,7 @@ class MosaicView(Canvas):
         # number of columns has larger tiles or is the only one that fits.
         full = tile_grid(_PAGE, plane, area, gap=gap, columns=_PAGE_COLUMNS)
         other = tile_grid(_PAGE, plane, area, gap=gap)
-        is_too_large = full.width > area[0] or full.height > area[1]
-        if other.tile_width > full.tile_width or is_too_large:
+        if other.tile_width > full.tile_width or not _fits(full, area):
             full = other
         return replace(full, count=count)
 
@@ -493,3 +497,7 @@ class MosaicView(Canvas):
             super().keyPressEvent(event)
         else:
             self.moved.emit(move)
+
+
+def _fits(grid: TileGrid, area: tuple[float, float]) -> bool:
+    return grid.width <= area[0] and grid.height <= area[1]

@@ -96,6 +96,7 @@ class TensorTabs(QTabBar):
         self.setTabToolTip(index, label.tip or text)
         # The text is the accessible name; it is painted below.
         self.setTabText(index, caption_text(text))
+        self.updateGeometry()  # which the text alone does not while the bar is hidden
 
     def _paint_tab(self, painter: QPainter, index: int) -> None:
         theme, rect, label = self._theme, self.tabRect(index), self.label(index)
@@ -308,17 +309,21 @@ class TabStrip(QFrame):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Shorten the names of the sides where they leave no room for the shape."""
-        layout = self.layout()
-        self._axes.show()
-        if layout is None or self.sides.isHidden():
+        """Shorten what the dimensions mean and the names of the sides before tabs and shape."""
+        layout, tabs, axes = self.layout(), self.tabs, self._axes
+        axes.show()
+        if layout is None:
             return
-        self.sides.name_sides(briefly=False)
+        if not self.sides.isHidden():
+            self.sides.name_sides(briefly=False)
+            layout.invalidate()
+            spare = self.width() - layout.minimumSize().width()
+            self.sides.name_sides(briefly=spare < 0)
         layout.invalidate()
-        spare = self.width() - layout.minimumSize().width()
-        self.sides.name_sides(briefly=spare < 0)
-        left = spare + self._axes.minimumSizeHint().width()
-        self._axes.setVisible(left >= min(self._axes.sizeHint().width(), _LEAST_AXES))
+        left = self.width() - layout.minimumSize().width() + axes.minimumSizeHint().width()
+        left -= tabs.sizeHint().width() - tabs.minimumSizeHint().width()  # without scrolling
+        axes.setVisible(left >= min(axes.sizeHint().width(), _LEAST_AXES))
+        axes.setMaximumWidth(max(left, 0))
 
     @Slot()
     def _on_close_clicked(self) -> None:

@@ -170,6 +170,12 @@ def test_pages_have_more_columns_where_16_rows_are_too_high(view, size, edge):
     assert view.tile_rect(view.grid.columns - 1).right() <= size[0]
 
 
+def test_a_page_that_does_not_fit_has_no_natural_size(view):
+    page(view, np.zeros((256, 7, 7), np.float32), 0, paged=True)
+    assert view.natural_size(147, 260)[1] == 7
+    assert view.natural_size(147, 60)[1] == 0
+
+
 @pytest.mark.parametrize(
     "text",
     [

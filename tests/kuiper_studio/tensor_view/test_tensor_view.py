@@ -13,6 +13,7 @@ from engine.errors import ExportError
 from engine.inputs import InputSource
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view import TensorView
+from kuiper_studio.tensor_view.tab_strip import TabLabel
 
 
 @pytest.fixture
@@ -365,6 +366,19 @@ def test_the_mark_of_channels_last_switches_it_off(view, studio, step):
     view.strip.findChild(QToolButton, "channelsLastMark").click()
     assert view.pane.model.reading.channels == 3
     assert not view.pane.actions_table["tensor.channelsLast"].isChecked()
+
+
+def test_words_give_way_before_tabs_need_scrolling(view, qtbot):
+    strip = view.strip
+    strip.tabs.set_label(0, TabLabel("encoder.layers.encoder_layer_11.mlp.1", "101"))
+    strip.show_text("1×50×3072 f32", axes="class + 7×7 tokens × features")
+    words = strip.findChild(QLabel, "tensorAxes")
+    for width, are_shown in ((900, True), (560, True), (460, False)):
+        strip.setFixedWidth(width)
+        qtbot.waitUntil(lambda: strip.tabs.width() == strip.tabs.sizeHint().width())
+        arrows = strip.tabs.findChildren(QToolButton)
+        assert [each for each in arrows if each.isVisible()] == []
+        assert words.isVisible() == are_shown
 
 
 def test_channels_last_is_not_kept_for_the_next_model(
