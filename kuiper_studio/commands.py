@@ -13,9 +13,16 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from PySide6.QtCore import QEvent, QObject, Slot
+from PySide6.QtCore import QEvent, QObject, Qt, Slot
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QApplication,
+    QLineEdit,
+    QMenu,
+    QMenuBar,
+    QWidget,
+)
 from typing_extensions import override
 
 from kuiper_studio.icons import icon
@@ -37,6 +44,7 @@ __all__ = [
     "CommandState",
     "Commands",
     "FieldKeys",
+    "MenuLetters",
     "Place",
     "Submenu",
     "Surface",
@@ -797,6 +805,7 @@ def fill_menu(
     owner : object
         The paths of `Submenu.fills` begin at it.
     """
+    MenuLetters.guard(menu)
     section = None
     for place, entry in shown:
         if section not in (None, place.section):
@@ -812,6 +821,7 @@ def fill_menu(
         added = QMenu(entry.text, menu)  # Qt may delete its own with its first user
         menu.addMenu(added)
         added.setObjectName(entry.fills)
+        MenuLetters.guard(added)
         added.aboutToShow.connect(partial(fill, added))
 
 
@@ -971,4 +981,32 @@ class FieldKeys(QObject):
             if keys in self._commands.field_keys:
                 event.ignore()
                 return True
+        return super().eventFilter(watched, event)
+
+
+class MenuLetters(QObject):
+    """Gives an open menu precedence over commands for its letters.
+
+    The tensor view has plain letters as keys. Qt would carry these commands out while a menu is
+    open, because their actions are in a menu of the menu bar, which has the focus then.
+    """
+
+    @staticmethod
+    def guard(menu: QMenu | QMenuBar) -> None:
+        """Guard the letters of a menu, once."""
+        if menu.findChild(MenuLetters) is None:
+            menu.installEventFilter(MenuLetters(menu))
+
+    # Override of a Qt method
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.text().isalnum()
+            and not event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        ):
+            event.accept()
+            return True
         return super().eventFilter(watched, event)

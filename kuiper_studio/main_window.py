@@ -50,7 +50,15 @@ from kuiper_studio.appearance import (
     store_still,
     stored_size,
 )
-from kuiper_studio.commands import COMMANDS, MENUS, Commands, CommandState, FieldKeys, Surface
+from kuiper_studio.commands import (
+    COMMANDS,
+    MENUS,
+    Commands,
+    CommandState,
+    FieldKeys,
+    MenuLetters,
+    Surface,
+)
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.export_commands import ExportCommands
@@ -315,6 +323,7 @@ class MainWindow(QMainWindow):
         return dock
 
     def _make_menus(self) -> None:
+        MenuLetters.guard(self.menuBar())
         for surface in MENUS:
             menu = self.menuBar().addMenu(surface.value)
             menu.setToolTipsVisible(True)

@@ -102,6 +102,25 @@ def test_a_command_has_its_key_while_a_field_has_the_focus(qtbot, window, key):
         assert event.isAccepted() is taken
 
 
+def test_a_letter_is_that_of_the_open_menu(window):
+    """S stretches the colours of the tensor view too; a menu says that it takes the letter.
+
+    Qt asks by this event before it looks for commands with the key.
+    """
+    titles = {action.text() for action in window.menuBar().actions()}
+    menus = [m for m in window.menuBar().findChildren(QMenu) if m.title() in titles]
+    assert {"&Analyse", "&Tensor"} <= titles
+    for menu in (window.menuBar(), *menus):
+        for modifier, text, taken in (
+            (Qt.KeyboardModifier.NoModifier, "s", True),
+            (Qt.KeyboardModifier.ControlModifier, "\x13", False),
+        ):
+            event = QKeyEvent(QEvent.Type.ShortcutOverride, Qt.Key.Key_S, modifier, text)
+            event.ignore()
+            QApplication.sendEvent(menu, event)
+            assert event.isAccepted() is taken
+
+
 def test_first_start_shows_the_start_page(open_window):
     window = open_window()
     assert window.start_page.isVisible()
