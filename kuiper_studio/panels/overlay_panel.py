@@ -29,6 +29,10 @@ __all__ = ["OverlayPanel"]
 
 _OPACITY: Final = 70
 _LINES: Final = 3  # of the text below the picture, so that it does not move
+_NO_CHANNEL: Final = (
+    "The tensor view shows no channel with rows and columns. "
+    "Select an operator whose output has them."
+)
 
 
 class OverlayPanel(Panel):
@@ -132,7 +136,7 @@ class OverlayPanel(Panel):
                 self.what.setCurrentIndex(0)
         plane = error if self.what.currentIndex() else self._get_plane(False)  # noqa: FBT003
         self.set_suffix(f"{plane.operand} {plane.title}".strip() if plane is not None else "")
-        text = self._show_plane(plane) if plane is not None else "No channel is shown."
+        text = self._show_plane(plane) if plane is not None else _NO_CHANNEL
         if text is None:
             return  # the engine answers soon: what is shown stays
         self.message.setText(text)
