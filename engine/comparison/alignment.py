@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         Sequence,
     )
 
+    from engine.backends.kernel import Kernels
     from engine.comparison.fingerprints import FingerprintIndex, Similar
     from engine.comparison.matching import Matcher
     from engine.comparison.references import Reference
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from engine.session import Session
     from engine.values import Array, Value
 
-__all__ = ["Alignment", "Born", "align"]
+__all__ = ["Alignment", "Born", "align", "make_kernels_for"]
 
 # Limits on the distance of fingerprints.
 _EXACT: Final = 2e-4  # rounding
@@ -139,6 +140,10 @@ class Alignment:
         What our operators give on the reference's values, by operand that it does not show.
     numbers : dict of str to Numbers
         Of our run's values, by matched operand, where the walk has measured them.
+    by_chance : dict of str to str
+        Tensors by operands that have their elements for this input only; these are no matches.
+    remarks : dict of str to str
+        On matches that could be chance, by operand.
     """
 
     matches: dict[str, Match] = field(default_factory=dict)
@@ -147,6 +152,8 @@ class Alignment:
     stand_ins: frozenset[str] = frozenset()
     computed: dict[str, Value] = field(default_factory=dict)
     numbers: dict[str, Numbers] = field(default_factory=dict)
+    by_chance: dict[str, str] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)
 
 
 def align(
@@ -205,12 +212,7 @@ class _Walk:
         self._session, self._reference, self._tolerance = session, reference, tolerance
         self._index, self._matcher = index, matcher
         self._operators = session.graph.operators
-        self._kernels = make_kernels(
-            _backend_of(session),
-            self._operators,
-            session.excluded,
-            NcnnOptions.parse(session.ncnn_options),
-        )
+        self._kernels = make_kernels_for(session)
         self._result, self._meter = Alignment(), Meter()
         self._taken: dict[str, str] = {}  # operand by its matched tensor
         # Operands whose value in our run is the one here, up to rounding; their distances.
@@ -1738,6 +1740,16 @@ def _is_plain(layout: Layout, theirs: tuple[int, ...], ours: tuple[int, ...]) ->
 def _without_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return a shape without leading axes of size 1, which references add and drop."""
     return shape[next((n for n, size in enumerate(shape) if size != 1), len(shape)) :]
+
+
+def make_kernels_for(session: Session) -> Kernels:
+    """Make the kernels that compute a session's operators on a reference's values."""
+    return make_kernels(
+        _backend_of(session),
+        session.graph.operators,
+        session.excluded,
+        NcnnOptions.parse(session.ncnn_options),
+    )
 
 
 def _backend_of(session: Session) -> str | dict[str, str]:

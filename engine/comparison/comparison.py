@@ -30,6 +30,7 @@ from engine.comparison.rounded_weights import (
     find_clipping,
 )
 from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTensor
+from engine.comparison.second_input import check_with_second_input
 from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
 from engine.errors import EngineError, ParameterError
@@ -62,6 +63,7 @@ _ACCUMULATED: Final = 10.0  # multiple of the tolerance that rounding may reach 
 _ULPS: Final = 4.0  # times what one rounding of the inputs changes, that rounding may add
 _TRIALS: Final = 2  # of such a rounding
 _SUSPECT: Final = 20.0  # multiple of the typical rounding of the operators
+_BY_CHANCE: Final = "holds for one input only"
 _IN_16_BITS: Final = "ncnn stores numbers in 16 bits, as the options of the run have it"
 
 
@@ -202,6 +204,9 @@ def compare(
             index = FingerprintIndex(reference)
         matcher = Matcher(run.graph, reference, index, corrections)
         alignment = align(run, reference, index, matcher, tolerances.float32, progress)
+        check_with_second_input(
+            run, reference, index, matcher, alignment, tolerances.float32, progress
+        )
         report = _Report(run, reference, index, matcher, alignment, tolerances, check_cancelled)
         return report.make()
 
@@ -270,6 +275,7 @@ class _Report:
             origins = self._suspects()
             differs = bool(origins) or not self._excuse_amplified()
         self._mark_excused()
+        self._add_remarks()
         rows, unmatched = tuple(self._rows.values()), self._unmatched()
         return Comparison(
             "differs" if differs or _is_empty(rows, unmatched) else "same",
@@ -696,6 +702,13 @@ class _Report:
                 reason = row.reason or "what differs upstream is no fault"
                 self._rows[name] = replace(row, excused=True, reason=reason)
 
+    def _add_remarks(self) -> None:
+        """Say of rows, where there is nothing else to say, that their match may be chance."""
+        for name, remark in self._alignment.remarks.items():
+            row = self._rows[name]
+            if not row.reason:
+                self._rows[name] = replace(row, reason=remark)
+
     def _downstream(self, begins: Callable[[Row], bool]) -> set[str]:
         """Return the operands whose rows satisfy a condition, and all downstream."""
         found: set[str] = set()
@@ -778,12 +791,11 @@ class _Report:
             if operand.name not in self._rows
         ]
         used = {row.reference for row in self._rows.values()}
+        reasons = dict.fromkeys(self._alignment.by_chance.values(), _BY_CHANCE)
+        reasons |= self._index.unreadable
         theirs = [
             UnmatchedTensor(
-                tensor.key,
-                self._index.unreadable.get(
-                    tensor.key, "no operand of the model has its elements"
-                ),
+                tensor.key, reasons.get(tensor.key, "no operand of the model has its elements")
             )
             for tensor in self._reference.tensors
             if tensor.key not in used
@@ -794,6 +806,8 @@ class _Report:
         name = operand.name
         if self._matcher.is_corrected(name) and self._matcher.corrected(name) is None:
             return "it was marked by hand as having no counterpart"
+        if name in self._alignment.by_chance:
+            return _BY_CHANCE
         if name in self._alignment.stand_ins:
             return "the reference does not show it; the operators that read it agree"
         if operator.is_constant:

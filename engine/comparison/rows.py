@@ -85,7 +85,7 @@ class Row:
         for equal inputs.
     status : Status
     reason : str
-        Why it was not compared, or a remark on the status; ``""`` for none.
+        Why it was not compared, or a remark on the status or the match; ``""`` for none.
     excused : bool
         Whether it inherits only what is no fault: rounded weights, a tie or random numbers
         upstream, and no origin.

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
+    Progress = Callable[[int, int], None]
+
 __all__ = ["Reference", "ReferenceOperator", "ReferenceTensor", "WeightHash", "hash_weight"]
 
 _LOOKED_AT: Final = 64  # elements that tell most tensors from integers
@@ -165,10 +167,14 @@ class Reference:
         Keys of the model's inputs and outputs; empty where they are unknown.
     ordered : bool
         Whether the order of `tensors` is that of the run.
+    again : callable, optional
+        Computes it for other inputs of the same shapes; None if nothing can. Takes a function
+        like `progress` of `engine.compare`, or None; raises `EngineError` if the model does not
+        take such inputs, or there is no room for them.
 
     Attributes
     ----------
-    title, tensors, operators, inputs, outputs, ordered
+    title, tensors, operators, inputs, outputs, ordered, again
     """
 
     def __init__(
@@ -180,11 +186,12 @@ class Reference:
         outputs: Sequence[str] = (),
         *,
         ordered: bool = True,
+        again: Callable[[Progress | None], Reference] | None = None,
     ) -> None:
         self.title = title
         self.tensors, self.operators = tuple(tensors), tuple(operators)
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self.ordered = ordered
+        self.ordered, self.again = ordered, again
         self._loaded: OrderedDict[str, Array] = OrderedDict()
         self._nbytes = 0
 

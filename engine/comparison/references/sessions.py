@@ -14,6 +14,7 @@ from engine.comparison.references.reference import (
     ReferenceTensor,
     hash_weight,
 )
+from engine.comparison.references.varied_inputs import vary
 from engine.comparison.requantised import dequantise, find_requantised
 from engine.errors import EngineError, SessionStateError
 from engine.states import SessionState
@@ -124,7 +125,28 @@ def reference_of_session(
             for name in names_of_members(operand)
             if name in known
         ],
+        again=partial(_run_again, run, title),
     )
+
+
+def _run_again(
+    run: Session, title: str, progress: Callable[[int, int], None] | None
+) -> Reference:
+    """Make a reference from a finished run's model and kernels on other inputs.
+
+    The memory bound is that of both runs together.
+    """
+    other = run.fork({record.operator.name: record.kernel for record in run.records})
+    other.memory_bound = max(0, run.memory_bound - run.held_bytes)
+    other.feed({o.name: vary(run.value(o.name)) for o in run.graph.input_operands})
+    total = len(run.graph.operators)
+
+    def tell(record: StepRecord) -> None:
+        if progress is not None:
+            progress(record.index + 1, total)
+
+    other.run(on_step=tell)
+    return reference_of_session(other, title)
 
 
 def reference_of_model(
