@@ -121,7 +121,7 @@ SENTENCES = [
     ("dump digits --input ones --output /dev/full", "/dev/full is a file; name a folder"),
     (
         "render digits --output g.gif",
-        "g.gif cannot be written: name a .svg, .png, .graphml or .json file",
+        "g.gif cannot be written: name a .svg, .png, .pdf, .graphml or .json file",
     ),
     ("render digits --output digits --format json", "digits is a folder; name a .json file"),
     (
