@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from engine.layers.ncnn.activations import activate
 from engine.provenance.call import NoBreakdownError, rounding
-from engine.provenance.records import Breakdown, Factor, Kind, Terms
+from engine.provenance.records import Breakdown, Factor, Kind, Step, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engine.provenance.call import Call
-    from engine.provenance.records import Step
 
 __all__ = [
+    "activate_sum",
     "add_up",
     "format_index",
     "grid",
@@ -116,6 +117,38 @@ def add_up(
         total = float(int(total)) if math.isfinite(total) else total
     error = sum_error(magnitude, len(terms.products), call.dtype, total)
     return Breakdown(Kind.SUM, formula, terms, total, error, offset, offset_name, steps=steps)
+
+
+def activate_sum(
+    call: Call, found: Breakdown, activation: tuple[int, Sequence[float]]
+) -> Breakdown:
+    """Apply the activation that a layer of ncnn applies to its sums.
+
+    Parameters
+    ----------
+    call : Call
+    found : Breakdown
+        Of the sum.
+    activation : (int, sequence of float)
+        Its kind and its parameters.
+    """
+    kind = activation[0]
+    if not kind:
+        return found
+    ends = np.array([0.0, -found.error, found.error]) + found.total
+    with np.errstate(all="ignore"):
+        total, *sides = (float(each) for each in activate(ends, *activation))
+    # They rise or fall between the ends, but for dips, which are flat.
+    error = max(abs(side - total) for side in sides) + 8 * rounding(call.dtype) * abs(total)
+    name = _ACTIVATIONS[kind]
+    left, _, right = found.formula.partition(" = ")
+    return Breakdown(
+        Kind.ACTIVATED, f"{left} = {name}({right})", found.terms, total, error, found.offset,
+        found.offset_name, steps=(*found.steps, Step(f"sum before {name}", found.total)),
+    )  # fmt: skip
+
+
+_ACTIVATIONS: Final = ("", "relu", "leaky_relu", "clip", "sigmoid", "mish", "hard_swish")
 
 
 def _largest_sum(products: npt.NDArray[np.float64]) -> float:

@@ -7,38 +7,43 @@ weight that each position of an given has.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from engine.layers import normalization
 from engine.layers.activations import prelu
 from engine.layers.adaptive_pooling import AdaptiveAveragePool, AdaptiveMaxPool
 from engine.layers.attention import prepare_attention, scaled_dot_product_attention
 from engine.layers.binding import code_of
 from engine.layers.concatenate import cat
-from engine.layers.convolution import Convolution, convolution
 from engine.layers.exactness import is_elementwise
 from engine.layers.expression import Expression
 from engine.layers.multihead_attention import MultiheadAttention
+from engine.layers.ncnn import activations as ncnn_activations
+from engine.layers.ncnn import shapes as ncnn_shapes
+from engine.layers.ncnn.convolution import NcnnConvolution, NcnnDeconvolution
+from engine.layers.ncnn.pooling import Pooling
+from engine.layers.ncnn.products import InnerProduct, MultiHeadAttention
 from engine.layers.pooling import AveragePool, MaxPool, count_taps_inside
-from engine.layers.softmax import log_softmax, softmax, softmax2d, softmin
-from engine.layers.transposed_convolution import (
-    TransposedConvolution,
-    either_convolution,
-    transposed_convolution,
-)
+from engine.layers.softmax import log_softmax, softmin
 from engine.provenance.call import NoBreakdownError, Operand
-from engine.provenance.rules.convolution import read_convolution
-from engine.provenance.rules.elementwise import FUNCTIONS, require_broadcast
+from engine.provenance.rules.convolution import CONVOLUTIONS, read_convolution
+from engine.provenance.rules.elementwise import (
+    FUNCTIONS,
+    SCALINGS,
+    aligned_shape,
+    read_scaling,
+    require_broadcast,
+)
 from engine.provenance.rules.moving import joined_members, moved_numbers
-from engine.provenance.rules.normalization import read_normalization
+from engine.provenance.rules.normalization import READERS, read_normalization
 from engine.provenance.rules.pooling import pool_reads
 from engine.provenance.rules.products import PRODUCTS, read_product
 from engine.provenance.rules.reduction import MEANS, SUMS, reduced_axes
 from engine.provenance.rules.resizing import RESIZES, resize_taps
-from engine.provenance.rules.softmax import softmax_axis
+from engine.provenance.rules.softmax import CODES, softmax_axis
 from engine.provenance.table import find_moved
 
 if TYPE_CHECKING:
@@ -146,6 +151,8 @@ def _function(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
             continue
         done.add(each.name)
         steps = _STEP * np.maximum(1.0, np.abs(_wide(each)))
+        aligned = aligned_shape(call, each) if call.layer_code is not prelu else each.shape
+        spread = np.broadcast_to(steps.reshape(aligned), call.shape)
         sides = []
         for sign in (1.0, -1.0):
             moved = [
@@ -154,14 +161,10 @@ def _function(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
                 for given, value in zip(call.inputs, values, strict=True)
             ]  # fmt: skip
             with np.errstate(all="ignore"):
-                sides.append((_forward(call, moved) - middle) / (sign * _spread(steps, call)))
-        found[each.name] = _unbroadcast(_slope(*sides) * gradient, each.shape)
+                sides.append((_forward(call, moved) - middle) / (sign * spread))
+        back = _unbroadcast(_slope(*sides) * gradient, aligned)
+        found[each.name] = back.reshape(each.shape)
     return found
-
-
-def _spread(steps: Array, call: Call) -> Array:
-    """Return the step of an operand for each element of the result."""
-    return np.broadcast_to(steps, call.shape)
 
 
 def _slope(above: Array, below: Array) -> Array:
@@ -181,6 +184,34 @@ def _forward(call: Call, values: Sequence[Value]) -> Array:
     return found.astype(np.float64)
 
 
+def _scaled(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Multiply by the factors of the channels."""
+    given, scale, _ = read_scaling(call)
+    if isinstance(scale, Operand):
+        raise NoBreakdownError("computed factors of channels are not followed")
+    if scale is None:
+        return {given.name: gradient}
+    return {given.name: gradient * _wide(scale).reshape(-1, *(1,) * (given.ndim - 1))}
+
+
+def _before_activation(call: Call, gradient: Gradient) -> Gradient:
+    """Return the gradient by the sums to which a layer of ncnn applies an activation."""
+    layer = call.layer
+    if not isinstance(layer, (NcnnConvolution, NcnnDeconvolution, InnerProduct)):
+        return gradient
+    if not layer.activation[0]:
+        return gradient
+    plain: Any = copy.copy(layer)
+    plain.activation = 0, ()
+    sums = np.asarray(plain.forward(*[each.value for each in call.arrays]), np.float64)
+    steps = _STEP * np.maximum(1.0, np.abs(sums))
+    ends = [
+        ncnn_activations.activate(sums + sign * steps, *layer.activation)
+        for sign in (0.0, 1.0, -1.0)
+    ]
+    return gradient * _slope((ends[1] - ends[0]) / steps, (ends[0] - ends[2]) / steps)
+
+
 def _normalised(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     """Scale back, less what goes through the statistics."""
     found, given = read_normalization(call), call.array("input")
@@ -196,8 +227,8 @@ def _normalised(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
         return {given.name: scaled / np.sqrt(variance + found.eps)}
     axes = found.axes
     if found.groups:
-        parts = (x.shape[0], found.groups, -1)
-        x, scaled, axes = x.reshape(parts), scaled.reshape(parts), (2,)
+        parts = (*x.shape[: found.channel], found.groups, -1)
+        x, scaled, axes = x.reshape(parts), scaled.reshape(parts), (found.channel + 1,)
     mean = x.mean(axes, keepdims=True) if found.centred else 0.0
     spread = np.sqrt(np.square(x - mean).mean(axes, keepdims=True) + found.eps)
     normal = (x - mean) / spread
@@ -212,7 +243,7 @@ def _normalised(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
 
 def _product(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     """Contract with all other factors."""
-    found = read_product(call)
+    found, gradient = read_product(call), _before_activation(call, gradient)
     result: dict[str, Gradient] = {}
     for place, member in enumerate(found.members):
         if not isinstance(member.array, Operand):
@@ -233,6 +264,8 @@ def _product(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
         result[member.array.name] = result.get(member.array.name, 0.0) + back
     offset = found.offset
     if offset is not None and isinstance(offset.array, Operand):
+        if not found.result.endswith(offset.labels):
+            raise NoBreakdownError("a column that is added is not followed")
         back = _unbroadcast(gradient * found.beta, offset.array.shape)
         result[offset.array.name] = result.get(offset.array.name, 0.0) + back
     return result
@@ -240,15 +273,21 @@ def _product(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
 
 def _convolved(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     """Spread the gradient over the window by the kernel, one tap after the other."""
-    found = read_convolution(call)
+    found, gradient = read_convolution(call), _before_activation(call, gradient)
     given, rank, groups = found.input, found.rank, found.groups
+    if not rank:  # an image of ncnn of one pixel
+        shape = (groups, found.per_group, found.taken)
+        back = np.einsum(
+            "go,goc->gc", gradient.reshape(shape[:2]), _wide(found.weight).reshape(shape)
+        )
+        return {given.name: back.reshape(given.shape)}
     samples = given.shape[0] if given.ndim > rank + 1 else 1
     result = np.zeros((samples, groups, found.taken, *given.shape[-rank:]))
     flowing = gradient.reshape((samples, groups, found.per_group, *call.shape[-rank:]))
     kernel = _wide(found.weight)
     taps = kernel.shape[2:]
     kernel = kernel.reshape(groups, kernel.shape[0] // groups, *kernel.shape[1:])
-    if not found.transposed:
+    if not found.inputs_first:
         kernel = kernel.swapaxes(1, 2)  # shape (groups, inputs, outputs, taps)
     area = _occupied(flowing, rank)
     part = flowing[_within(area)]
@@ -319,6 +358,8 @@ def _largest(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     """Give the gradient to the element that was chosen, the first of equal ones."""
     if call.place:
         raise NoBreakdownError("the index of an element has no slope")
+    if isinstance(call.layer, Pooling) and call.layer.is_global:
+        raise NoBreakdownError("the largest of all positions is not followed")
     reads, given = pool_reads(call), call.array("input")
     counts = call.shape[-len(reads) :]
     values = _wide(given)
@@ -353,6 +394,9 @@ def _averaged(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
         divisor = np.multiply.outer(divisor, np.maximum(line, 1))
     if isinstance(layer, AveragePool) and layer.divisor_override is not None:
         divisor = float(layer.divisor_override)
+    if isinstance(layer, Pooling) and layer.counts_pad:
+        windows = layer.require_shapes(given.shape)
+        divisor = divisor if windows is None else float(windows.windows.tap_count)
     shared = gradient / divisor
     result = np.zeros(given.shape)
     for _, sources, targets in _taps(reads, counts):
@@ -360,11 +404,23 @@ def _averaged(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     return {given.name: result}
 
 
+def _pooled(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Go back through a pooling of ncnn."""
+    layer, given = call.layer, call.array("input")
+    if not isinstance(layer, Pooling) or layer.kind == 0:
+        return _largest(call, gradient)
+    if not layer.is_global:
+        return _averaged(call, gradient)
+    count = np.prod(given.shape[1:])
+    shared = gradient.reshape(-1, *(1,) * (given.ndim - 1)) / count
+    return {given.name: np.broadcast_to(shared, given.shape).copy()}
+
+
 def _resized(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     """Give each neighbour its share."""
-    (reads, shares), given = resize_taps(call), call.array("input")
+    (reads, shares), given = resize_taps(call), call.arrays[0]
     result = np.zeros(given.shape)
-    for tap, sources, targets in _taps(reads, call.shape[2:]):
+    for tap, sources, targets in _taps(reads, call.shape[-len(reads) :]):
         part = gradient[_mesh(sources)]
         for axis, (share, number, kept) in enumerate(zip(shares, tap, sources, strict=True)):
             line = share[number, kept]
@@ -378,7 +434,12 @@ def _reduced(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     given = call.array("input")
     axes = reduced_axes(call)
     kept = [1 if axis in axes else size for axis, size in enumerate(given.shape)]
-    count = np.prod([given.shape[axis] for axis in axes]) if call.layer_code in MEANS else 1
+    layer, is_mean = call.layer, call.layer_code in MEANS
+    if isinstance(layer, ncnn_shapes.Reduction):
+        if layer.operation not in {0, 3}:
+            raise NoBreakdownError("only sums and means are followed")
+        gradient, is_mean = gradient * float(layer.coefficient), layer.operation == 3
+    count = np.prod([given.shape[axis] for axis in axes]) if is_mean else 1
     back = np.broadcast_to(gradient.reshape(kept) / count, given.shape)
     return {given.name: back.copy()}
 
@@ -482,33 +543,48 @@ def _multihead(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     return found
 
 
+def _ncnn_multihead(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Do the same for the module of ncnn, which has no batch."""
+    layer, operands = call.layer, call.arrays
+    if not isinstance(layer, MultiHeadAttention) or layer.has_mask:
+        raise NoBreakdownError("an attention with a mask is not followed")
+    used: tuple[Operand, ...] = layer.split(operands)[:3]
+    names = ("q", "k", "v")
+    heads = [
+        _split((_wide(each) @ _wide(layer.weights[name][0]).T + layer.weights[name][1])[None],
+               layer.heads)
+        for name, each in zip(names, used, strict=True)
+    ]  # fmt: skip
+    mixed = _split((gradient @ _wide(layer.weights["out"][0]))[np.newaxis], layer.heads)
+    query, key, value = heads
+    backs = _attend_backward(query, key, value, None, layer.scale, mixed)
+    found: dict[str, Gradient] = {}
+    for name, operand, back in zip(names, used, backs, strict=True):
+        joined = back[0].swapaxes(0, 1).reshape(back.shape[2], -1)
+        own = joined @ _wide(layer.weights[name][0])
+        found[operand.name] = found.get(operand.name, 0.0) + own
+    return found
+
+
 def _split(array: Array, heads: int) -> Array:
     samples, length, width = array.shape
     return array.reshape(samples, length, heads, width // heads).swapaxes(1, 2)
 
 
 _RULES: Final[dict[Any, Backward]] = {
-    **dict.fromkeys((*FUNCTIONS, prelu), _function),
+    **dict.fromkeys((*FUNCTIONS, prelu, ncnn_activations.prelu), _function),
+    **dict.fromkeys(SCALINGS, _scaled),
     **dict.fromkeys(PRODUCTS, _product),
-    **dict.fromkeys(
-        (Convolution, convolution, TransposedConvolution, transposed_convolution,
-         either_convolution),
-        _convolved,
-    ),
+    **dict.fromkeys(CONVOLUTIONS, _convolved),
+    Pooling: _pooled,
     **dict.fromkeys((MaxPool, AdaptiveMaxPool), _largest),
     **dict.fromkeys((AveragePool, AdaptiveAveragePool), _averaged),
     **dict.fromkeys(RESIZES, _resized),
-    **dict.fromkeys((*SUMS, *MEANS), _reduced),
-    **dict.fromkeys((softmax, softmin, softmax2d, log_softmax), _shared),
-    **dict.fromkeys(
-        (
-            normalization.BatchNorm, normalization.batch_norm, normalization.InstanceNorm,
-            normalization.instance_norm, normalization.group_norm, normalization.layer_norm,
-            normalization.rms_norm,
-        ),
-        _normalised,
-    ),
-    cat: _joined,
+    **dict.fromkeys((*SUMS, *MEANS, ncnn_shapes.Reduction), _reduced),
+    **dict.fromkeys(CODES, _shared),
+    **dict.fromkeys(READERS, _normalised),
+    **dict.fromkeys((cat, ncnn_shapes.concat), _joined),
     scaled_dot_product_attention: _attended,
     MultiheadAttention: _multihead,
+    MultiHeadAttention: _ncnn_multihead,
 }  # fmt: skip

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["check_index", "explain_element", "explanation_of", "location_of"]
 
 _RULES: Final = rules  # imported to be registered
-_WEIGHT: Final = "pnnx.Attribute"
+_WEIGHTS: Final = frozenset({"pnnx.Attribute", "ncnn.MemoryData"})
 
 
 def explain_element(session: Session, operand: str, index: Sequence[int]) -> Provenance:
@@ -72,7 +72,7 @@ def explain_element(session: Session, operand: str, index: Sequence[int]) -> Pro
         kind = Kind.SUPPLIED
     elif producer.is_input:
         kind = Kind.INPUT
-    elif producer.type == _WEIGHT:
+    elif producer.type in _WEIGHTS:
         kind = Kind.WEIGHT
     else:
         breakdown, reason = _break_down(session, producer, operand, place)

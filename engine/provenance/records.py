@@ -40,6 +40,8 @@ class Kind(Enum):
 
     SUM = "sum"
     """The sum of all products, and of `offset`."""
+    ACTIVATED = "activated"
+    """A function of the sum of all products and of `offset`, which is the last of the steps."""
     CHOICE = "choice"
     """One of the products, the largest or the smallest."""
     SHARE = "share"

@@ -63,6 +63,8 @@ def format_numbers(breakdown: Breakdown) -> str:
         return f"= {format_number(breakdown.total)}  of  {'  and  '.join([*values, *steps])}"
     if breakdown.kind in {Kind.MOVE, Kind.CHOICE, Kind.GATES}:
         return f"= {format_number(breakdown.total)}"
+    if breakdown.kind is Kind.ACTIVATED:
+        return f"= {format_number(breakdown.total)}  of  {_format_sum(breakdown)[2:]}"
     if breakdown.kind is Kind.SHARE and breakdown.chosen is not None:
         own = float(breakdown.terms.products[breakdown.chosen])
         whole = float(breakdown.terms.products.sum())

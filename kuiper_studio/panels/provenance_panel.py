@@ -73,8 +73,9 @@ _HINT: Final = (
     "Click an element of the tensor, then Analyse → Where does this number come from? (P)."
 )
 _LISTED: Final = frozenset(Kind) - {Kind.INPUT, Kind.WEIGHT, Kind.SUPPLIED, Kind.UNKNOWN}
-_SUMMED: Final = frozenset({Kind.SUM, Kind.GATES})
-_PICTURED: Final = frozenset({Kind.SUM, Kind.CHOICE, Kind.SHARE, Kind.GATES})
+_SUMMED: Final = frozenset({Kind.SUM, Kind.ACTIVATED, Kind.GATES})
+_MAPPED: Final = frozenset({Kind.SUM, Kind.ACTIVATED, Kind.CHOICE})
+_PICTURED: Final = _SUMMED | _MAPPED | {Kind.SHARE}
 
 
 class _Delegate(RowDelegate):
@@ -301,7 +302,7 @@ class ProvenancePanel(Panel):
         maps = None
         if (
             breakdown is not None and provenance is not None and terms is not None
-            and breakdown.kind in {Kind.SUM, Kind.CHOICE} and terms.factors
+            and breakdown.kind in _MAPPED and terms.factors
             and terms.factors[0].is_operand
         ):  # fmt: skip
             names = provenance.operand, terms.factors[0].name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ncnn_files import f32, tagged, write_pair
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QMenu, QPushButton
 
@@ -302,3 +303,25 @@ def test_the_maps_are_joined(window, qtbot):
     window.session.explain("2", (0, 0, 0, 0))  # of an activation
     wait(window, qtbot)
     assert panel.maps.isHidden()
+
+
+def test_a_layer_of_ncnn_that_applies_relu(open_window, tmp_path, qtbot):
+    lines = ["Input in0 0 1 in0", "Convolution c 1 1 in0 y 0=2 1=3 4=1 5=1 6=54 9=1"]
+    weight = RNG.normal(size=(2, 3, 3, 3)).astype(np.float32)
+    weight[1] = abs(weight[1])
+    path = write_pair(tmp_path, lines, tagged(weight) + f32([0, -99]))
+    window = open_window(path, [abs(INPUT[0])])
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    explain(window, qtbot, "c", (1, 3, 4))
+    panel = window.provenance_panel
+    assert panel.formula.text() == (
+        "y[1, 3, 4] = relu(bias[1] + Σ weight[1, c, i, j] · in0[c, 2 + i, 3 + j])"
+    )
+    assert panel.numbers.text().startswith("= 0.0000  of  −99.0000\u00a0(bias[1])")
+    assert panel.check.text().splitlines()[0].split() == ["value", "float64", "0"]
+    assert panel.difference.text().startswith("✓ difference 0")
+    assert panel.sums.isVisible()
+    assert panel.maps.isVisible()
+    assert panel.model.rowCount() == 27
+    assert panel.field_texts["Region"].text() == "rows 2–4, columns 3–5"

@@ -22,7 +22,15 @@ from engine.values import Array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Pairs", "read_pads", "read_windows", "same_pads", "spatial_rank"]
+__all__ = [
+    "NcnnConvolution",
+    "NcnnDeconvolution",
+    "Pairs",
+    "read_pads",
+    "read_windows",
+    "same_pads",
+    "spatial_rank",
+]
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -315,8 +323,14 @@ class NcnnDeconvolution(_Windowed):
             weight, bias, self.stride, 0, self.output_padding, self.groups, self.dilation
         )
 
-    def _compute_cuts(self, sizes: Sequence[int]) -> Pairs:
-        """Return how much to crop before and after each axis of the whole result."""
+    def cuts_of(self, sizes: Sequence[int]) -> Pairs:
+        """Return how much to crop before and after each axis of the whole result.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Of the whole result.
+        """
         if not self._is_cut_to_size:
             return self.pads
         totals = [size - wanted for size, wanted in zip(sizes, self.output_sizes, strict=True)]
@@ -339,7 +353,7 @@ class NcnnDeconvolution(_Windowed):
         return Sliding(whole, shape, self.outputs, channels, self.output_padding)
 
     def _require_cuts(self, sizes: Sequence[int]) -> None:
-        for size, (before, after) in zip(sizes, self._compute_cuts(sizes), strict=True):
+        for size, (before, after) in zip(sizes, self.cuts_of(sizes), strict=True):
             if before < 0 or after < 0 or before + after >= size:
                 raise LayerError(
                     f"{before} and {after} cannot be cropped from {size} positions"
@@ -355,6 +369,6 @@ class NcnnDeconvolution(_Windowed):
         self._require_cuts(sizes)
         cuts = (
             slice(before, size - after)
-            for size, (before, after) in zip(sizes, self._compute_cuts(sizes), strict=True)
+            for size, (before, after) in zip(sizes, self.cuts_of(sizes), strict=True)
         )
         return activate(np.ascontiguousarray(whole[:, *cuts]), *self.activation)

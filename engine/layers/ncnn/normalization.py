@@ -15,7 +15,7 @@ from engine.values import Array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["per_channel"]
+__all__ = ["find_trailing_axes", "per_channel"]
 
 
 def per_channel(values: Array, input: Array) -> Array:
@@ -107,13 +107,19 @@ def bias(input: Array, bias: Array, bias_data_size: int = 0) -> Array:
     return np.asarray(input + per_channel(bias, input))
 
 
-def _find_trailing_axes(size: int, input: Array) -> tuple[int, ...]:
-    """Return the last axes that hold `size` numbers: a row, a plane or a channel."""
-    for count in range(1, max(2, input.ndim)):
-        if math.prod(input.shape[-count:]) == size:
-            return input.shape[-count:]
-    shape = describe_shapes([input.shape])
-    raise LayerError(f"{size} numbers fit neither a row nor a channel of {shape}")
+def find_trailing_axes(size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes of the last axes that hold `size` numbers: a row, a plane or a channel.
+
+    Raises
+    ------
+    LayerError
+        If there are none.
+    """
+    for count in range(1, max(2, len(shape))):
+        if math.prod(shape[-count:]) == size:
+            return shape[-count:]
+    text = describe_shapes([shape])
+    raise LayerError(f"{size} numbers fit neither a row nor a channel of {text}")
 
 
 @layer("LayerNorm")
@@ -137,7 +143,7 @@ def layer_norm(
     affine : int
         Whether there are gamma and beta.
     """
-    shape = _find_trailing_axes(affine_size, input)
+    shape = find_trailing_axes(affine_size, input.shape)
     weight, bias = _reshape_weights(shape, gamma, beta)
     return torch_normalization.layer_norm(input, shape, weight, bias, eps)
 
@@ -162,7 +168,7 @@ def rms_norm(
     affine : int
         Whether there is gamma.
     """
-    shape = _find_trailing_axes(affine_size, input)
+    shape = find_trailing_axes(affine_size, input.shape)
     (weight,) = _reshape_weights(shape, gamma)
     return torch_normalization.rms_norm(input, shape, weight, eps)
 

@@ -24,6 +24,8 @@ from engine.memory_bound import require_memory
 from engine.ncnn.types import UNSET, Params
 from engine.values import Array
 
+__all__ = ["Pooling"]
+
 _FULL, _VALID, _SAME_UPPER, _SAME_LOWER = range(4)
 _MOST: Final = 1 << 15
 

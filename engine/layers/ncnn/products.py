@@ -60,17 +60,18 @@ class InnerProduct(Layer):
         """Check the operands' shapes."""
         (shape,) = shapes
         outputs, inputs = self.weight.shape
-        if not self._is_rows(shape) and math.prod(shape) != inputs:
+        if not self.is_rows(shape) and math.prod(shape) != inputs:
             raise _fail(f"the input does not have {inputs} numbers", shape)
         require_products(math.prod(shape) * outputs)
 
-    def _is_rows(self, shape: tuple[int, ...]) -> bool:
+    def is_rows(self, shape: tuple[int, ...]) -> bool:
+        """Return whether each row of an input is multiplied."""
         return len(shape) == 2 and shape[1] == self.weight.shape[1]
 
     @override
     def forward(self, input: Array) -> Array:
         self.require_shapes(input.shape)
-        x = input if self._is_rows(input.shape) else input.reshape(1, -1)
+        x = input if self.is_rows(input.shape) else input.reshape(1, -1)
         if self.int8:
             result = self._multiply_int8(x)
         else:
@@ -78,7 +79,7 @@ class InnerProduct(Layer):
         if self.bias is not None:
             result = result + self.bias
         result = activate(np.asarray(result), *self.activation)
-        return result if self._is_rows(input.shape) else result.reshape(-1)
+        return result if self.is_rows(input.shape) else result.reshape(-1)
 
     def _multiply_int8(self, x: Array) -> Array:
         weight = self.weight
@@ -117,7 +118,7 @@ class Gemm(Layer):
         self.is_transposed = bool(params.integer("output_transpose"))
         self.has_middle = bool(params.integer("output_N1M"))
 
-    def _split(self, given: Sequence[Any]) -> tuple[Any, Any, Any]:
+    def split(self, given: Sequence[Any]) -> tuple[Any, Any, Any]:
         """Return A, B and C from operands and weights; None for no C."""
         left = list(given)
         found = [
@@ -132,13 +133,14 @@ class Gemm(Layer):
     def require_shapes(self, *shapes: tuple[int, ...]) -> None:
         """Check the operands' shapes."""
         stand_ins = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
-        a, b, c = self._split(stand_ins)
-        rows, depth, columns = self._sizes(a.shape, b.shape)
-        self._reshape_c(c, rows, columns)
+        a, b, c = self.split(stand_ins)
+        rows, depth, columns = self.sizes(a.shape, b.shape)
+        self.reshape_c(c, rows, columns)
         require_products(rows * depth * columns)
         require_memory((rows, columns), _FLOAT)
 
-    def _sizes(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, int, int]:
+    def sizes(self, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, int, int]:
+        """Return the numbers of rows, of products in a sum, and of columns."""
         pairs = []
         for shape, swapped in zip((a, b), self.swaps, strict=True):
             sides = (shape[0], shape[2]) if len(shape) == 3 and shape[1] == 1 else shape
@@ -150,7 +152,8 @@ class Gemm(Layer):
             raise _fail("the matrices do not fit each other", a, b)
         return rows, depth, columns
 
-    def _reshape_c(self, c: Array | None, rows: int, columns: int) -> Array | None:
+    def reshape_c(self, c: Array | None, rows: int, columns: int) -> Array | None:
+        """Bring C to two dimensions."""
         if c is None:
             return None
         if self.constant["C"]:
@@ -167,8 +170,8 @@ class Gemm(Layer):
 
     @override
     def forward(self, *inputs: Array) -> Array:
-        a, b, c = self._split(inputs)
-        rows, depth, columns = self._sizes(a.shape, b.shape)
+        a, b, c = self.split(inputs)
+        rows, depth, columns = self.sizes(a.shape, b.shape)
         require_products(rows * depth * columns)
         left, right = (ready(array, _FLOAT).reshape(-1, array.shape[-1]) for array in (a, b))
         left, right = (
@@ -176,7 +179,7 @@ class Gemm(Layer):
             for array, swapped in zip((left, right), self.swaps, strict=True)
         )
         result = np.matmul(left, right)
-        c = self._reshape_c(c, rows, columns)
+        c = self.reshape_c(c, rows, columns)
         if c is not None:
             result = result + np.float32(self.beta) * c
         if self.alpha != 1:
@@ -302,7 +305,7 @@ class MultiHeadAttention(Layer):
             for name in names
         }
 
-    def _split(self, given: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+    def split(self, given: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
         """Return query, key, value and mask from the operands."""
         operands = list(given)
         if len(operands) < 1 + self.has_mask or len(operands) > 3 + self.has_mask:
@@ -313,7 +316,7 @@ class MultiHeadAttention(Layer):
 
     def require_shapes(self, *shapes: tuple[int, ...]) -> None:
         """Check the operands' shapes."""
-        query, key, value, mask = self._split(shapes)
+        query, key, value, mask = self.split(shapes)
         for name, shape in zip("qkv", (query, key, value), strict=True):
             weight = self.weights[name][0]
             if len(shape) != 2 or shape[1] != weight.shape[1]:
@@ -333,7 +336,7 @@ class MultiHeadAttention(Layer):
     @override
     def forward(self, *inputs: Array) -> Array:
         self.require_shapes(*(array.shape for array in inputs))
-        query, key, value, mask = self._split(inputs)
+        query, key, value, mask = self.split(inputs)
         per_head = self.embed // self.heads
         heads = [
             self._project(x, name).reshape(len(x), self.heads, per_head).swapaxes(0, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from typing_extensions import override
@@ -16,6 +16,11 @@ from engine.layers.resampling import interpolate
 from engine.memory_bound import require_memory
 from engine.ncnn.types import Params
 from engine.values import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Interp", "Padding"]
 
 _MODES: Final = {0: "constant", 1: "replicate", 2: "reflect"}
 _LARGEST: Final = 1 << 15
@@ -101,6 +106,11 @@ class Interp(Layer):
         if not all(0 < scale <= _LARGEST for scale in self.scale):
             raise ParameterError("height_scale", f"{self.scale} is not a scale of an image")
 
+    @property
+    def mode(self) -> str:
+        """PyTorch's name of the kind."""
+        return {_NEAREST: "nearest", _BILINEAR: "bilinear"}.get(self.kind, "bicubic")
+
     def _find_target_sizes(self, inputs: tuple[Array, ...]) -> tuple[int, int]:
         x = inputs[0]
         if self.expression:
@@ -137,21 +147,28 @@ class Interp(Layer):
         if x.shape[1:] == target:
             return x
         batch = x[np.newaxis]
-        fixed = bool(self.size[1] or self.expression or self.is_dynamic)
         if self.kind == _NEAREST:
-            return self._nearest(x, target, fixed=fixed)
+            require_memory((x.shape[0], *target), x.dtype)
+            for axis, places in enumerate(self.nearest_places(x.shape[1:], target), 1):
+                x = np.take(x, places, axis)
+            return x
         image = batch if x.ndim == 3 else batch[:, :, np.newaxis]
         sizes = target if x.ndim == 3 else (1, *target)
-        mode = "bilinear" if self.kind == _BILINEAR else "bicubic"
-        result = interpolate(image, sizes, mode=mode, align_corners=self.aligns)[0]
+        result = interpolate(image, sizes, mode=self.mode, align_corners=self.aligns)[0]
         return np.asarray(result if x.ndim == 3 else result[:, 0])
 
-    def _nearest(self, x: Array, target: tuple[int, ...], *, fixed: bool) -> Array:
-        require_memory((x.shape[0], *target), x.dtype)
-        scales = self.scale[-len(target) :]
-        for axis, (count, scale) in enumerate(zip(target, scales, strict=True), 1):
-            size = x.shape[axis]
+    def nearest_places(self, sizes: Sequence[int], target: Sequence[int]) -> list[Array]:
+        """Return which position each result repeats, for each axis behind the channels.
+
+        Parameters
+        ----------
+        sizes, target : sequence of int
+            Of the image and the result.
+        """
+        fixed = bool(self.size[1] or self.expression or self.is_dynamic)
+        found = []
+        for size, count, scale in zip(sizes, target, self.scale[-len(target) :], strict=True):
             step = np.float32(size) / np.float32(count) if fixed else 1 / np.float32(scale)
             places = (np.arange(count, dtype=np.float32) * step).astype(np.int64)
-            x = np.take(x, np.minimum(places, size - 1), axis)
-        return x
+            found.append(np.minimum(places, size - 1))
+        return found

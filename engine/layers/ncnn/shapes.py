@@ -388,19 +388,23 @@ class Reduction(Layer):
             raise ParameterError(
                 "axes", "the axes are missing, or the file is too old for ncnn"
             )
-        self._reduce, self._coeff = _REDUCTIONS[operation], np.float32(coeff)
+        self.operation, self.coefficient = operation, np.float32(coeff)
         self._axes = None if reduce_all else _ints(axes)
         self._keepdims = bool(keepdims)
 
+    def places(self, ndim: int) -> tuple[int, ...]:
+        """Return the axes that are reduced, of an input with so many."""
+        if ndim == 1:
+            return (0,)
+        axes = range(ndim) if self._axes is None else self._axes
+        return tuple(sorted({_axis(axis, ndim) for axis in axes}))
+
     @override
     def forward(self, input: Array) -> Array:
-        axes = range(input.ndim) if self._axes is None else self._axes
-        places = tuple(sorted({_axis(axis, input.ndim) for axis in axes}))
-        if input.ndim == 1:
-            places = (0,)
-        result = self._reduce(input, places)
-        if self._coeff != 1:
-            result = np.asarray(result * self._coeff)
+        places = self.places(input.ndim)
+        result = _REDUCTIONS[self.operation](input, places)
+        if self.coefficient != 1:
+            result = np.asarray(result * self.coefficient)
         if self._keepdims:
             return result
         kept = [size for place, size in enumerate(result.shape) if place not in places]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from engine.layers.attention import scaled_dot_product_attention
 from engine.layers.multihead_attention import MultiheadAttention
+from engine.layers.ncnn import products as ncnn
 from engine.provenance.arithmetic import (
     add_up,
     format_index,
@@ -22,7 +24,7 @@ from engine.provenance.records import Breakdown, Interval, Kind, join_boxes
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -54,9 +56,25 @@ def _heads(call: Call, lead: Box, operand: Operand) -> Box:
     return (*lead[:-1], Interval(heads.start // group, (heads.stop - 1) // group + 1))
 
 
-@locates(scaled_dot_product_attention)
+def _read_attention(call: Call) -> Call:
+    """Return a call with PyTorch's arguments."""
+    layer = call.layer
+    if not isinstance(layer, ncnn.SDPA):
+        return call
+    if layer.has_cache or call.place:
+        raise NoBreakdownError("attention with a cache has no breakdown")
+    query, key, value, *mask = call.arrays
+    arguments = {
+        "query": query, "key": key, "value": value, "attn_mask": mask[0] if mask else None,
+        "scale": layer.scale or None, "enable_gqa": True, "is_causal": False, "dropout_p": 0.0,
+    }  # fmt: skip
+    return replace(call, arguments=arguments)
+
+
+@locates(scaled_dot_product_attention, ncnn.SDPA)
 def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the queries, all of their keys, and the columns of the values."""
+    call = _read_attention(call)
     query, key, value = (call.array(name) for name in ("query", "key", "value"))
     lead, rows, columns = box[:-2], box[-2], box[-1]
     keys = Interval.whole(key.shape[-2])
@@ -75,18 +93,21 @@ def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
     return found
 
 
-@explains(scaled_dot_product_attention)
+@explains(scaled_dot_product_attention, ncnn.SDPA)
 def explain_attention(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the values of all keys times the weights of the keys."""
+    call = _read_attention(call)
     query, key, value = (call.array(name) for name in ("query", "key", "value"))
     given = call.arguments
-    if given["dropout_p"] or given["enable_gqa"]:
-        raise NoBreakdownError("attention with dropout or shared heads has no breakdown")
+    if given["dropout_p"]:
+        raise NoBreakdownError("attention with dropout has no breakdown")
     lead, row, column = index[:-2], index[-2], index[-1]
 
     def batch(operand: Operand) -> tuple[int, ...]:
         own = operand.shape[:-2]
-        places = lead[len(lead) - len(own) :]
+        places = list(lead[len(lead) - len(own) :])
+        if given["enable_gqa"] and own and query.ndim > 2:  # several queries share a head
+            places[-1] //= query.shape[-3] // own[-1]
         return tuple([at if size > 1 else 0 for at, size in zip(places, own, strict=True)])
 
     scale = given["scale"]
@@ -148,6 +169,84 @@ def _add_mask(
         scores += part
 
 
+@locates(ncnn.MultiHeadAttention)
+def locate_ncnn_multihead(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the queries, and all keys and values."""
+    found = {each.name: each.whole for each in call.arrays}
+    query, *others = call.arrays
+    if others and query.name not in {each.name for each in others}:
+        found[query.name] = (box[0], query.whole[1])
+    return found
+
+
+class _Projection(NamedTuple):
+    """A product with a matrix.
+
+    Attributes
+    ----------
+    weight, bias : ndarray
+    """
+
+    weight: Array
+    bias: Array
+
+
+class _Heads(NamedTuple):
+    """A module of attention, and the operands of one sample.
+
+    Attributes
+    ----------
+    heads : int
+    projections : sequence
+        Of queries, keys and values, with `weight` and `bias`.
+    output : object
+        The projection of the result.
+    scale : float
+    sequences : tuple of ndarray
+        Queries, keys and values; shape (L, E).
+    mask : ndarray or None
+    sample, row : int
+        Of the query.
+    """
+
+    heads: int
+    projections: Sequence[Any]
+    output: Any
+    scale: float
+    sequences: tuple[npt.NDArray[np.float64], ...]
+    mask: Array | None
+    sample: int
+    row: int
+
+
+def _read_heads(call: Call, index: tuple[int, ...]) -> _Heads:
+    layer = call.layer
+    if isinstance(layer, ncnn.MultiHeadAttention):
+        *operands, mask = layer.split(call.arrays)
+        query, key, value, out = (
+            _Projection(*layer.weights[name]) for name in ("q", "k", "v", "out")
+        )
+        sequences = tuple([each.value.astype(np.float64) for each in operands])
+        values = None if mask is None else mask.value
+        return _Heads(
+            layer.heads, (query, key, value), out, layer.scale, sequences, values, 0, index[0]
+        )  # fmt: skip
+    if not isinstance(layer, MultiheadAttention) or call.place or len(index) != 3:
+        raise NoBreakdownError("only the result of a batch has a breakdown")
+    *operands, mask = _sequences(call, layer)
+    sample, row = (index[0], index[1]) if layer.batch_first else (index[1], index[0])
+    sequences = tuple([
+        (each.value[sample] if layer.batch_first else each.value[:, sample]).astype(np.float64)
+        for each in operands
+        if each is not None
+    ])  # fmt: skip
+    scale = 1 / math.sqrt(len(layer.projections[0].weight) // layer.heads)
+    values = None if mask is None else mask.value
+    return _Heads(
+        layer.heads, layer.projections, layer.output, scale, sequences, values, sample, row
+    )
+
+
 @locates(MultiheadAttention)
 def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the queries, and all keys and values of the sample."""
@@ -170,38 +269,29 @@ def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
     return found
 
 
-@explains(MultiheadAttention)
+@explains(MultiheadAttention, ncnn.MultiHeadAttention)
 def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the results of the heads times a row of the output projection, and the bias.
 
     The query's own path is followed only: scores are ``(q W_k) · x`` for every key x, and a
     head's result is the projection of the average of the inputs.
     """
-    layer = call.layer
-    if not isinstance(layer, MultiheadAttention) or call.place or len(index) != 3:
-        raise NoBreakdownError("only the result of a batch has a breakdown")
-    query, key, value, mask = _sequences(call, layer)
-    sample, row = (index[0], index[1]) if layer.batch_first else (index[1], index[0])
-
-    def rows(operand: Operand) -> npt.NDArray[np.float64]:
-        x = operand.value[sample] if layer.batch_first else operand.value[:, sample]
-        return x.astype(np.float64)
-
-    heads = layer.heads
+    layer = _read_heads(call, index)
+    heads, scale, mask = layer.heads, layer.scale, layer.mask
     weights = [np.asarray(each.weight, np.float64) for each in layer.projections]
     biases = [
         np.zeros(len(weight)) if each.bias is None else np.asarray(each.bias, np.float64)
         for each, weight in zip(layer.projections, weights, strict=True)
     ]
-    asked, keys, x = rows(query)[row], rows(key), rows(value)
+    queries, keys, x = layer.sequences
+    asked = queries[layer.row]
     q = (weights[0] @ asked + biases[0]).reshape(heads, -1)
-    scale = 1 / math.sqrt(q.shape[1])
     of_key, of_value = (each.reshape(heads, -1, each.shape[-1]) for each in weights[1:])
     reach = np.matmul(q[:, np.newaxis], of_key)[:, 0]
     constant = (q * biases[1].reshape(heads, -1)).sum(axis=1, keepdims=True)
     scores = (reach @ keys.T + constant) * scale
     if mask is not None:
-        _ignore(scores, mask.value, sample, row)
+        _ignore(scores, mask, layer.sample, layer.row)
     if not np.isfinite(scores.max(axis=1)).all():
         raise NoBreakdownError("the query attends to no key, or its scores are not finite")
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -209,7 +299,7 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
     average = (shares @ x)[..., np.newaxis]
     mixed = np.matmul(of_value, average)[..., 0] + biases[2].reshape(heads, -1)
     wrong = _head_errors(layer, q * scale, scores, shares, (asked, keys, x))
-    width, feature = mixed.size, index[2]
+    width, feature = mixed.size, index[-1]
     output = take(layer.output.weight, "out_proj.weight", grid([feature], range(width)))
     results = make_factor("result of the heads", mixed.reshape(-1))
     terms = multiply([results, output], mixed.shape, ("head", "feature"))
@@ -227,7 +317,7 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
 
 
 def _head_errors(
-    layer: MultiheadAttention,
+    layer: _Heads,
     query: npt.NDArray[np.float64],
     scores: npt.NDArray[np.float64],
     shares: npt.NDArray[np.float64],
@@ -239,7 +329,7 @@ def _head_errors(
 
     Parameters
     ----------
-    layer : MultiheadAttention
+    layer : _Heads
     query : ndarray of shape (H, D)
         Scaled.
     scores, shares : ndarray of shape (H, S)
@@ -257,7 +347,7 @@ def _head_errors(
     of_values = squares[2].reshape(heads, -1, x.shape[1])
     spread = np.sqrt(np.matmul(of_values, average)[..., 0])
     unit = 4 * (math.sqrt(x.shape[1]) + 4) * rounding(np.dtype(np.float32))
-    inexact = np.hypot(query * of_key, 4 / math.sqrt(size) * of_key * of_query)
+    inexact = np.hypot(query * of_key, 4 * layer.scale * of_key * of_query)
     finite = np.where(np.isfinite(scores), np.abs(scores), 0.0)
     score = unit * (np.sqrt(np.square(inexact).sum(axis=1)) + finite.max(axis=1))
     return np.asarray(unit * spread + 4 * score[:, np.newaxis] * spread, np.float64)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from engine.layers.convolution import Convolution, convolution
+from engine.layers.ncnn.convolution import NcnnConvolution, NcnnDeconvolution
 from engine.layers.transposed_convolution import (
     TransposedConvolution,
     either_convolution,
     transposed_convolution,
 )
-from engine.provenance.arithmetic import add_up, format_index, grid, multiply
-from engine.provenance.call import Operand, take
+from engine.provenance.arithmetic import activate_sum, add_up, format_index, grid, multiply
+from engine.provenance.call import NoBreakdownError, Operand, take
 from engine.provenance.records import Interval
 from engine.provenance.rules.windows import AXIS_NAMES, Sliding, Spreading, read_box, sliding
 from engine.provenance.table import explains, locates
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
     from engine.provenance.rules.windows import AxisReads
     from engine.values import Array
 
-__all__ = ["explain_convolution", "locate_convolution", "read_convolution"]
+__all__ = ["CONVOLUTIONS", "explain_convolution", "locate_convolution", "read_convolution"]
+
+CONVOLUTIONS: Final = (
+    Convolution, convolution, TransposedConvolution, transposed_convolution, either_convolution,
+    NcnnConvolution, NcnnDeconvolution,
+)  # fmt: skip
 
 
 class _Convolution(NamedTuple):
@@ -36,11 +42,13 @@ class _Convolution(NamedTuple):
     ----------
     input : Operand
     weight, bias : Operand or ndarray
-        Shape (O, C / groups, K...), or (C, O / groups, K...) if transposed.
+        Shape (O, C / groups, K...), or (C, O / groups, K...) with `inputs_first`.
     groups : int
     reads : list of AxisReads
         By spatial axis.
-    transposed : bool
+    inputs_first : bool
+    activation : (int, sequence of float)
+        That a layer of ncnn applies to the sums; 0 for none.
     """
 
     input: Operand
@@ -48,7 +56,8 @@ class _Convolution(NamedTuple):
     bias: Operand | Array | None
     groups: int
     reads: list[AxisReads]
-    transposed: bool
+    inputs_first: bool
+    activation: tuple[int, Sequence[float]] = (0, ())
 
     @property
     def rank(self) -> int:
@@ -58,21 +67,31 @@ class _Convolution(NamedTuple):
     @property
     def per_group(self) -> int:
         """Output channels of a group."""
-        if self.transposed:
+        if self.inputs_first:
             return self.weight.shape[1]
         return self.weight.shape[0] // self.groups
 
     @property
     def taken(self) -> int:
         """Input channels of a group."""
-        if self.transposed:
+        if self.inputs_first:
             return self.weight.shape[0] // self.groups
         return self.weight.shape[1]
 
 
-def read_convolution(call: Call) -> _Convolution:
-    """Return the arguments of a convolution, however it was called."""
-    layer, given, input = call.layer, call.arguments, call.array("input")
+def read_convolution(call: Call, *, only_regions: bool = False) -> _Convolution:
+    """Return the arguments of a convolution, however it was called.
+
+    Parameters
+    ----------
+    call : Call
+    only_regions : bool
+        Whether it does not matter what the numbers are: rounded ones, or a padding by others.
+    """
+    layer, given = call.layer, call.arguments
+    if isinstance(layer, (NcnnConvolution, NcnnDeconvolution)):
+        return _read_ncnn(call, layer, only_regions=only_regions)
+    input = call.array("input")
     weight: Any = given.get("weight")
     bias: Any = given.get("bias")
     if isinstance(layer, (Convolution, TransposedConvolution)):
@@ -104,26 +123,58 @@ def read_convolution(call: Call) -> _Convolution:
             strict=True,
         )
         reads: list[AxisReads] = [Spreading(size, k, s, d, p[0]) for size, k, s, d, p in axes]
-        return _Convolution(input, weight, bias, layer.groups, reads, transposed=True)
+        return _Convolution(input, weight, bias, layer.groups, reads, inputs_first=True)
     reads = sliding(windows, sizes, layer.padding_mode)
-    return _Convolution(input, weight, bias, layer.groups, reads, transposed=False)
+    return _Convolution(input, weight, bias, layer.groups, reads, inputs_first=False)
 
 
-@explains(
-    Convolution, convolution, TransposedConvolution, transposed_convolution, either_convolution
-)
+def _read_ncnn(
+    call: Call, layer: NcnnConvolution | NcnnDeconvolution, *, only_regions: bool
+) -> _Convolution:
+    """Return the arguments of a convolution of ncnn, whose images have no batch."""
+    input, *operands = call.arrays
+    weight: Any
+    weight, bias = layer.weights_of(operands)  # type: ignore[arg-type] # only handed on
+    shapes = [each.shape for each in call.arrays]
+    reads: list[AxisReads] = []
+    if isinstance(layer, NcnnDeconvolution):
+        found = layer.require_shapes(*shapes)
+        sizes = found.windows.spread_sizes(input.shape[1:], layer.output_padding)
+        axes = zip(
+            input.shape[1:], layer.kernel, layer.stride, layer.dilation, layer.cuts_of(sizes),
+            strict=True,
+        )  # fmt: skip
+        reads = [Spreading(size, k, s, d, cut[0]) for size, k, s, d, cut in axes]
+    elif layer.int8 and not only_regions:
+        raise NoBreakdownError("sums of rounded numbers have no breakdown")
+    elif (sliding_over := layer.require_shapes(*shapes)) is not None:
+        windows = sliding_over.windows
+        padded = layer.pad_value and any(map(any, windows.padding))
+        if padded and not only_regions:
+            raise NoBreakdownError("padding by a number has no breakdown")
+        reads = sliding(windows, input.shape[1:])
+    elif isinstance(weight, Operand):
+        raise NoBreakdownError("a computed weight of a vector has no breakdown")
+    else:  # a vector counts as an image of one pixel
+        weight = weight.reshape(weight.shape[:2])
+    by_input = isinstance(layer, NcnnDeconvolution) and isinstance(weight, Operand)
+    return _Convolution(input, weight, bias, layer.groups, reads, by_input, layer.activation)
+
+
+@explains(*CONVOLUTIONS)
 def explain_convolution(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the products of a window and a kernel, and the bias."""
     conv = read_convolution(call)
-    *lead, channel = index[: -conv.rank]
+    split = len(index) - conv.rank
+    *lead, channel = index[:split]
     group, own = divmod(channel, conv.per_group)
     channels = range(group * conv.taken, (group + 1) * conv.taken)
     places = [
         axis.positions(np.array([place]))[0]
-        for axis, place in zip(conv.reads, index[-conv.rank :], strict=True)
+        for axis, place in zip(conv.reads, index[split:], strict=True)
     ]
     taps = [range(len(axis)) for axis in places]
-    if conv.transposed:
+    if conv.inputs_first:
         weights = grid(channels, [own], *taps)
     else:
         weights = grid([channel], range(conv.taken), *taps)
@@ -136,7 +187,9 @@ def explain_convolution(call: Call, index: tuple[int, ...]) -> Breakdown:
         bias = take(conv.bias, "bias", grid([channel]))
         offset, offset_name = float(bias.values[0]), f"{bias.name}[{channel}]"
     formula = _formula(conv, factors[0].name, factors[1].name, index, channels, offset_name)
-    return add_up(call, formula, terms, offset, offset_name)
+    return activate_sum(
+        call, add_up(call, formula, terms, offset, offset_name), conv.activation
+    )
 
 
 def _formula(
@@ -147,15 +200,16 @@ def _formula(
     channels: range,
     bias: str,
 ) -> str:
-    lead, channel = list(index[: -conv.rank - 1]), index[-conv.rank - 1]
+    split = len(index) - conv.rank
+    *lead, channel = index[:split]
     taps = ["i", "j", "k"][: conv.rank]
     first = channels.start
     c_in = f"{first} + c" if first else "c"
     places = [
         _place(axis, place, tap)
-        for axis, place, tap in zip(conv.reads, index[-conv.rank :], taps, strict=True)
+        for axis, place, tap in zip(conv.reads, index[split:], taps, strict=True)
     ]
-    own = [c_in, channel % conv.per_group] if conv.transposed else [channel, "c"]
+    own = [c_in, channel % conv.per_group] if conv.inputs_first else [channel, "c"]
     product = f"{weight}{format_index([*own, *taps])}"
     term = f"{product} · {input}{format_index([*lead, c_in, *places])}"
     start = f"{bias} + " if bias else ""
@@ -178,23 +232,22 @@ def _times(number: int, name: str) -> str:
     return name if number == 1 else f"{number}{name}"
 
 
-@locates(
-    Convolution, convolution, TransposedConvolution, transposed_convolution, either_convolution
-)
+@locates(*CONVOLUTIONS)
 def locate_convolution(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the windows of the input, and the kernels where they are computed."""
-    conv = read_convolution(call)
-    channels = box[-conv.rank - 1]
+    conv = read_convolution(call, only_regions=True)
+    split = len(box) - conv.rank
+    channels = box[split - 1]
     first = channels.start // conv.per_group
     last = (channels.stop - 1) // conv.per_group
     found: dict[str, Box] = {}
-    window = read_box(conv.reads, box[-conv.rank :])
+    window = read_box(conv.reads, box[split:])
     taken = Interval(first * conv.taken, (last + 1) * conv.taken)
     if window is not None:
-        found[conv.input.name] = (*box[: -conv.rank - 1], taken, *window)
+        found[conv.input.name] = (*box[: split - 1], taken, *window)
     if isinstance(conv.weight, Operand):
         whole = conv.weight.whole
-        if not conv.transposed:
+        if not conv.inputs_first:
             whole = (Interval(channels.start, channels.stop), *whole[1:])
         found[conv.weight.name] = whole
     if isinstance(conv.bias, Operand):

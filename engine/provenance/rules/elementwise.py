@@ -13,7 +13,11 @@ from engine.expression import OperandRef
 from engine.layers import arithmetic, choosing, copying, dropout
 from engine.layers.activations import glu, prelu
 from engine.layers.expression import Expression
-from engine.provenance.arithmetic import format_index
+from engine.layers.ncnn import activations as ncnn
+from engine.layers.ncnn import normalization as ncnn_channels
+from engine.layers.ncnn import shapes as ncnn_shapes
+from engine.layers.ncnn.arithmetic import BinaryOp, eltwise
+from engine.provenance.arithmetic import add_up, format_index, multiply
 from engine.provenance.call import NoBreakdownError, Operand, rounding, take
 from engine.provenance.records import Breakdown, Factor, Interval, Kind, Step, Terms
 from engine.provenance.table import explains, locates
@@ -25,7 +29,15 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box
     from engine.values import Value
 
-__all__ = ["FUNCTIONS", "explain_function", "locate_elementwise", "require_broadcast"]
+__all__ = [
+    "FUNCTIONS",
+    "SCALINGS",
+    "aligned_shape",
+    "explain_function",
+    "locate_elementwise",
+    "read_scaling",
+    "require_broadcast",
+]
 
 FUNCTIONS: Final = (
     arithmetic.add, arithmetic.sub, arithmetic.rsub, arithmetic.div, arithmetic.power,
@@ -34,27 +46,65 @@ FUNCTIONS: Final = (
     arithmetic.lerp, arithmetic.nan_to_num, choosing.masked_fill, copying.to,
     copying.type_as,
     dropout.dropout,
+    ncnn.relu, ncnn.clip, ncnn.hard_swish, ncnn.hard_sigmoid, ncnn.sigmoid, ncnn.swish,
+    ncnn.tanh, ncnn.mish, ncnn.softplus, ncnn.bnll, ncnn.gelu, ncnn.elu, ncnn.celu, ncnn.selu,
+    ncnn.shrink, ncnn.threshold, ncnn.absolute, ncnn.erf, ncnn.dropout, ncnn.power, ncnn.exp,
+    ncnn.log, ncnn.UnaryOp, BinaryOp, eltwise,
 )  # fmt: skip
+SCALINGS: Final = (ncnn_channels.scale, ncnn_channels.bias)
+_NCNN_UNARY: Final = (
+    "abs", "neg", "floor", "ceil", "square", "sqrt", "rsqrt", "exp", "log", "sin", "cos", "tan",
+    "asin", "acos", "atan", "reciprocal", "tanh", "log10", "round", "trunc", "sign", "expm1",
+    "sinh", "asinh", "cosh", "acosh", "atanh", "log1p",
+)  # fmt: skip
+_NCNN_BINARY: Final = (
+    "add", "sub", "mul", "div", "max", "min", "pow", "rsub", "rdiv", "rpow", "atan2", "ratan2",
+    "fmod", "rfmod", "logaddexp", "floor_divide", "rfloor_divide", "remainder", "rremainder",
+)  # fmt: skip
+_NCNN_NAMES: Final[dict[Any, tuple[str, ...]]] = {
+    ncnn.UnaryOp: _NCNN_UNARY,
+    BinaryOp: _NCNN_BINARY,
+    eltwise: ("product", "sum", "max"),
+}
 
 
-def _places(operand: Operand, index: Sequence[Any], whole: Any = 0) -> list[Any]:
-    """Return an item for each dimension of an operand that is broadcast."""
-    if operand.ndim > len(index):
+def _first_axis(call: Call, operand: Operand) -> int:
+    """Return the dimension of the result that an operand's first one is aligned with."""
+    missing = len(call.shape) - operand.ndim
+    if missing < 0:
         raise NoBreakdownError("the result has fewer dimensions than an operand")
-    own = index[len(index) - operand.ndim :]
+    if not missing or call.layer_code is not BinaryOp:
+        return missing
+    other = next(each for each in call.arrays if each.ndim > operand.ndim)
+    is_row = operand.ndim == 1 and operand.shape[0] != other.shape[0]
+    return missing if is_row else 0  # channels come first in ncnn
+
+
+def _places(
+    call: Call, operand: Operand, index: Sequence[Any], whole: Any = 0
+) -> list[Any]:  # fmt: skip
+    """Return an item for each dimension of an operand that is broadcast."""
+    first = _first_axis(call, operand)
+    own = index[first : first + operand.ndim]
     return [item if size > 1 else whole for item, size in zip(own, operand.shape, strict=True)]
+
+
+def aligned_shape(call: Call, operand: Operand) -> tuple[int, ...]:
+    """Return the shape of an operand as it is broadcast: with the inner axes of ncnn."""
+    inner = len(call.shape) - operand.ndim - _first_axis(call, operand)
+    return (*operand.shape, *(1,) * inner)
 
 
 def require_broadcast(call: Call) -> None:
     """Refuse operators whose result has another shape than the operands together."""
-    if np.broadcast_shapes(*[each.shape for each in call.arrays]) != call.shape:
+    if np.broadcast_shapes(*[aligned_shape(call, each) for each in call.arrays]) != call.shape:
         raise NoBreakdownError("the result has another shape than the operands")
 
 
-@locates(*FUNCTIONS, prelu)
+@locates(*FUNCTIONS, prelu, ncnn.prelu)
 def locate_elementwise(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the same positions of all operands."""
-    if call.layer_code is prelu:
+    if call.layer_code in {prelu, ncnn.prelu}:
         return {
             each.name: each.whole if place else box for place, each in enumerate(call.arrays)
         }
@@ -63,7 +113,7 @@ def locate_elementwise(call: Call, box: Box) -> Mapping[str, Box]:
     require_broadcast(call)
     used = _used_operands(call)
     return {
-        each.name: tuple(_places(each, box, Interval(0, 1)))
+        each.name: tuple(_places(call, each, box, Interval(0, 1)))
         for place, each in enumerate(call.inputs)
         if isinstance(each, Operand) and (used is None or place in used)
     }
@@ -107,7 +157,7 @@ def explain_function(call: Call, index: tuple[int, ...]) -> Breakdown:
         own = rounding(call.dtype)
         sizes = sum(float(abs(factor.values[0])) for factor in factors.values())
         error = 8 * own * (abs(total) + sizes)
-        name = call.operator.type.rpartition(".")[2].rpartition(":")[2].lower()
+        name = _name_of(call)
         texts = [
             f"{factor.name}{format_index(factor.indices[0].tolist())}"
             for factor in factors.values()
@@ -118,10 +168,20 @@ def explain_function(call: Call, index: tuple[int, ...]) -> Breakdown:
     return Breakdown(Kind.FUNCTION, formula, _columns(factors), total, float(error))
 
 
+def _name_of(call: Call) -> str:
+    """Return the name of the function; several are one type of ncnn."""
+    kind, names = call.operator.params.get("op_type", 0), _NCNN_NAMES.get(call.layer_code)
+    if names is not None and isinstance(kind, int):
+        return names[kind]
+    return call.operator.type.rpartition(".")[2].rpartition(":")[2].lower()
+
+
 def _factors(call: Call, index: tuple[int, ...]) -> dict[int, Factor]:
     """Return the element of each operand, by the operand's place."""
     return {
-        place: take(each, each.name, np.array([_places(each, index)], np.int64).reshape(1, -1))
+        place: take(
+            each, each.name, np.array([_places(call, each, index)], np.int64).reshape(1, -1)
+        )
         for place, each in enumerate(call.inputs)
         if isinstance(each, Operand)
     }
@@ -208,7 +268,7 @@ def _apply(
     return value, error
 
 
-@explains(prelu)
+@explains(prelu, ncnn.prelu)
 def explain_prelu(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Multiply a negative element by the slope of its channel."""
     given = list(call.arguments.values())
@@ -216,8 +276,9 @@ def explain_prelu(call: Call, index: tuple[int, ...]) -> Breakdown:
     if not isinstance(input, Operand):
         raise NoBreakdownError("the input is no operand")
     x = take(input, "input", np.array([index], np.int64))
-    channel = index[1] if len(index) > 1 and weight.shape[0] > 1 else 0
-    slope = take(weight, "weight", np.array([[channel] + [0] * (weight.ndim - 1)], np.int64))
+    axis, label = (0, "slope") if call.layer_code is ncnn.prelu else (1, "weight")
+    channel = index[axis] if len(index) > axis and weight.shape[0] > 1 else 0
+    slope = take(weight, label, np.array([[channel] + [0] * (weight.ndim - 1)], np.int64))
     value = float(x.values[0])
     total = value if value > 0 else value * float(slope.values[0])
     name = f"{x.name}{format_index(index)}"
@@ -230,15 +291,20 @@ def explain_prelu(call: Call, index: tuple[int, ...]) -> Breakdown:
     return Breakdown(Kind.FUNCTION, formula, terms, total, error, steps=steps)
 
 
+def _halved(call: Call) -> int:
+    """Return the dimension whose halves a gated unit multiplies."""
+    name = "axis" if call.layer_code is ncnn_shapes.glu else "dim"
+    return int(call.arguments[name]) % call.array("input").ndim
+
+
 def _in_second_half(call: Call, index: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index of the gate of an element."""
-    operand, dim = call.array("input"), call.arguments["dim"]
-    axis = dim % operand.ndim
+    operand, axis = call.array("input"), _halved(call)
     half = operand.shape[axis] // 2
     return (*index[:axis], index[axis] + half, *index[axis + 1 :])
 
 
-@explains(glu)
+@explains(glu, ncnn_shapes.glu)
 def explain_glu(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Multiply an element of one half by the sigmoid of one of the other."""
     operand = call.array("input")
@@ -256,9 +322,44 @@ def explain_glu(call: Call, index: tuple[int, ...]) -> Breakdown:
     return Breakdown(Kind.FUNCTION, formula, _columns(factors), total, error)
 
 
-@locates(glu)
+@locates(glu, ncnn_shapes.glu)
 def locate_glu(call: Call, box: Box) -> Mapping[str, Box]:
     """Return both halves."""
-    operand = call.array("input")
-    axis = call.arguments["dim"] % operand.ndim
+    operand, axis = call.array("input"), _halved(call)
     return {operand.name: (*box[:axis], operand.whole[axis], *box[axis + 1 :])}
+
+
+def read_scaling(call: Call) -> tuple[Operand, Any, Any]:
+    """Return the input of a scaling of channels, the factors and the bias or None."""
+    given = call.arguments
+    if call.layer_code is ncnn_channels.bias:
+        return call.array("input"), None, given["bias"]
+    input, *others = call.arrays
+    return input, others[0] if given["scale"] is None else given["scale"], given["bias"]
+
+
+@explains(*SCALINGS)
+def explain_scaled(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Multiply an element by the factor of its channel, and add a bias."""
+    input, scale, bias = read_scaling(call)
+    channel = np.array([[index[0]]], np.int64)
+    factors = [take(input, "input", np.array([index], np.int64))]
+    name = f"{factors[0].name}{format_index(index)}"
+    if scale is not None:
+        factors.append(take(scale, "scale", channel))
+        name += f" · {factors[1].name}[{index[0]}]"
+    offset, label = None, ""
+    if bias is not None:
+        offset, label = float(take(bias, "bias", channel).values[0]), f"bias[{index[0]}]"
+    formula = f"y{format_index(index)} = {f'{label} + ' if label else ''}{name}"
+    return add_up(call, formula, multiply(factors, (1,), ("term",)), offset, label)
+
+
+@locates(*SCALINGS)
+def locate_scaled(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the same positions, and the factors of their channels."""
+    input, scale, _ = read_scaling(call)
+    found = {input.name: box}
+    if isinstance(scale, Operand):
+        found[scale.name] = scale.whole
+    return found

@@ -30,6 +30,8 @@ from engine.layers import (
     strides,
     unpooling,
 )
+from engine.layers.ncnn import resizing as ncnn_resizing
+from engine.layers.ncnn import shapes as ncnn
 from engine.provenance.arithmetic import format_index
 from engine.provenance.call import NoBreakdownError, Operand, take
 from engine.provenance.records import Breakdown, Interval, Kind, Terms, join_boxes
@@ -59,6 +61,7 @@ _VIEWS: Final = frozenset({
     slicing.select, slicing.narrow, split.chunk, split.tensor_split, split.hsplit,
     split.vsplit, split.dsplit, split.unbind, strides.unfold, slicing.SliceIndexes,
     *codes_of("torch.flatten"),
+    ncnn.noop, ncnn.Split, ncnn.flatten, ncnn.Reshape, ncnn.Squeeze, ncnn.expand_dims,
 })  # fmt: skip
 
 moves(
@@ -76,8 +79,12 @@ moves(
     split.tensor_split, split.hsplit, split.vsplit, split.dsplit, split.unbind, strides.unfold,
     unpooling.max_unpool, unpooling.max_unpool_to_a_size,
     *codes_of("torch.flatten", "torch.ravel", "torch.fft.fftshift", "torch.fft.ifftshift"),
+    ncnn.Split, ncnn.flatten, ncnn.permute, ncnn.Slice, ncnn.Squeeze, ncnn.expand_dims,
+    ncnn.flip, ncnn.tile, ncnn.shuffle_channel, ncnn.pixel_shuffle, ncnn.reorg,
+    ncnn_resizing.Padding,
     arguments=("input",),
 )  # fmt: skip
+moves(ncnn.noop, ncnn.Reshape, ncnn.Crop, arguments=("inputs",))
 moves(
     concatenate.stack, concatenate.hstack, concatenate.vstack,
     concatenate.dstack, concatenate.column_stack, concatenate.block_diag,
@@ -239,16 +246,17 @@ def locate_move(call: Call, box: Box) -> Mapping[str, Box]:
 
 def joined_members(call: Call) -> tuple[list[Operand], int]:
     """Return what is joined, and the dimension."""
-    given = call.arguments["tensors"]
+    names = ("inputs", "axis") if call.layer_code is ncnn.concat else ("tensors", "dim")
+    given, dim = (call.arguments[name] for name in names)
     members = [each for each in given if isinstance(each, Operand)]
-    dim, ndim = call.arguments["dim"], len(call.shape)
+    ndim = len(call.shape)
     plain = len(members) == len(given) and all(each.ndim == ndim for each in members)
     if not plain or not isinstance(dim, int) or not ndim:
         raise NoBreakdownError("what is joined is no plain list of tensors")
     return members, dim % ndim
 
 
-@explains(concatenate.cat)
+@explains(concatenate.cat, ncnn.concat)
 def explain_joined(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Return the element of the tensor that lies at this place."""
     members, axis = joined_members(call)
@@ -261,7 +269,7 @@ def explain_joined(call: Call, index: tuple[int, ...]) -> Breakdown:
     raise NoBreakdownError("the tensors are shorter than the result")
 
 
-@locates(concatenate.cat)
+@locates(concatenate.cat, ncnn.concat)
 def locate_joined(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the part of each tensor that lies in a region."""
     members, axis = joined_members(call)

@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.layers import normalization as layers
 from engine.layers.arguments import as_ints
+from engine.layers.ncnn import normalization as ncnn
 from engine.provenance.arithmetic import format_index, grid, make_factor
 from engine.provenance.call import NoBreakdownError, Operand, rounding, take
 from engine.provenance.records import Breakdown, Interval, Kind, Step, Terms
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 __all__ = [
+    "READERS",
     "explain_normalization",
     "locate_neighbours",
     "locate_normalization",
@@ -118,7 +120,42 @@ def _last(call: Call) -> _Normalization:
     )
 
 
-_READERS: dict[Any, Any] = {
+def _ncnn_batch(call: Call) -> _Normalization:
+    given = call.arguments
+    return _Normalization(
+        (), given["slope"], given["bias"], given["eps"], mean=given["mean"],
+        variance=given["var"], channel=0,
+    )  # fmt: skip
+
+
+def _ncnn_groups(call: Call) -> _Normalization:
+    given, input = call.arguments, call.array("input")
+    groups = given.get("group", input.shape[0])
+    axes = tuple(range(1, input.ndim))
+    return _Normalization(
+        axes, given["gamma"], given["beta"], given["eps"], groups=groups, channel=0
+    )
+
+
+def _ncnn_last(call: Call) -> _Normalization:
+    given, input = call.arguments, call.array("input")
+    shape = ncnn.find_trailing_axes(given["affine_size"], input.shape)
+    weight, bias = (
+        None if each is None else each.reshape(shape)
+        for each in (given["gamma"], given.get("beta"))
+    )
+    axes = tuple(range(input.ndim - len(shape), input.ndim))
+    return _Normalization(
+        axes, weight, bias, given["eps"], by_channel=False, centred="beta" in given
+    )
+
+
+READERS: dict[Any, Any] = {
+    ncnn.batch_norm: _ncnn_batch,
+    ncnn.group_norm: _ncnn_groups,
+    ncnn.instance_norm: _ncnn_groups,
+    ncnn.layer_norm: _ncnn_last,
+    ncnn.rms_norm: _ncnn_last,
     layers.BatchNorm: _batch,
     layers.batch_norm: _batch,
     layers.InstanceNorm: _instance,
@@ -131,7 +168,7 @@ _READERS: dict[Any, Any] = {
 
 def read_normalization(call: Call) -> _Normalization:
     """Return the arguments of a normalisation."""
-    return _READERS[call.layer_code](call)  # type: ignore[no-any-return]
+    return READERS[call.layer_code](call)  # type: ignore[no-any-return]
 
 
 def _region(found: _Normalization, input: Operand, box: Box) -> Box:
@@ -140,13 +177,14 @@ def _region(found: _Normalization, input: Operand, box: Box) -> Box:
     for axis in found.axes:
         region[axis] = Interval.whole(input.shape[axis])
     if found.groups:
-        per_group = input.shape[1] // found.groups
-        first, last = box[1].start // per_group, (box[1].stop - 1) // per_group
-        region[1] = Interval(first * per_group, (last + 1) * per_group)
+        channels = box[found.channel]
+        per_group = input.shape[found.channel] // found.groups
+        first, last = channels.start // per_group, (channels.stop - 1) // per_group
+        region[found.channel] = Interval(first * per_group, (last + 1) * per_group)
     return tuple(region)
 
 
-@locates(*_READERS)
+@locates(*READERS)
 def locate_normalization(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the elements with the same statistics, and the weights where they are computed."""
     found, input = read_normalization(call), call.array("input")
@@ -157,7 +195,7 @@ def locate_normalization(call: Call, box: Box) -> Mapping[str, Box]:
     return regions
 
 
-@explains(*_READERS)
+@explains(*READERS)
 def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Scale and shift an element; both numbers follow from statistics."""
     found, input = read_normalization(call), call.array("input")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.layers.adaptive_pooling import AdaptiveAveragePool, AdaptiveMaxPool, window_bounds
+from engine.layers.ncnn.pooling import Pooling
 from engine.layers.pooling import AveragePool, MaxPool, PowerPool, count_taps_inside
 from engine.provenance.arithmetic import add_up, format_index, grid, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, take
@@ -17,7 +18,7 @@ from engine.provenance.table import explains, locates
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.provenance.call import Call
+    from engine.provenance.call import Call, Operand
     from engine.provenance.records import Box, Factor, Terms
     from engine.provenance.rules.windows import AxisReads
 
@@ -50,12 +51,20 @@ def pool_reads(call: Call) -> list[AxisReads]:
     if isinstance(layer, (AveragePool, MaxPool, PowerPool)):
         windows = layer.windows
         return sliding(windows, shape[-windows.rank :])
+    if isinstance(layer, Pooling) and not layer.is_global:
+        found = layer.require_shapes(shape)
+        if found is None:
+            return area_reads(shape[1:], call.shape[1:])
+        return sliding(found.windows, shape[1:])
     raise NoBreakdownError(f"{call.operator.type} has no windows")
 
 
-@locates(MaxPool, AveragePool, PowerPool, AdaptiveAveragePool, AdaptiveMaxPool)
+@locates(MaxPool, AveragePool, PowerPool, AdaptiveAveragePool, AdaptiveMaxPool, Pooling)
 def locate_pool(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the windows."""
+    if isinstance(call.layer, Pooling) and call.layer.is_global:
+        input = call.array("input")
+        return {input.name: (box[0], *input.whole[1:])}
     reads = pool_reads(call)
     window = read_box(reads, box[-len(reads) :])
     if window is None:
@@ -144,3 +153,29 @@ def mean_of(
         f"y{format_index(index)} = 1/{divisor:g} · Σ {elements.name} over {count} elements"
     )
     return add_up(call, formula, terms)
+
+
+@explains(Pooling)
+def explain_ncnn_pool(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Choose the largest element of a window of ncnn, or sum its elements."""
+    layer, input = call.layer, call.array("input")
+    if not isinstance(layer, Pooling):
+        raise NoBreakdownError("this is no pooling")
+    if layer.is_global:
+        window = take(input, "input", grid([index[0]], *map(range, input.shape[1:])))
+    else:
+        window = _window(call, pool_reads(call), index)
+    rank = input.ndim - 1
+    shape, axes = _shape(window, rank), AXIS_NAMES[rank]
+    if layer.kind == 0:
+        terms = multiply([window], shape, axes)
+        return choose(index, terms, window.name, np.argmax(window.values))
+    return mean_of(call, index, window, _divisor(layer, input, window), shape, axes)
+
+
+def _divisor(layer: Pooling, input: Operand, window: Factor) -> float:
+    """Return what a sum over a window of ncnn is divided by."""
+    found = layer.require_shapes(input.shape)
+    if found is None or not layer.counts_pad:
+        return float(len(window.values))
+    return float(found.windows.tap_count)

@@ -14,7 +14,8 @@ import numpy as np
 
 from engine.layers import linear, matmul
 from engine.layers.einsum import einsum
-from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.layers.ncnn import products as ncnn
+from engine.provenance.arithmetic import activate_sum, add_up, format_index, grid, multiply
 from engine.provenance.call import NoBreakdownError, Operand, is_array, take
 from engine.provenance.records import Interval, join_boxes
 from engine.provenance.table import explains, locates
@@ -57,6 +58,8 @@ class _Contraction(NamedTuple):
         What is added; broadcast to the result.
     alpha, beta : float
         Factors of the products and of the offset.
+    activation : (int, sequence of float)
+        That a layer of ncnn applies to the sums; 0 for none.
     """
 
     members: tuple[_Member, ...]
@@ -64,6 +67,7 @@ class _Contraction(NamedTuple):
     offset: _Member | None = None
     alpha: float = 1.0
     beta: float = 1.0
+    activation: tuple[int, Sequence[float]] = (0, ())
 
 
 def _matrix_labels(left: int, right: int) -> tuple[str, str, str]:
@@ -140,7 +144,63 @@ def _einsum(call: Call) -> _Contraction:
     return _Contraction(tuple(members), result)
 
 
+def _inner_product(call: Call) -> _Contraction:
+    """Return a fully connected layer of ncnn, which takes an image as one vector."""
+    layer, input = call.layer, call.array("input")
+    if not isinstance(layer, ncnn.InnerProduct) or layer.int8:
+        raise NoBreakdownError("sums of rounded numbers have no breakdown")
+    weight, lead, summed = layer.weight, "R", "k"
+    if not layer.is_rows(input.shape):
+        lead, summed = "", string.ascii_letters[: input.ndim]
+        weight = weight.reshape(len(weight), *input.shape)
+    members = (
+        _Member(input, "input", lead + summed), _Member(weight, "weight", "n" + summed)
+    )  # fmt: skip
+    offset = None if layer.bias is None else _Member(layer.bias, "bias", "n")
+    return _Contraction(members, lead + "n", offset, activation=layer.activation)
+
+
+def _ncnn_matmul(call: Call) -> _Contraction:
+    found = _matmul(call, "a", "b")
+    left, right = found.members
+    if call.arguments["transB"] and right.array.ndim > 1:
+        labels = right.labels
+        right = right._replace(labels=labels[:-2] + labels[:-3:-1])
+    # A product of two vectors has one dimension too.
+    return found._replace(members=(left, right), result=found.result or "z")
+
+
+def _gemm(call: Call) -> _Contraction:
+    """Return a product of matrices, each of which may be a weight."""
+    layer = call.layer
+    if not isinstance(layer, ncnn.Gemm):
+        raise NoBreakdownError("this is no product of matrices")
+    a, b, c = layer.split(call.arguments["inputs"])
+    members = []
+    for name, array, sides, swapped in zip(
+        "AB", (a, b), ("mk", "kn"), layer.swaps, strict=True
+    ):  # fmt: skip
+        labels = sides[::-1] if swapped else sides
+        if array.ndim == 3:  # with a middle axis of size 1
+            labels = f"{labels[0]}z{labels[1]}"
+        members.append(_Member(array, name, labels))
+    result = "nm" if layer.is_transposed else "mn"
+    if layer.has_middle:
+        result = f"{result[0]}z{result[1]}"
+    offset = None
+    if c is not None:
+        rows, _, columns = layer.sizes(a.shape, b.shape)
+        if layer.constant["C"]:
+            c = layer.reshape_c(c, rows, columns)
+        line = "n" if c.shape == (columns,) else "m"
+        offset = _Member(c, "C", "mn" if c.ndim == 2 else line)
+    return _Contraction(tuple(members), result, offset, layer.alpha, layer.alpha * layer.beta)
+
+
 PRODUCTS: dict[Any, Any] = {
+    ncnn.InnerProduct: _inner_product,
+    ncnn.matmul: _ncnn_matmul,
+    ncnn.Gemm: _gemm,
     linear.Linear: _linear,
     linear.linear: _linear,
     matmul.matmul: _matmul,
@@ -209,7 +269,7 @@ def explain_product(call: Call, index: tuple[int, ...]) -> Breakdown:
     start = f"{'' if found.beta == 1 else f'{found.beta:g} · '}{name} + " if name else ""
     sign = f"{scale}Σ" if summed else scale.strip(" ·")
     formula = f"y{format_index(index)} = {start}{sign} {' · '.join(texts)}".replace("  ", " ")
-    return add_up(call, formula, terms, offset, name)
+    return activate_sum(call, add_up(call, formula, terms, offset, name), found.activation)
 
 
 def _call_out(name: str, index: Sequence[Any]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.layers import extremes, norm, reduction, scan
 from engine.layers.arguments import axes_of
+from engine.layers.ncnn import shapes as ncnn
 from engine.provenance.arithmetic import add_up, format_index, grid, multiply
 from engine.provenance.call import NoBreakdownError, Operand, take
 from engine.provenance.records import Interval
@@ -47,7 +48,10 @@ _SORTS = (extremes.topk, extremes.sort, extremes.argsort)
 
 def reduced_axes(call: Call) -> tuple[int, ...]:
     """Return the dimensions that are reduced."""
-    dim, ndim = call.arguments.get("dim"), call.array("input").ndim
+    layer, ndim = call.layer, call.array("input").ndim
+    if isinstance(layer, ncnn.Reduction):
+        return layer.places(ndim)
+    dim = call.arguments.get("dim")
     if isinstance(dim, Operand):
         dim = tuple(dim.value.reshape(-1).tolist())
     if call.layer_code in {extremes.mode, extremes.kthvalue} and dim is None:
@@ -58,6 +62,8 @@ def reduced_axes(call: Call) -> tuple[int, ...]:
 def _aligned(call: Call, items: tuple[Any, ...], axes: tuple[int, ...]) -> list[Any]:
     """Return an item for each dimension of the input; None for those that are reduced."""
     ndim = call.array("input").ndim
+    if len(axes) == ndim:
+        return [None] * ndim  # of all ncnn makes one dimension
     if len(items) == ndim:
         return [None if axis in axes else items[axis] for axis in range(ndim)]
     if len(items) != ndim - len(axes):
@@ -66,7 +72,7 @@ def _aligned(call: Call, items: tuple[Any, ...], axes: tuple[int, ...]) -> list[
     return [None if axis in axes else next(left) for axis in range(ndim)]
 
 
-@locates(*SUMS, *MEANS, *_EXTREMES, *_OTHERS, *_SPREADS, *_ALONG)
+@locates(*SUMS, *MEANS, *_EXTREMES, *_OTHERS, *_SPREADS, *_ALONG, ncnn.Reduction)
 def locate_reduction(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the reduced dimensions as a whole."""
     input = call.array("input")
@@ -143,10 +149,36 @@ def explain_extreme(call: Call, index: tuple[int, ...]) -> Breakdown:
     return choose(index, multiply([elements], sizes, names), elements.name, chosen)
 
 
-@explains(scan.cumsum)
+@explains(ncnn.Reduction)
+def explain_ncnn_reduction(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum elements times a factor, or choose the largest or the smallest."""
+    layer = call.layer
+    if not isinstance(layer, ncnn.Reduction) or layer.operation not in {0, 3, 4, 5}:
+        raise NoBreakdownError("only sums, means and extremes are broken down")
+    elements, sizes, names = _elements(call, index)
+    coefficient, count = float(layer.coefficient), max(1, len(elements.values))
+    if layer.operation in {4, 5} and coefficient == 1:
+        chosen = (np.argmax if layer.operation == 4 else np.argmin)(elements.values)
+        return choose(index, multiply([elements], sizes, names), elements.name, chosen)
+    if layer.operation in {4, 5}:
+        raise NoBreakdownError("an extreme times a factor has no breakdown")
+    if layer.operation == 3:
+        return mean_of(call, index, elements, count / coefficient, sizes, names)
+    scale = "" if coefficient == 1 else f"{coefficient:g} · "
+    formula = f"y{format_index(index)} = {scale}Σ {elements.name} over {count} elements"
+    return add_up(call, formula, multiply([elements], sizes, names, coefficient))
+
+
+def _scanned(call: Call) -> int:
+    """Return the dimension of a running sum, or of the like."""
+    name = "axis" if call.layer_code is ncnn.cumulative_sum else "dim"
+    return int(call.arguments[name])
+
+
+@explains(scan.cumsum, ncnn.cumulative_sum)
 def explain_running_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the elements up to a position."""
-    input, axis = call.array("input"), call.arguments["dim"]
+    input, axis = call.array("input"), _scanned(call)
     if not index:
         raise NoBreakdownError("the sum of a number is the number")
     axis %= input.ndim
@@ -157,10 +189,12 @@ def explain_running_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
     return add_up(call, formula, multiply([elements], (len(before),), (f"dim {axis}",)))
 
 
-@locates(scan.cumsum, scan.cumprod, scan.logcumsumexp, scan.cummax, scan.cummin)
+@locates(
+    scan.cumsum, scan.cumprod, scan.logcumsumexp, scan.cummax, scan.cummin, ncnn.cumulative_sum
+)  # fmt: skip
 def locate_scan(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the elements up to a position."""
-    input, axis = call.array("input"), call.arguments["dim"]
+    input, axis = call.array("input"), _scanned(call)
     if not input.ndim:
         return {input.name: ()}
     axis %= input.ndim

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.layers.grid_sampling import grid_sample
+from engine.layers.ncnn.resizing import Interp
 from engine.layers.resampling import (
     interpolate,
     interpolation_taps,
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["RESIZES", "explain_resize", "locate_resize", "locate_sampled", "resize_taps"]
 
-RESIZES = (interpolate, upsample_nearest, upsample_bilinear)
+RESIZES = (interpolate, upsample_nearest, upsample_bilinear, Interp)
 
 
 def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
     """Return the positions of each axis, and their weights; (taps, outputs)."""
+    if isinstance(call.layer, Interp):
+        return _ncnn_taps(call, call.layer)
     given, input = call.arguments, call.array("input")
     mode = given.get("mode", "bilinear" if call.layer_code is upsample_bilinear else "nearest")
     corners = given.get("align_corners", call.layer_code is upsample_bilinear)
@@ -65,12 +68,46 @@ def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float6
     )
 
 
+def _ncnn_taps(
+    call: Call, layer: Interp
+) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
+    """Return the same for an image of ncnn, which has no batch."""
+    input = call.arrays[0]
+    sizes, counts = input.shape[1:], call.shape[1:]
+    if not sizes:
+        raise NoBreakdownError("a vector that is spread over an image has no breakdown")
+    if sizes == counts or layer.mode == "nearest":
+        places = [np.arange(size) for size in sizes]
+        if sizes != counts:
+            places = layer.nearest_places(sizes, counts)
+        return (
+            [Table(size, own[np.newaxis]) for size, own in zip(sizes, places, strict=True)],
+            [np.ones((1, count)) for count in counts],
+        )
+    flat = (1,) * (2 - len(sizes))  # rows are an image of one row
+    found = interpolation_taps(
+        (1, input.shape[0], *flat, *sizes),
+        input.dtype,
+        (*flat, *counts),
+        None,
+        layer.mode,
+        align_corners=layer.aligns,
+        recompute_scale_factor=False,
+        antialias=False,
+    )[-len(sizes) :]
+    return (
+        [Table(size, places) for size, (places, _) in zip(sizes, found, strict=True)],
+        [np.asarray(weights, np.float64) for _, weights in found],
+    )
+
+
 @locates(*RESIZES)
 def locate_resize(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the neighbours."""
     reads, _ = resize_taps(call)
-    window = read_box(reads, box[2:])
-    return {} if window is None else {call.array("input").name: (*box[:2], *window)}
+    split = len(box) - len(reads)
+    window = read_box(reads, box[split:])
+    return {} if window is None else {call.arrays[0].name: (*box[:split], *window)}
 
 
 @explains(*RESIZES)
@@ -80,11 +117,12 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
         raise NoBreakdownError("an image of bytes is rounded")
     reads, weights = resize_taps(call)
     places, shares = [], []
-    for axis, weight, place in zip(reads, weights, index[2:], strict=True):
+    lead = index[: len(index) - len(reads)]
+    for axis, weight, place in zip(reads, weights, index[len(lead) :], strict=True):
         taps = axis.positions(np.array([place]))[0]
         places.append(taps[taps >= 0])
         shares.append(weight[taps >= 0, place])
-    x = take(call.array("input"), "input", grid(*[[each] for each in index[:2]], *places))
+    x = take(call.arrays[0], "input", grid(*[[each] for each in lead], *places))
     total = shares[0]
     for share in shares[1:]:
         total = np.multiply.outer(total, share)
@@ -93,7 +131,7 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
     names = ["i", "j", "k"][:rank]
     formula = (
         f"y{format_index(index)} = Σ weight{format_index(names)} · "
-        f"{x.name}{format_index([*index[:2], *names])}"
+        f"{x.name}{format_index([*lead, *names])}"
     )
     terms = multiply([x, factor], [len(each) for each in places], AXIS_NAMES[rank])
     return add_up(call, formula, terms)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.layers.ncnn.shapes import softmax as ncnn_softmax
 from engine.layers.softmax import log_softmax, softmax, softmax2d, softmin
 from engine.provenance.arithmetic import format_index, grid, make_factor
 from engine.provenance.call import NoBreakdownError, rounding, take
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     from engine.provenance.call import Call
     from engine.provenance.records import Box
 
-__all__ = ["explain_softmax", "locate_softmax", "softmax_axis"]
+__all__ = ["CODES", "explain_softmax", "locate_softmax", "softmax_axis"]
 
-_CODES = (softmax, softmin, softmax2d, log_softmax)
+CODES = (softmax, softmin, softmax2d, log_softmax, ncnn_softmax)
 
 
 def softmax_axis(call: Call) -> int:
     """Return the dimension of the rows."""
-    ndim, dim = call.array("input").ndim, call.arguments.get("dim")
+    ndim = call.array("input").ndim
+    dim = call.arguments.get("axis" if call.layer_code is ncnn_softmax else "dim")
     if call.layer_code is softmax2d:
         return ndim - 3
     if dim is None:
@@ -36,7 +38,7 @@ def softmax_axis(call: Call) -> int:
     return dim % ndim if ndim else 0
 
 
-@locates(*_CODES)
+@locates(*CODES)
 def locate_softmax(call: Call, box: Box) -> Mapping[str, Box]:
     """Return whole rows."""
     input, axis = call.array("input"), softmax_axis(call)
@@ -45,7 +47,7 @@ def locate_softmax(call: Call, box: Box) -> Mapping[str, Box]:
     return {input.name: (*box[:axis], Interval.whole(input.shape[axis]), *box[axis + 1 :])}
 
 
-@explains(*_CODES)
+@explains(*CODES)
 def explain_softmax(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Divide one exponential by the sum of all of its row."""
     input, axis = call.array("input"), softmax_axis(call)

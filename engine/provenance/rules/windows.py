@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AXIS_NAMES", "AxisReads", "Sliding", "Spreading", "Table", "read_box", "sliding"]
 
-AXIS_NAMES: Final = {
+AXIS_NAMES: Final[dict[int, tuple[str, ...]]] = {
+    0: (),
     1: ("position",),
     2: ("row", "column"),
     3: ("depth", "row", "column"),
