@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from kuiper_studio.commands import Commands
     from kuiper_studio.graph_view import GraphView
+    from kuiper_studio.layout.groups import Group
+    from kuiper_studio.panels.operators_panel import OperatorsPanel
     from kuiper_studio.session import StudioSession
 
 __all__ = ["GroupCommands"]
@@ -23,12 +25,15 @@ __all__ = ["GroupCommands"]
 class GroupCommands(QObject):
     """Opens and closes groups, and remembers by model whether they are shown.
 
+    The graph knows which are open; the list of operators follows it, and asks for more.
+
     Parameters
     ----------
     session : StudioSession
     settings : QSettings
     commands : Commands
     graph_view : GraphView
+    operators_panel : OperatorsPanel
     window : QWidget
     """
 
@@ -38,13 +43,19 @@ class GroupCommands(QObject):
         settings: QSettings,
         commands: Commands,
         graph_view: GraphView,
+        operators_panel: OperatorsPanel,
         window: QWidget,
     ) -> None:
         super().__init__(window)
         self._session, self._settings = session, settings
         self._commands, self._canvas = commands, graph_view.canvas
+        self._list = operators_panel
         session.graph_changed.connect(self._restore)
         self._canvas.groups_changed.connect(self._show_choice)
+        self._canvas.groups_changed.connect(self._show_in_list)
+        operators_panel.group_chosen.connect(self._choose)
+        operators_panel.group_opened.connect(self._open)
+        operators_panel.group_closed.connect(self._close)
 
     def fill_menu(self, menu: QMenu) -> None:
         """Fill the menu of groups."""
@@ -91,3 +102,26 @@ class GroupCommands(QObject):
     @Slot()
     def _show_choice(self) -> None:
         self._commands.actions["view.groups"].setChecked(self._canvas.is_grouped)
+
+    @Slot()
+    def _show_in_list(self) -> None:
+        self._list.show_groups(self._canvas.outline, self._canvas.picked_group)
+
+    @Slot(object)
+    def _choose(self, group: Group | None) -> None:
+        """Select a group that is chosen in the list; None for an operator."""
+        if group is None:
+            self._canvas.leave_group()
+        else:
+            self._canvas.pick_group(group)
+
+    @Slot(object)
+    def _open(self, group: Group) -> None:
+        self._canvas.pick_group(group)
+        self._canvas.open_group()
+
+    @Slot(object)
+    def _close(self, group: Group) -> None:
+        self._canvas.pick_group(group)
+        if self._canvas.can_close_group:
+            self._canvas.close_group()

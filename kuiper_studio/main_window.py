@@ -180,7 +180,9 @@ class MainWindow(QMainWindow):
         self.overlaying = OverlayCommands(
             session, settings, dialogs, self.commands, self.graph_view, self
         )
-        self.grouping = GroupCommands(session, settings, self.commands, self.graph_view, self)
+        self.grouping = GroupCommands(
+            session, settings, self.commands, self.graph_view, self.operators_panel, self
+        )
         self._docks: dict[str, QDockWidget] = {}
         self.exporting = ExportCommands(
             session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
@@ -841,7 +843,11 @@ class MainWindow(QMainWindow):
 
     @Slot(object, QPoint)
     def _show_operators_menu(self, operator: str, point: QPoint) -> None:
-        self._show_operator_menu(Surface.OPERATORS, operator, point)
+        """Show the context menu of an operator of the list, or of the selected group."""
+        if operator:
+            self._show_operator_menu(Surface.OPERATORS, operator, point)
+        else:
+            self.commands.popup(Surface.GROUPS, point)
 
     @Slot(object, QPoint)
     def _show_timeline_menu(self, operator: str, point: QPoint) -> None:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.graph_view.folding import Crumb
     from kuiper_studio.item_models.overlays import Overlay
-    from kuiper_studio.layout.groups import Group
+    from kuiper_studio.layout.groups import Group, OutlineRow
     from kuiper_studio.session import Record, StudioSession
     from kuiper_studio.theme import Theme
 
@@ -148,6 +148,7 @@ class GraphCanvas(QWidget):
         self._map_frame = QRectF()
         self._choice: Orientation | None = None
         self._grouping = Grouping()
+        self._outline: tuple[OutlineRow, ...] | None = None  # made when somebody asks
         self._anchor: _Anchor | None = None  # what stays in its place when the layout is done
         self._sought = NONE  # box to centre on when the layout is done
         self._untouched = True  # the user has not moved the view yet
@@ -374,6 +375,15 @@ class GraphCanvas(QWidget):
             self._refold(lambda: None, self._state.selected)
 
     @property
+    def outline(self) -> tuple[OutlineRow, ...]:
+        """What is visible, as rows of a list; empty without groups."""
+        if not self.is_grouped:
+            return ()
+        if self._outline is None:
+            self._outline = self._grouping.folding.outline()
+        return self._outline
+
+    @property
     def picked_group(self) -> Group | None:
         """The group that the user has clicked."""
         return self._state.picked_group
@@ -397,6 +407,13 @@ class GraphCanvas(QWidget):
         area = self._geometry.frame_rect(frame)
         if not self.scene_rect().contains(self._camera.to_view(area.topLeft())):
             self._go_to(area.center())
+
+    def leave_group(self) -> None:
+        """Select no group, but the operator that is selected besides."""
+        if self._state.picked_group is not None:
+            self._state.picked_group = None
+            self.groups_changed.emit()
+            self.update()
 
     def _pick(self, group: Group) -> None:
         self._state.picked, self._state.picked_group = "", group
@@ -468,9 +485,13 @@ class GraphCanvas(QWidget):
         if folding.is_closed or not self.is_grouped:
             return
         around = self._innermost_frame(place)
+        picked = self._state.picked_group
+        if picked is not None and self._frame_of(picked) == NONE:
+            picked = None
 
         def change() -> None:
-            closed = folding.close(place)
+            # In a group that is selected others may be open.
+            closed = folding.close(place) if picked is None else folding.close_group(picked)
             if closed is not None:
                 self._state.picked_group = closed
 
@@ -529,7 +550,7 @@ class GraphCanvas(QWidget):
         self._stop_animation()
         change()
         picked = self._state.picked_group
-        self._scene = self._grouping.make_scene()
+        self._scene, self._outline = self._grouping.make_scene(), None
         self._state = SceneState(self._scene, self._session, self._state)
         self._state.picked_group = picked if self.is_grouped else None
         self._state.follow_finding()
@@ -801,14 +822,8 @@ class GraphCanvas(QWidget):
         if card is not None:
             self.pick_group(card.group)
             return
-        self._forget_group()
+        self.leave_group()
         self._session.select(self._scene.boxes[box].name)
-
-    def _forget_group(self) -> None:
-        if self._state.picked_group is not None:
-            self._state.picked_group = None
-            self.groups_changed.emit()
-            self.update()
 
     def in_minimap(self, point: QPointF) -> bool:
         """Whether a view point lies in the minimap."""
@@ -904,7 +919,7 @@ class GraphCanvas(QWidget):
         self._left_behind |= self._scene.operator_count >= _LAID_OUT_AT_ONCE
         self._anchor = None
         self._grouping.take(graph)
-        self._scene = self._grouping.make_scene()
+        self._scene, self._outline = self._grouping.make_scene(), None
         self._state = SceneState(self._scene, self._session)
         self._state.follow_finding()
         self._asked.clear()
@@ -959,7 +974,7 @@ class GraphCanvas(QWidget):
     def _on_selection_changed(self, _name: str) -> None:
         self._state.follow_selection()
         self._state.picked = ""
-        self._forget_group()
+        self.leave_group()
         self._open_to_selected()
         if self._state.selected != NONE and self._pointer.idle:
             self._reveal(self._state.selected)

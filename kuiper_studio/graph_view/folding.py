@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kuiper_studio.layout.groups import Group, name_range
+from kuiper_studio.layout.groups import Group, OutlineRow, name_range
 from kuiper_studio.layout.nested import Nest
 
 if TYPE_CHECKING:
@@ -104,6 +104,23 @@ class Folding:
         found = nest(self.root)
         return Visible(tuple(boxes), found, tuple(frames))
 
+    def outline(self) -> tuple[OutlineRow, ...]:
+        """Return what is visible as a list: each group, and what is in it where it is open."""
+        rows: list[OutlineRow] = []
+
+        def add(group: Group, depth: int) -> None:
+            for item in self._items(group):
+                if isinstance(item, int):
+                    rows.append(OutlineRow(item, depth))
+                    continue
+                is_open = _key(item) in self._open
+                rows.append(OutlineRow(item, depth, short_name(item), is_open))
+                if is_open:
+                    add(item, depth + 1)
+
+        add(self.root, 0)
+        return tuple(rows)
+
     def _items(self, group: Group) -> list[int | Group]:
         found: list[int | Group] = []
         for item in group.items():
@@ -196,14 +213,26 @@ class Folding:
             if stack is not None:
                 del self._splits[_key(stack)]
                 return stack
-        if not frames:
-            return None
-        self._open.discard(_key(outer))
-        stack = self._split_around(frames[-2] if len(frames) > 1 else self.root, operator)
+        return self.close_group(outer) if frames else None
+
+    def close_group(self, group: Group) -> Group:
+        """Close an open group, whether or not groups in it are open.
+
+        Returns
+        -------
+        Group
+            What is closed now: a stack that was split around the group is one again.
+        """
+        around = self.around(group.first)
+        keys = [_key(each) for each in around]
+        place = keys.index(_key(group))
+        self._open.discard(_key(group))
+        outer = around[place - 1] if place else self.root
+        stack = self._split_around(outer, group.first)
         if stack is not None and self._was_revealed(stack):
             del self._splits[_key(stack)]
             return stack
-        return outer
+        return group
 
     def _split_around(self, outer: Group, operator: int) -> Group | None:
         """Return the innermost split stack around an operator, right inside a group."""

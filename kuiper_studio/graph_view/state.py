@@ -10,7 +10,7 @@ from engine.text import format_brief, format_shape
 from kuiper_studio.item_models.comparison_rows import DifferenceKind, look_of
 from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
 from kuiper_studio.item_models.overlays import Overlay, OverlayModel
-from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
+from kuiper_studio.item_models.statuses import BY_SEVERITY, DISPLAY_STATUS, DisplayStatus
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -36,20 +36,7 @@ _FAILED: Final = DisplayStatus.FAILED
 _CURRENT: Final = DisplayStatus.CURRENT
 _SHOWN: Final = tuple(DisplayStatus)  # by number
 _CARRIED: Final = {DifferenceKind.INHERITED: 1, DifferenceKind.BORN: 2}
-# Of operators of a closed group the last of these is shown.
-_BY_SEVERITY: Final = np.array(
-    [
-        DisplayStatus.EXECUTED,
-        DisplayStatus.SUPPLIED,
-        DisplayStatus.CURRENT,
-        DisplayStatus.PENDING,
-        DisplayStatus.BLOCKED,
-        DisplayStatus.UNSUPPORTED,
-        DisplayStatus.FAILED,
-        DisplayStatus.PLAIN,
-    ],
-    np.int8,
-)
+_BY_SEVERITY: Final = np.array(BY_SEVERITY, np.int8)
 _SEVERITY: Final = np.argsort(_BY_SEVERITY)
 _HAS_NEXT: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.RUNNING})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kuiper_studio.item_models.explanation import ExplainedArgument, explained_arguments
 from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
 from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
+from kuiper_studio.item_models.operator_outline import OutlineModel
 from kuiper_studio.item_models.operators import (
     LARGEST_FIRST,
     OperatorColumn,
@@ -28,6 +29,7 @@ __all__ = [
     "OperatorRole",
     "OperatorsFilterModel",
     "OperatorsModel",
+    "OutlineModel",
     "ParameterColumn",
     "ParametersModel",
     "explained_arguments",

@@ -38,7 +38,7 @@ from kuiper_studio.item_models.statuses import (
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from engine.runtime import RuntimeOperator
     from engine.shapes import ExportedShape
@@ -83,9 +83,10 @@ class OperatorRole(IntEnum):
     MARK = Qt.ItemDataRole.UserRole + 9  # DifferenceMark or None
     IS_DIMMED = Qt.ItemDataRole.UserRole + 10  # bool: none of those that the user looks for
     IS_BOOKMARKED = Qt.ItemDataRole.UserRole + 11  # bool
+    OUTLINE = Qt.ItemDataRole.UserRole + 12  # OutlineRow; None in a list without groups
 
 
-_HEADERS: Final = {
+_TITLES: Final = {
     OperatorColumn.BREAKPOINT: ("", "Breakpoint"),
     OperatorColumn.STATE: ("", "State"),
     OperatorColumn.DIFFERENCE: ("", "Equal to the reference (=), or different (≠)"),
@@ -97,7 +98,9 @@ _HEADERS: Final = {
     OperatorColumn.MS: ("ms", "Measured milliseconds"),
     OperatorColumn.VALUE: ("Value", "What operators are coloured by"),
 }
-_RIGHT: Final = frozenset(
+HEADERS: Final = tuple(_TITLES[column] for column in OperatorColumn)
+"""Title and tool tip of each column."""
+RIGHT: Final = frozenset(
     {OperatorColumn.INDEX, OperatorColumn.OUTPUT, OperatorColumn.MS, OperatorColumn.VALUE}
 )
 LARGEST_FIRST: Final = frozenset(
@@ -193,7 +196,7 @@ class OperatorsModel(RowsModel):
     """
 
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
-        super().__init__([_HEADERS[column] for column in OperatorColumn], _RIGHT, parent)
+        super().__init__(HEADERS, RIGHT, parent)
         self._session = session
         self._operators: tuple[RuntimeOperator, ...] = ()
         self._current_row = -1
@@ -228,6 +231,13 @@ class OperatorsModel(RowsModel):
     def operator_at(self, row: int) -> RuntimeOperator:
         """Return the operator of a row."""
         return self._operators[row]
+
+    def marks_between(self, first: int, last: int) -> Iterator[DifferenceMark]:
+        """Iterate over the marks of a comparison on some rows, both ends included."""
+        for operator in self._operators[first : last + 1] if self._marks else ():
+            mark = self._marks.get(operator.name)
+            if mark is not None:
+                yield mark
 
     @property
     def overlay(self) -> Overlay | None:
@@ -495,6 +505,9 @@ class OperatorsFilterModel(QSortFilterProxyModel):
     Parameters
     ----------
     source : OperatorsModel
+    outline : RowsModel, optional
+        The same operators with rows of groups. It is shown instead where it has rows, in
+        execution order and without a filter.
 
     Signals
     -------
@@ -504,9 +517,14 @@ class OperatorsFilterModel(QSortFilterProxyModel):
 
     hint_changed = Signal(str)
 
-    def __init__(self, source: OperatorsModel, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        source: OperatorsModel,
+        parent: QObject | None = None,
+        outline: RowsModel | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._source = source
+        self._source, self._outline = source, outline
         self._text = ""
         self._hint = ""
         self._filter = OperatorFilter()
@@ -530,10 +548,26 @@ class OperatorsFilterModel(QSortFilterProxyModel):
             parsed = parse_filter(text)
         except FilterError as exc:
             self._set_hint(str(exc))
+            self.choose_source()
             return
         self._set_hint("")
         self._filter = parsed
+        self.choose_source()
         self.invalidate()
+
+    @property
+    def is_outlined(self) -> bool:
+        """Whether the rows are those of the outline."""
+        return self.sourceModel() is not self._source
+
+    def choose_source(self) -> None:
+        """Show the outline or the flat list, whichever there is room for now."""
+        plain = not self._text.strip() and self.sortColumn() < 0
+        outline = self._outline
+        use_outline = plain and outline is not None and outline.rowCount() > 0
+        wanted = outline if outline is not None and use_outline else self._source
+        if self.sourceModel() is not wanted:
+            self.setSourceModel(wanted)
 
     @property
     def order(self) -> tuple[int, bool]:
@@ -558,6 +592,13 @@ class OperatorsFilterModel(QSortFilterProxyModel):
             self.hint_changed.emit(hint)
 
     # Overrides of Qt methods
+
+    @override
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        if column >= 0 and self.is_outlined:
+            self.setSourceModel(self._source)
+        super().sort(column, order)
+        self.choose_source()
 
     @override
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:

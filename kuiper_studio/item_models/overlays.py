@@ -198,6 +198,11 @@ class Overlay:
         scale = summed or self.scale
         return replace(self, values=values, levels=scale.levels(values), scale=scale)
 
+    def group_text(self, first: int, last: int) -> str:
+        """Return the value of consecutive operators, as `gathered`; ``""`` for none."""
+        bounds = sorted({0, first, last + 1} - {len(self.values)})
+        return self.gathered(np.array(bounds, np.intp)).box_text(bounds.index(first))
+
     @property
     def absent(self) -> str:
         """What an operator without a value is."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
 
 __all__ = [
+    "BY_SEVERITY",
     "DISPLAY_STATUS",
     "NONFINITE",
     "PROBLEMS",
@@ -106,6 +107,17 @@ NONFINITE: Final = StatusLook(
 
 DISPLAY_STATUS: Final[Mapping[OperatorStatus, DisplayStatus]] = MappingProxyType(
     {status: DisplayStatus[status.name] for status in OperatorStatus}
+)
+# Of the operators of a closed group the last of these is shown.
+BY_SEVERITY: Final = (
+    DisplayStatus.EXECUTED,
+    DisplayStatus.SUPPLIED,
+    DisplayStatus.CURRENT,
+    DisplayStatus.PENDING,
+    DisplayStatus.BLOCKED,
+    DisplayStatus.UNSUPPORTED,
+    DisplayStatus.FAILED,
+    DisplayStatus.PLAIN,
 )
 PROBLEMS: Final = frozenset(
     {DisplayStatus.FAILED, DisplayStatus.UNSUPPORTED, DisplayStatus.BLOCKED}

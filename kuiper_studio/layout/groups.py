@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["Group", "Path", "find_groups", "name_range"]
+__all__ = ["Group", "OutlineRow", "Path", "find_groups", "name_range"]
 
 Path: TypeAlias = tuple[str, ...]
 """Modules of an operator, outermost first."""
@@ -82,6 +82,43 @@ class Group:
             if group is not None:
                 path.append(group)
         return tuple(path)
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineRow:
+    """A row of the operators as a list with groups, some of them open.
+
+    Attributes
+    ----------
+    item : int or Group
+        Index of an operator, or a group.
+    depth : int
+        Number of open groups around it.
+    name : str
+        Of a group; ``""`` for an operator.
+    is_open : bool
+        Whether what is in the group follows.
+    """
+
+    item: int | Group
+    depth: int
+    name: str = ""
+    is_open: bool = False
+
+    @property
+    def group(self) -> Group | None:
+        """The group; None for an operator."""
+        return None if isinstance(self.item, int) else self.item
+
+    @property
+    def first(self) -> int:
+        """Index of the operator, or of the group's first one."""
+        return self.item if isinstance(self.item, int) else self.item.first
+
+    @property
+    def last(self) -> int:
+        """Index of the operator, or of the group's last one."""
+        return self.item if isinstance(self.item, int) else self.item.last
 
 
 def find_groups(

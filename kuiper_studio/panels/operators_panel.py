@@ -1,4 +1,4 @@
-"""The operators panel: all operators in execution order, with a filter."""
+"""The operators panel: all operators in execution order, in groups, with a filter."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ from kuiper_studio.item_models import (
     OperatorRole,
     OperatorsFilterModel,
     OperatorsModel,
+    OutlineModel,
 )
 from kuiper_studio.item_models.statuses import NONFINITE, QUIET, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.panels.panel import Panel
@@ -55,10 +56,19 @@ from kuiper_studio.session.overlaying import OverlayKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from PySide6.QtGui import QContextMenuEvent, QFont, QKeyEvent, QResizeEvent, QShowEvent
+    from PySide6.QtCore import QObject
+    from PySide6.QtGui import (
+        QContextMenuEvent,
+        QFont,
+        QKeyEvent,
+        QMouseEvent,
+        QResizeEvent,
+        QShowEvent,
+    )
 
     from engine.runtime import RuntimeOperator
     from kuiper_studio.item_models.difference_marks import DifferenceMark
+    from kuiper_studio.layout.groups import Group, OutlineRow
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -94,11 +104,26 @@ _WITHOUT_COLUMN: Final = frozenset({OverlayKind.FAMILY, OverlayKind.TIME})
 END_GAP: Final = 5  # to the right of the times without a scroll bar
 SAMPLED_ROWS: Final = 500  # number of rows that decide the column widths
 _DIMMED: Final = 0.4  # opacity of rows beside those that the user looks for
+INDENT: Final = 12  # of rows in an open group
+TWISTY: Final = 10  # side of the arrow before a group's name
+_TWISTY_SLACK: Final = 3  # around it, also taken for a click on it
+_BAR: Final = 7  # from the bar of a family to the type
+_GUIDE: Final = 5  # from the line below an open group's arrow to its name
+# What a group's name and the number of its operators are written across.
+_GROUP_LINE: Final = frozenset(
+    {OperatorColumn.TYPE, OperatorColumn.NAME, OperatorColumn.OUTPUT}
+)
+_COUNT_GAP: Final = 8
+_SIDEWAYS: Final = frozenset({Qt.Key.Key_Left, Qt.Key.Key_Right})
 _NOT_COPIED: Final = frozenset({OperatorColumn.BREAKPOINT, OperatorColumn.FAMILY})
 
 
 class OperatorDelegate(RowDelegate):
     """Paints the rows of the operators table."""
+
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(theme, parent)
+        self.bold_mono = theme.mono_font(weight=600)
 
     @override
     def draw_cell(
@@ -108,7 +133,11 @@ class OperatorDelegate(RowDelegate):
             return
         if not selected and index.data(OperatorRole.IS_DIMMED):
             painter.setOpacity(_DIMMED)
-        self._draw_part(painter, rect, index, selected=selected)
+        row: OutlineRow | None = index.data(OperatorRole.OUTLINE)
+        if row is None:
+            self._draw_part(painter, rect, index, selected=selected)
+        else:
+            self._draw_in_outline(painter, rect, index, row, selected=selected)
         painter.setOpacity(1.0)
 
     def _draw_part(
@@ -129,8 +158,7 @@ class OperatorDelegate(RowDelegate):
             case OperatorColumn.DIFFERENCE:
                 self._draw_mark(painter, rect, index.data(OperatorRole.MARK))
             case OperatorColumn.FAMILY:
-                bar = QRectF(rect.right() - 6, rect.center().y() - 6.5, 3, 14)
-                painter.fillRect(bar, self.theme.color(index.data(OperatorRole.FAMILY).token))
+                self._draw_bar(painter, rect, rect.right() + 1, index)
             case OperatorColumn.TYPE | OperatorColumn.NAME:
                 self._draw_title(painter, rect, index, selected=selected)
             case column:
@@ -143,6 +171,70 @@ class OperatorDelegate(RowDelegate):
                 area = rect.adjusted(0, 0, -gap, 0)
                 align = Qt.AlignmentFlag.AlignRight
                 self.draw_text(painter, area, str(index.data()), font, color, align)
+
+    def _draw_bar(self, painter: QPainter, rect: QRect, left: int, index: Index) -> None:
+        """Paint the colour of a family before a type that begins at `left`."""
+        bar = QRectF(left - _BAR, rect.center().y() - 6.5, 3, 14)
+        painter.fillRect(bar, self.theme.color(index.data(OperatorRole.FAMILY).token))
+
+    def _draw_in_outline(
+        self, painter: QPainter, rect: QRect, index: Index, row: OutlineRow, *, selected: bool
+    ) -> None:
+        """Paint a cell of a list with groups.
+
+        What stands before a name is painted in the column of the families for the outermost
+        rows, and beside the type for those in groups.
+        """
+        column, is_inner = index.column(), row.depth > 0
+        is_type = column == OperatorColumn.TYPE
+        names = rect.left() if is_type else rect.right() + 1
+        left = names + INDENT * row.depth
+        has_mark = is_type if is_inner else column == OperatorColumn.FAMILY
+        if is_type or column == OperatorColumn.FAMILY:
+            for level in range(1, row.depth) if is_type else range(min(row.depth, 1)):
+                guide = QRect(names + INDENT * level - _GUIDE, rect.top(), 1, rect.height())
+                painter.fillRect(guide, self.theme.color("line"))
+        if row.group is not None:
+            if has_mark:
+                name = "chevron-down" if row.is_open else "chevron-right"
+                place = QRect(left - TWISTY, rect.top(), TWISTY, rect.height())
+                token = "selTxt" if selected else "text2"
+                self._draw_icon(painter, place, name, token, TWISTY)
+            if column in _GROUP_LINE:
+                self._draw_group(painter, rect, index, row, selected=selected)
+            elif column != OperatorColumn.FAMILY:
+                self._draw_part(painter, rect, index, selected=selected)
+            return
+        if has_mark:
+            self._draw_bar(painter, rect, left, index)
+        if column != OperatorColumn.FAMILY:
+            indent = INDENT * row.depth if is_type else 0
+            area = rect.adjusted(indent, 0, 0, 0)
+            self._draw_part(painter, area, index, selected=selected)
+
+    def _draw_group(
+        self, painter: QPainter, rect: QRect, index: Index, row: OutlineRow, *, selected: bool
+    ) -> None:
+        """Paint the part in a cell of a group's name and the number of its operators."""
+        table = self.parent()
+        if not isinstance(table, OperatorTable):
+            return
+        line = table.group_line(row)
+        line.setTop(rect.top())
+        line.setBottom(rect.bottom())
+        status: DisplayStatus = index.data(OperatorRole.STATUS)
+        color = self.theme.color("selTxt" if selected else "text2")
+        count = str(index.sibling(index.row(), OperatorColumn.OUTPUT).data())
+        painter.setClipRect(rect, Qt.ClipOperation.IntersectClip)
+        align = Qt.AlignmentFlag.AlignRight
+        self.draw_text(painter, line, count, self.small_mono, color, align)
+        taken = QFontMetrics(self.small_mono).horizontalAdvance(count) + _COUNT_GAP
+        if not selected and status not in QUIET:
+            color = self.theme.color("text")
+        font = self.bold_mono if status is DisplayStatus.CURRENT else self.mono
+        name = str(index.sibling(index.row(), OperatorColumn.TYPE).data())
+        cut = Qt.TextElideMode.ElideMiddle
+        self.draw_text(painter, line.adjusted(1, 0, -taken, 0), name, font, color, cut=cut)
 
     def _draw_title(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
@@ -197,15 +289,21 @@ class OperatorTable(Table):
         A context menu is wanted for a row, at a global position.
     left_at_top
         The up key was pressed in the first row.
+    twisty_clicked : QModelIndex
+        The arrow of a group was clicked.
+    sideways : (QModelIndex, bool)
+        The left or the right key was pressed in a list with groups; true for the right one.
     """
 
     menu_requested = Signal(QModelIndex, QPoint)
     left_at_top = Signal()
+    twisty_clicked = Signal(QModelIndex)
+    sideways = Signal(QModelIndex, bool)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self._wanted_type_width = self._good_type_width = self._wanted_name_width = 0
-        self._output_width = 0
+        self._output_width = self._indent = 0
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
 
@@ -249,6 +347,11 @@ class OperatorTable(Table):
         self.setColumnHidden(OperatorColumn.VALUE, not shown)
         self._share_width()
 
+    def set_depth(self, depth: int) -> None:
+        """Make room for rows in so many open groups."""
+        self._indent = INDENT * depth
+        self._share_width()
+
     def select_row(self, index: Index) -> None:
         """Make a row the only selected one without scrolling, whatever keys are held."""
         auto = self.hasAutoScroll()
@@ -264,6 +367,22 @@ class OperatorTable(Table):
         """
         if not self.viewport().rect().contains(self.visualRect(index)):
             self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+
+    def group_line(self, row: OutlineRow) -> QRect:
+        """Return the left and right end of a group's name with its count, in the viewport."""
+        left = self.columnViewportPosition(OperatorColumn.TYPE) + INDENT * row.depth
+        output = OperatorColumn.OUTPUT
+        right = self.columnViewportPosition(output) + self.columnWidth(output) - 1
+        return QRect(left, 0, right - left, 1)
+
+    def _is_twisty(self, event: QMouseEvent) -> bool:
+        """Return whether the arrow of a group is under the mouse."""
+        place = event.position().toPoint()
+        row: OutlineRow | None = self.indexAt(place).data(OperatorRole.OUTLINE)
+        if row is None or row.group is None or event.button() is not Qt.MouseButton.LeftButton:
+            return False
+        right = self.group_line(row).left()
+        return right - TWISTY - _TWISTY_SLACK <= place.x() < right + _TWISTY_SLACK
 
     def _share_width(self) -> None:
         """Give types their preferred width within limits, and names the rest."""
@@ -285,9 +404,10 @@ class OperatorTable(Table):
         for column, width in wanted.items():
             header.resizeSection(column, width)
         free = max(0, room - sum(wanted.values()))
-        for_types = round(min(max(self._wanted_type_width, 0.3 * free), 0.52 * free))
+        wanted_types = self._wanted_type_width + self._indent
+        for_types = round(min(max(wanted_types, 0.3 * free), 0.52 * free))
         spare = free - for_types - self._wanted_name_width
-        for_types += max(0, min(spare, self._good_type_width - for_types))
+        for_types += max(0, min(spare, self._good_type_width + self._indent - for_types))
         header.resizeSection(OperatorColumn.TYPE, for_types)
         header.resizeSection(OperatorColumn.NAME, free - for_types)
 
@@ -297,6 +417,20 @@ class OperatorTable(Table):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._share_width()
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if self._is_twisty(event):
+            self.twisty_clicked.emit(self.indexAt(event.position().toPoint()))
+            return
+        super().mousePressEvent(event)
+
+    @override
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if self._is_twisty(event):
+            self.twisty_clicked.emit(self.indexAt(event.position().toPoint()))
+            return
+        super().mouseDoubleClickEvent(event)
 
     @override
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -313,6 +447,11 @@ class OperatorTable(Table):
         if event.key() == Qt.Key.Key_Up and self.currentIndex().row() == 0:
             self.left_at_top.emit()
             return
+        if event.key() in _SIDEWAYS and not event.modifiers():
+            index = self.currentIndex()
+            if index.data(OperatorRole.OUTLINE) is not None:
+                self.sideways.emit(index, event.key() == Qt.Key.Key_Right)
+                return
         super().keyPressEvent(event)
 
 
@@ -329,13 +468,19 @@ def _line(model: QAbstractItemModel, row: int, columns: Iterable[OperatorColumn]
     return "\t".join(str(model.index(row, c).data(role)) for c in columns)
 
 
+def _group_of(index: Index) -> Group | None:
+    """Return the group of a row; None for an operator."""
+    row: OutlineRow | None = index.data(OperatorRole.OUTLINE)
+    return None if row is None else row.group
+
+
 def _widest(texts: Iterable[str], font: QFont) -> int:
     metrics = QFontMetrics(font)
     return max((metrics.horizontalAdvance(text) for text in texts), default=0)
 
 
 class OperatorsPanel(Panel):
-    """All operators in execution order.
+    """All operators in execution order, with rows of groups where there are any.
 
     Parameters
     ----------
@@ -345,12 +490,20 @@ class OperatorsPanel(Panel):
     Signals
     -------
     menu_requested : (str, QPoint)
-        A context menu is wanted for the operator of that name, at a global position.
+        A context menu is wanted for the operator of that name, at a global position; ``""``
+        for the group that is selected.
+    group_chosen : Group or None
+        The user selects a group; None for an operator instead of one.
+    group_opened, group_closed : Group
+        The user opens or closes a group.
     order_chosen : str
         The list has another order; see `order`.
     """
 
     menu_requested = Signal(object, QPoint)
+    group_chosen = Signal(object)
+    group_opened = Signal(object)
+    group_closed = Signal(object)
     order_chosen = Signal(str)
 
     def __init__(
@@ -358,7 +511,10 @@ class OperatorsPanel(Panel):
     ) -> None:
         super().__init__("operators", "Operators", session, theme, parent)
         self.model = OperatorsModel(session, self)
-        self.rows = OperatorsFilterModel(self.model, self)
+        self.outline = OutlineModel(session, self.model, self)
+        self.rows = OperatorsFilterModel(self.model, self, self.outline)
+        self._picked: Group | None = None
+        self._follows = False  # while a row is selected because of what is selected elsewhere
         self.filter_box = self._make_filter_box()
         self._breakpoints_only = self._make_toggle(
             "breakpoint-off", "state:breakpoint", "Only operators with a breakpoint"
@@ -399,6 +555,23 @@ class OperatorsPanel(Panel):
     def set_filter(self, text: str) -> None:
         """Set the filter."""
         self.filter_box.setText(text)
+
+    def show_groups(self, rows: tuple[OutlineRow, ...], picked: Group | None) -> None:
+        """Show rows of groups.
+
+        Parameters
+        ----------
+        rows : tuple of OutlineRow
+            Empty for none. They are seen in execution order and without a filter.
+        picked : Group or None
+            The group that is selected instead of an operator.
+        """
+        self._picked = picked
+        if rows is not self.outline.rows:
+            self.outline.show_rows(rows)
+            self.table.set_depth(max((row.depth for row in rows), default=0))
+            self.rows.choose_source()
+        self._select_row()
 
     def set_comfortable(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
         """Switch between high and compact rows."""
@@ -459,17 +632,19 @@ class OperatorsPanel(Panel):
         self.filter_box.textChanged.connect(self._apply_filter)
         self.filter_box.returnPressed.connect(self._enter_table)
         self.rows.hint_changed.connect(self._on_hint_changed)
-        self.rows.modelReset.connect(self._on_rows_reset)
+        self.rows.modelReset.connect(self._select_row)
         for changed in (self.rows.rowsInserted, self.rows.rowsRemoved):
             changed.connect(self._show_counts)
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
         self.table.activated.connect(self._on_activated)
         self.table.clicked.connect(self._on_clicked)
         self.table.menu_requested.connect(self._on_menu_requested)
+        self.table.twisty_clicked.connect(self._toggle)
+        self.table.sideways.connect(self._on_sideways)
         self.table.left_at_top.connect(self.focus_filter)
         self.session.graph_changed.connect(self._on_graph_changed)
         self.session.position_changed.connect(self._on_position_changed)
-        self.session.selection_changed.connect(self._on_selection_changed)
+        self.session.selection_changed.connect(self._select_row)
         self.session.comparing.changed.connect(self._on_compared)
         self.session.overlaying.changed.connect(self._on_overlay_changed)
         for marked in (self.session.finding.changed, self.session.bookmarks.changed):
@@ -490,8 +665,9 @@ class OperatorsPanel(Panel):
         self.table.fit_columns(operators, longest)
         empty = "No operator matches the filter." if operators else "No model is open."
         self.table.set_empty_text(empty)
+        self.rows.choose_source()
         self._on_position_changed()
-        self._on_selection_changed(self.session.selected)
+        self._select_row()
 
     @Slot()
     def _on_position_changed(self) -> None:
@@ -503,18 +679,30 @@ class OperatorsPanel(Panel):
         count, listed = self.model.rowCount(), self.rows.rowCount()
         ran = self.session.position - self.session.skipped
         text = f"{ran} / {count}" if count else ""
-        self.set_suffix(text if listed == count else f"{text} · {listed} of {count} listed")
+        is_whole = self.rows.is_outlined or listed == count
+        self.set_suffix(text if is_whole else f"{text} · {listed} of {count} listed")
 
-    @Slot(object)
-    def _on_selection_changed(self, name: str) -> None:
-        row = self.model.row_of(name)
-        index = self.rows.mapFromSource(self.model.index(row, OperatorColumn.TYPE))
+    @Slot()
+    def _select_row(self) -> None:
+        """Select the row of the selected operator or group."""
+        index = self._row_to_select()
         if not index.isValid():
             self.table.clearSelection()
             return
         if index.row() != self.table.currentIndex().row() or not self.table.selectedIndexes():
+            self._follows = True
             self.table.select_row(index)
+            self._follows = False
         self.table.bring_into_view(index)
+
+    def _row_to_select(self) -> QModelIndex:
+        """Return the row of the selected operator or group; of a closed one around it."""
+        place, column = self.model.row_of(self.session.selected), OperatorColumn.TYPE
+        if not self.rows.is_outlined:
+            return self.rows.mapFromSource(self.model.index(place, column))
+        outline, picked = self.outline, self._picked
+        row = outline.row_of(place) if picked is None else outline.row_of_group(picked)
+        return self.rows.mapFromSource(outline.index(row, column))
 
     @Slot()
     def _on_compared(self) -> None:
@@ -537,7 +725,7 @@ class OperatorsPanel(Panel):
         words += [button.property("word") for button in toggles if button.isChecked()]
         self.rows.set_text(" ".join(word for word in words if word))
         self._show_counts()
-        self._on_selection_changed(self.session.selected)
+        self._select_row()
 
     @Slot(str)
     def _on_hint_changed(self, hint: str) -> None:
@@ -548,10 +736,6 @@ class OperatorsPanel(Panel):
         self.filter_box.style().polish(self.filter_box)
 
     @Slot()
-    def _on_rows_reset(self) -> None:
-        self._on_selection_changed(self.session.selected)
-
-    @Slot()
     def _enter_table(self) -> None:
         if self.rows.rowCount():
             if not self.table.currentIndex().isValid():
@@ -560,17 +744,64 @@ class OperatorsPanel(Panel):
 
     @Slot(QModelIndex, QModelIndex)
     def _on_row_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
-        if current.isValid():
-            self.session.select(current.data(OperatorRole.OPERATOR).name)
+        if not current.isValid() or self._follows:
+            return
+        was_group, self._picked = self._picked is not None, _group_of(current)
+        if self._picked is not None:
+            self.group_chosen.emit(self._picked)
+            return
+        self.session.select(current.data(OperatorRole.OPERATOR).name)
+        if was_group:
+            self.group_chosen.emit(None)
 
     @Slot(QModelIndex)
     def _on_clicked(self, index: QModelIndex) -> None:
         if index.column() == OperatorColumn.BREAKPOINT:
-            self.session.toggle_breakpoint(index.data(OperatorRole.OPERATOR).name)
+            self._toggle_breakpoint(index)
+
+    def _toggle_breakpoint(self, index: QModelIndex) -> None:
+        """Set or remove a breakpoint; of a group, before its first operator, or all in it."""
+        group, session = _group_of(index), self.session
+        if group is None:
+            session.toggle_breakpoint(index.data(OperatorRole.OPERATOR).name)
+            return
+        places = range(group.first, group.last + 1)
+        names = [self.model.operator_at(place).name for place in places]
+        for name in [name for name in names if name in session.breakpoints] or names[:1]:
+            session.toggle_breakpoint(name)
 
     @Slot(QModelIndex)
     def _on_activated(self, index: QModelIndex) -> None:
+        if _group_of(index) is not None:
+            self._toggle(index)
+            return
         self._show_output(index.data(OperatorRole.OPERATOR))
+
+    @Slot(QModelIndex)
+    def _toggle(self, index: QModelIndex) -> None:
+        """Open a closed group, or close an open one."""
+        row: OutlineRow = index.data(OperatorRole.OUTLINE)
+        (self.group_closed if row.is_open else self.group_opened).emit(row.group)
+
+    @Slot(QModelIndex, bool)
+    def _on_sideways(self, index: QModelIndex, right: bool) -> None:  # noqa: FBT001 - a slot
+        """Open or close a group, or go into it or to the one around, as in any tree."""
+        row: OutlineRow = index.data(OperatorRole.OUTLINE)
+        place = self.rows.mapToSource(index).row()
+        if right and row.is_open:
+            self._go_to_row(place + 1)
+        elif right and row.group is not None:
+            self.group_opened.emit(row.group)
+        elif not right and row.is_open:
+            self.group_closed.emit(row.group)
+        elif not right and self.outline.parent_row(place) >= 0:
+            self._go_to_row(self.outline.parent_row(place))
+        elif not right and row.group is not None:
+            self.group_closed.emit(row.group)  # one of equal blocks: they are one row again
+
+    def _go_to_row(self, row: int) -> None:
+        index = self.outline.index(row, OperatorColumn.TYPE)
+        self.table.setCurrentIndex(self.rows.mapFromSource(index))
 
     def _show_output(self, operator: RuntimeOperator) -> None:
         self.session.select(operator.name)
@@ -579,14 +810,27 @@ class OperatorsPanel(Panel):
 
     @Slot(QModelIndex, QPoint)
     def _on_menu_requested(self, index: QModelIndex, point: QPoint) -> None:
-        self.menu_requested.emit(index.data(OperatorRole.OPERATOR).name, point)
+        is_group = _group_of(index) is not None
+        self.menu_requested.emit(
+            "" if is_group else index.data(OperatorRole.OPERATOR).name, point
+        )
 
     @property
     def selected_operators(self) -> tuple[RuntimeOperator, ...]:
-        """The operators of all selected rows, in execution order."""
+        """The operators of all selected rows, in execution order.
+
+        A group that the user has selected stands for all of its operators, one that is only
+        around the selected operator for that.
+        """
         rows = self.table.selectionModel().selectedRows()
-        found = (row.data(OperatorRole.OPERATOR) for row in rows)
-        return tuple(sorted(found, key=lambda operator: operator.index))
+        places: set[int] = set()
+        for row in rows:
+            group = _group_of(row)
+            if group is None or (self._picked is None and len(rows) == 1):
+                places.add(row.data(OperatorRole.OPERATOR).index)
+            else:
+                places.update(range(group.first, group.last + 1))
+        return tuple(self.model.operator_at(place) for place in sorted(places))
 
     def _selected(self) -> RuntimeOperator | None:
         graph, name = self.session.graph, self.session.selected
@@ -650,7 +894,7 @@ class OperatorsPanel(Panel):
         self._unsorted.setEnabled(column >= 0)
         order = f"by {_ORDERS[OperatorColumn(column)]}" if column >= 0 else "in execution order"
         self.table.setAccessibleName(f"Operators {order}")
-        self._on_selection_changed(self.session.selected)
+        self._select_row()
         if column >= 0:
             self.table.scrollToTop()
         self.order_chosen.emit(self.order)
@@ -679,13 +923,15 @@ class OperatorsPanel(Panel):
     def _copy_table(self) -> None:
         columns = self._copied
         lines = ["\t".join(c.name.lower() for c in columns)]
-        lines += [_line(self.rows, row, columns) for row in range(self.rows.rowCount())]
+        # Of a list with groups the operators, whether or not they are open.
+        rows = self.model if self.rows.is_outlined else self.rows
+        lines += [_line(rows, row, columns) for row in range(rows.rowCount())]
         QGuiApplication.clipboard().setText("\n".join(lines))
 
     @Slot()
     def _scroll_to_selected(self) -> None:
         self.table.scrollToTop()
-        self._on_selection_changed(self.session.selected)
+        self._select_row()
 
     @override
     def keyboard_target(self) -> QWidget:

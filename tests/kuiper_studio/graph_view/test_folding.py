@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kuiper_studio.graph_view.folding import Folding, short_name
-from kuiper_studio.layout.groups import Group
+from kuiper_studio.layout.groups import Group, OutlineRow
 
 BLOCKS = tuple(Group(f"layers.{n}", 2 + 4 * n, 5 + 4 * n) for n in range(12))
 STACK = Group("layers", 2, 49, BLOCKS, is_stack=True)
@@ -73,6 +73,38 @@ def test_an_operator_is_revealed_between_two_smaller_stacks(folding):
     ]
     assert folding.close(24) == STACK  # as one stack, as it was
     assert shown(folding) == [0, 1, "layers", 50, "head", 61]
+
+
+def test_a_group_closes_around_an_open_one_that_begins_with_it():
+    inner = Group("body.stem", 1, 5)
+    outer = Group("body", 1, 20, (inner,))
+    folding = Folding(Group("", 0, 21, (outer,)))
+    folding.open(outer)
+    folding.open(inner)
+    assert folding.close_group(outer) == outer
+    assert shown(folding) == [0, "body", 21]
+    folding.open(outer)  # what was open in it still is
+    assert shown(folding)[1][1][0] == "body.stem"
+    assert folding.close_group(inner) == inner
+    assert shown(folding)[1][:3] == ["body", "body.stem", 6]
+
+
+def test_a_list_has_a_row_for_each_group_and_for_what_is_in_the_open_ones(folding):
+    assert [row.item for row in folding.outline()] == [0, 1, STACK, 50, HEAD, 61]
+    folding.open(HEAD)
+    folding.reveal(24)
+    rows = folding.outline()
+    assert rows[:5] == (
+        OutlineRow(0, 0),
+        OutlineRow(1, 0),
+        OutlineRow(Group("layers.0…4", 2, 21, BLOCKS[:5], is_stack=True), 0, "layers.0…4"),
+        OutlineRow(BLOCKS[5], 0, "layers.5", is_open=True),
+        OutlineRow(22, 1),
+    )
+    assert [(row.first, row.last, row.depth) for row in rows[9:]] == [
+        (50, 50, 0), (51, 60, 0), (51, 51, 1), (52, 52, 1), (53, 58, 1), (59, 59, 1),
+        (60, 60, 1), (61, 61, 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", [2, 49])
