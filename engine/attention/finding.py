@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
 
-__all__ = ["MODULE", "Attention", "find_attentions", "find_blocks"]
+__all__ = ["MODULES", "NCNN_FUNCTION", "Attention", "find_attentions", "find_blocks"]
 
-MODULE: Final = "nn.MultiheadAttention"
+MODULES: Final = frozenset({"nn.MultiheadAttention", "ncnn.MultiHeadAttention"})
+NCNN_FUNCTION: Final = "ncnn.SDPA"
 _FUNCTIONS: Final = frozenset(
-    {"F.scaled_dot_product_attention", "aten::scaled_dot_product_attention"}
+    {"F.scaled_dot_product_attention", "aten::scaled_dot_product_attention", NCNN_FUNCTION}
 )
 # Between the softmax and the product with the values there may also stand:
 _AFTER: Final = BETWEEN | {"nn.Dropout", "F.dropout", "nn.Identity"}
@@ -76,7 +77,7 @@ def find_attentions(graph: RuntimeGraph) -> tuple[Attention, ...]:
 
 
 def _find(operator: RuntimeOperator) -> Attention | None:
-    if operator.type == MODULE or operator.type in _FUNCTIONS:
+    if operator.type in MODULES or operator.type in _FUNCTIONS:
         return _fused(operator)
     return _written_out(operator) if operator.type in SOFTMAX else None
 
@@ -90,6 +91,8 @@ def _fused(operator: RuntimeOperator) -> Attention | None:
         for operand, name in zip(operator.inputs, operator.input_names, strict=True)
         if not name.endswith("mask")
     ]
+    if operator.type.startswith("ncnn.") and operator.params.get("attn_mask"):
+        operands = operands[:-1]  # ncnn has no names of operands; the mask is the last
     if operator.type in _FUNCTIONS and len(operator.inputs) < 3:
         return None
     query, *others = operands[:3] or [operator.inputs[0].name]

@@ -28,6 +28,7 @@ from engine.layers.attention import (
 )
 from engine.layers.binding import FunctionLayer
 from engine.layers.multihead_attention import MultiheadAttention, join_heads
+from engine.layers.ncnn import products as ncnn
 from engine.layers.windows import working_dtype
 from engine.pictures import finite_range
 from engine.promotion import promote_types
@@ -129,6 +130,14 @@ def _prepare(operator: RuntimeOperator, read: Read, heads: int) -> _Parts:
         target, named = layer.owner or layer.target, {**layer.static, **named}
     if isinstance(target, MultiheadAttention):
         return _prepare_module(target, output, *positional, **named)
+    if isinstance(target, ncnn.MultiHeadAttention):
+        return _prepare_ncnn_module(target, output, *positional)
+    if isinstance(target, ncnn.SDPA) and not target.has_cache:
+        query, key, value, *mask = positional
+        return _prepare_function(
+            heads, output, query, key, value, mask[0] if mask else None,
+            scale=target.scale or None, enable_gqa=True,
+        )  # fmt: skip
     if target is scaled_dot_product_attention:
         return _prepare_function(heads, output, *positional, **named)
     raise LayerError(f"{operator.name} is not computed by this program's own layer")
@@ -160,6 +169,37 @@ def _prepare_module(
         finish,
         np.moveaxis(samples, axis, 0),
         ("q = x·Wq + bq", "k = x·Wk + bk", "v = x·Wv + bv", "out_proj"),
+    )
+
+
+def _prepare_ncnn_module(
+    layer: ncnn.MultiHeadAttention, output: Array, *operands: Array
+) -> _Parts:
+    """Project the operands of a module of ncnn, which has no batch."""
+    *sequences, mask = layer.split(operands)
+    heads = [
+        layer.project(x, name).reshape(1, len(x), layer.heads, -1).swapaxes(1, 2)
+        for name, x in zip("qkv", sequences, strict=True)
+    ]
+    query, key, value = _in_working_dtype(*heads)
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*query.shape[:3], key.shape[2]))
+
+    def finish(mixed: Array) -> Array:
+        rows = mixed.swapaxes(1, 2).reshape(*mixed.shape[::2], -1)
+        return layer.project(rows, "out")
+
+    usual = math.isclose(layer.scale, 1 / math.sqrt(query.shape[-1]), rel_tol=1e-6)
+    return _Parts(
+        query,
+        key,
+        value,
+        mask,
+        None if usual else layer.scale,
+        0.0,
+        finish,
+        output[np.newaxis],
+        ("q = x·Wq + bq", "k = x·Wk + bk", "v = x·Wv + bv", "x·Wo + bo"),
     )
 
 

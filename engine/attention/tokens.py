@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from engine.attention.finding import MODULE
+from engine.attention.finding import MODULES, NCNN_FUNCTION
 from engine.axes import Axis, Kind, Layout, ViewPlan, plan_view
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def find_heads(graph: RuntimeGraph, attention: Attention, layouts: Layouts) -> i
     that dimension.
     """
     operator = graph.operator(attention.operator)
-    if operator.type == MODULE:
+    if operator.type in MODULES:
         count = operator.params.get("num_heads")
         return count if isinstance(count, int) else 0
     layout = layouts(attention.weights or attention.query)
@@ -160,7 +160,7 @@ def find_heads(graph: RuntimeGraph, attention: Attention, layouts: Layouts) -> i
     if len(layout.axes) == 2:
         return 1
     axis = layout.axes[-3]
-    if axis.kind is Kind.HEAD or len(layout.axes) > 3:
+    if axis.kind is Kind.HEAD or len(layout.axes) > 3 or operator.type == NCNN_FUNCTION:
         return axis.size if isinstance(axis.size, int) else 0
     heads = [part.size for part in axis.factors if part.kind is Kind.HEAD]
     return heads[-1] if heads and isinstance(heads[-1], int) else 1
@@ -174,12 +174,14 @@ def _places(
     if layout is None or len(layout.axes) < 2:
         return None
     axes = list(layout.axes)
-    if operator.type == MODULE:
+    if operator.type in MODULES:
         is_first = operator.params.get("batch_first") is True
         tokens = axes.pop(-2 if is_first or len(axes) == 2 else -3)
         lead = axes[:-1]
     else:
         tokens, lead = axes[place if attention.weights else -2], axes[:-2]
+        if operator.type == NCNN_FUNCTION:
+            lead = []  # there is no batch, only heads
         lead = [part for axis in lead for part in _without_heads(axis)]
     sizes = [axis.size for axis in (*lead, tokens)]
     shape = tuple([size for size in sizes if isinstance(size, int)])

@@ -329,7 +329,8 @@ class MultiHeadAttention(Layer):
         require_products(math.prod(wanted) * self.embed)
         require_memory((self.heads, *wanted), _FLOAT)
 
-    def _project(self, x: Array, name: str) -> Array:
+    def project(self, x: Array, name: str) -> Array:
+        """Multiply by the weights of ``q``, ``k``, ``v`` or ``out``, and add their bias."""
         weight, bias = self.weights[name]
         return np.asarray(np.matmul(x, ready(weight, _FLOAT).T) + bias)
 
@@ -339,12 +340,12 @@ class MultiHeadAttention(Layer):
         query, key, value, mask = self.split(inputs)
         per_head = self.embed // self.heads
         heads = [
-            self._project(x, name).reshape(len(x), self.heads, per_head).swapaxes(0, 1)
+            self.project(x, name).reshape(len(x), self.heads, per_head).swapaxes(0, 1)
             for name, x in zip("qkv", (query, key, value), strict=True)
         ]
         mixed = _attention(heads[0], heads[1], heads[2], self.scale, mask)
         rows = mixed.swapaxes(0, 1).reshape(len(query), self.embed)
-        return self._project(rows, "out")
+        return self.project(rows, "out")
 
 
 @layer("SDPA")

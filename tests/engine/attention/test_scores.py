@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from attention_graphs import Run, module_line, module_weights, slow_weights, text_lines
+from ncnn_files import f32, tagged, write_pair
 
 from engine.attention import find_attentions, find_heads, scores
 from engine.attention.results import Place
@@ -252,3 +253,56 @@ def test_modules_against_pytorch(make_pair, extras, masked) -> None:
     found = compute(Run(path, *inputs))
     np.testing.assert_allclose(found.weights, expected.numpy(), rtol=1e-4, atol=1e-6)
     assert found.difference.agrees
+
+
+def ncnn_run(folder, line, inputs, weights=b""):
+    """A run of one layer of ncnn."""
+    lines = [f"Input in{n} 0 1 in{n} {sides}" for n, sides in enumerate(map(sides_of, inputs))]
+    names = " ".join(f"in{n}" for n in range(len(inputs)))
+    kind, _, arguments = line.partition(" ")
+    lines.append(f"{kind} attn {len(inputs)} 1 {names} out {arguments}")
+    return Run(write_pair(folder, lines, weights), *inputs)
+
+
+def sides_of(array):
+    ids = (0, 1, 2) if array.ndim == 3 else (0, 1)
+    return " ".join(f"{key}={size}" for key, size in zip(ids, array.shape[::-1], strict=True))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_modules_of_ncnn(tmp_path, masked):
+    weights = {name: some(8, 8) for name in "qkvo"}
+    bias = {name: some(8) for name in "qkvo"}
+    data = b"".join([tagged(weights[n]) + f32(bias[n]) for n in "qkvo"])
+    x, other, mask = some(5, 8), some(6, 8), some(5, 6)
+    inputs = [x, other, other, mask] if masked else [x]
+    line = f"MultiHeadAttention 0=8 1=2 2=64 {'5=1' if masked else ''}"
+    run = ncnn_run(tmp_path, line, inputs, data)
+    (attention,) = find_attentions(run.graph)
+    assert attention.value == ("in2" if masked else "in0")
+    assert find_heads(run.graph, attention, run.layouts.get) == 2
+    found = compute(run)
+    q = x @ weights["q"].T + bias["q"]
+    k = (other if masked else x) @ weights["k"].T + bias["k"]
+    assert found.shape == (1, 2, 5, 6 if masked else 5)
+    for head, part in enumerate((slice(0, 4), slice(4, 8))):
+        logits = q[:, part] @ k[:, part].T / 2 + (mask if masked else 0)
+        powers = np.exp(logits - logits.max(1, keepdims=True))
+        expected = powers / powers.sum(1, keepdims=True)
+        np.testing.assert_allclose(found.weights[0, head], expected, rtol=1e-4, atol=1e-6)
+    assert found.difference.largest < 1e-5
+
+
+def test_functions_of_ncnn_with_shared_heads(tmp_path):
+    query, key, value = some(4, 3, 8), some(2, 5, 8), some(2, 5, 8)
+    run = ncnn_run(tmp_path, "SDPA 6=0.5", [query, key, value])
+    (attention,) = find_attentions(run.graph)
+    assert find_heads(run.graph, attention, run.layouts.get) == 4
+    found = compute(run)
+    assert found.shape == (1, 4, 3, 5)
+    for head in range(4):
+        logits = query[head] @ key[head // 2].T * 0.5
+        powers = np.exp(logits - logits.max(1, keepdims=True))
+        expected = powers / powers.sum(1, keepdims=True)
+        np.testing.assert_allclose(found.weights[0, head], expected, rtol=1e-4, atol=1e-6)
+    assert found.difference.largest < 1e-5
