@@ -1250,7 +1250,7 @@ class _Walk:
         for rank, key in enumerate(self._following(operator, operand, result)):
             add(key, 0.5 - 0.01 * rank + (0.7 if key in near else 0.0), ALIGNMENT)
         twins = [key for key in evidence if self._is_of_twin(operator, key)]
-        others = own.union(*(self._copies_of(key) for key in twins))
+        others = own.union(*(self._index.copies(key) for key in twins))
         free = [
             key
             for key in evidence
@@ -1454,13 +1454,8 @@ class _Walk:
         place = self._place_of(operand)
         return any(
             other in self._taken and self._place_of(self._taken[other]) < place
-            for other in self._copies_of(key)
+            for other in self._index.copies(key)
         )
-
-    def _copies_of(self, key: str) -> list[str]:
-        """Return the tensors that are equal to one, it among them."""
-        size = int(np.prod(self._index.shapes[key]))
-        return [other for other in self._index.of_size(size) if self._index.equal(other, key)]
 
     def _read_inputs_as_theirs(self, operator: RuntimeOperator) -> bool:
         """Match an input in the reference's own layout, if only then what follows agrees.

@@ -6,6 +6,8 @@ number of elements, so a fingerprint holds for every shape.
 
 from __future__ import annotations
 
+import hashlib
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -170,7 +172,8 @@ class FingerprintIndex:
         self.dtypes: dict[str, np.dtype[np.generic]] = {}
         self.unreadable: dict[str, str] = {}
         self._groups: dict[int, _Group] = {}
-        self._rows: dict[str, Array] = {}
+        self._digests: dict[str, bytes] = {}
+        self._copies: dict[bytes, list[str]] = {}
         for tensor in reference.tensors:
             try:
                 array = reference.read(tensor.key)
@@ -189,7 +192,10 @@ class FingerprintIndex:
         group.shapes.append(array.shape)
         row = sample(array, positions_of(array.size))
         group.samples.append(row)
-        self._rows[key] = row
+        # Zeros and NaNs have several patterns of bits.
+        pattern = np.where(np.isnan(row), np.nan, row + 0.0)
+        digest = self._digests[key] = hashlib.sha256(pattern.data).digest()
+        self._copies.setdefault(digest, []).append(key)
 
     def of_size(self, size: int) -> tuple[str, ...]:
         """Return the tensors with a number of elements, in order."""
@@ -198,7 +204,13 @@ class FingerprintIndex:
 
     def equal(self, one: str, other: str) -> bool:
         """Whether two tensors have the same fingerprint."""
-        return np.array_equal(self._rows[one], self._rows[other], equal_nan=True)
+        return self._digests[one] == self._digests[other]
+
+    def copies(self, key: str) -> list[str]:
+        """Return a tensor and those of its size with its fingerprint, in order."""
+        size = math.prod(self.shapes[key])
+        others = self._copies[self._digests[key]]
+        return [each for each in others if math.prod(self.shapes[each]) == size]
 
     def similar(
         self, array: Array, limit: float, excluded: Collection[str] = ()

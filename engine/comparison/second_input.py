@@ -117,15 +117,9 @@ class _Check:
                 # What differs already is no chance. Weights give no other layer's elements.
                 if not born.measured or born.note or born.relative > tolerance:
                     continue
-                if not operator.has_attributes or len(self._copies_of(match.key)) > 1:
+                if not operator.has_attributes or len(self._index.copies(match.key)) > 1:
                     found.append(operand)
         return found
-
-    def _copies_of(self, key: str) -> list[str]:
-        """Return the tensors with the elements of one for the first input, that one first."""
-        size = int(np.prod(self._index.shapes[key], dtype=np.int64))
-        others = [each for each in self._index.of_size(size) if self._index.equal(each, key)]
-        return sorted(others, key=lambda each: each != key)
 
     def run(self, doubtful: Sequence[RuntimeOperand]) -> None:
         again = self._reference.again
@@ -163,7 +157,7 @@ class _Check:
         alignment, shapes = self._alignment, self._index.shapes
         if _is_view(operand):
             return False
-        if any(shapes[each] == shapes[key] for each in self._copies_of(key)[1:]):
+        if sum(shapes[each] == shapes[key] for each in self._index.copies(key)) > 1:
             return True
         name, graph = operand.name, self._session.graph
         sharing = [
@@ -199,9 +193,9 @@ class _Check:
         """Return a match, and those with the copies of its tensor."""
         yield match
         value = self._value_of(match, shape)
-        for key in self._copies_of(match.key)[1:]:
+        for key in self._index.copies(match.key):
             found = self._matcher.layout(key, [shape])
-            if found is None:
+            if found is None or key == match.key:
                 continue
             other = Match(key, CONTENT, match.confidence, found[1])
             if np.array_equal(self._value_of(other, shape), value, equal_nan=True):
