@@ -56,8 +56,8 @@ class DeformConv2d(Layer):
         check_channels("in_channels", in_channels, weight.shape[1] * groups)
         check_channels("out_channels", out_channels, weight.shape[0])
         check_bias(bias, weight.shape[0])
-        self._weight, self._bias, self._groups = weight, bias, groups
-        self._windows = Windows(
+        self.weight, self.bias, self.groups = weight, bias, groups
+        self.windows = Windows(
             kernel=weight.shape[2:],
             stride=per_axis("stride", stride, 2, least=1),
             dilation=per_axis("dilation", dilation, 2, least=1),
@@ -85,25 +85,25 @@ class DeformConv2d(Layer):
                 f"the input must be N×C×H×W; its shape is {describe_shapes([input.shape])}",
                 InferStatus.kInferArraySizeMismatch,
             )
-        channels = self._weight.shape[1] * self._groups
+        channels = self.weight.shape[1] * self.groups
         require_channels(input, 2, channels)
-        counts = self._windows.counts(input.shape[2:])
+        counts = self.windows.counts(input.shape[2:])
         groups = self._count_offset_groups(input, offset, mask, counts)
-        dtype = promote_types(input.dtype, self._weight.dtype)
+        dtype = promote_types(input.dtype, self.weight.dtype)
         work = working_dtype(dtype)
-        weight = ready(self._weight, work)
+        weight = ready(self.weight, work)
         output = new_output((len(input), len(weight), *counts), work, 0)
-        if self._bias is not None:
-            output += self._bias.astype(work).reshape(-1, 1, 1)
+        if self.bias is not None:
+            output += self.bias.astype(work).reshape(-1, 1, 1)
         # Each group of channels has its own offsets, so groups are treated as separate images.
-        count, taps, places = len(input) * groups, self._windows.tap_count, math.prod(counts)
+        count, taps, places = len(input) * groups, self.windows.tap_count, math.prod(counts)
         images = input.astype(work, copy=False).reshape(
             count, channels // groups, *input.shape[2:]
         )
         moves = offset.reshape(count, taps, 2, *counts).astype(work, copy=False)
         shares = None if mask is None else mask.reshape(count, taps, 1, places)
         for tap in range(taps):
-            values = sample_pixels(images, *self._find_positions(moves[:, tap], tap))
+            values = sample_pixels(images, *self.find_positions(moves[:, tap], tap))
             if shares is not None:
                 values *= shares[:, tap]
             self._add(output, values, weight, tap)
@@ -113,7 +113,7 @@ class DeformConv2d(Layer):
         self, input: Array, offset: Array, mask: Array | None, counts: tuple[int, ...]
     ) -> int:
         """Check the shapes and return G."""
-        taps = self._windows.tap_count
+        taps = self.windows.tap_count
         groups = offset.shape[1] // (2 * taps) if offset.ndim == 4 else 0
         wanted = (len(input), 2 * groups * taps, *counts)
         if groups < 1 or input.shape[1] % groups or offset.shape != wanted:
@@ -131,9 +131,9 @@ class DeformConv2d(Layer):
             )
         return groups
 
-    def _find_positions(self, moves: Array, tap: int) -> tuple[Array, Array]:
+    def find_positions(self, moves: Array, tap: int) -> tuple[Array, Array]:
         """Rows and columns that a tap reads per output, with offsets (N, 2, Hout, Wout)."""
-        windows = self._windows
+        windows = self.windows
         rows, columns = (
             np.arange(count) * windows.stride[axis]
             + place * windows.dilation[axis]
@@ -148,9 +148,9 @@ class DeformConv2d(Layer):
 
     def _add(self, output: Array, values: Array, weight: Array, tap: int) -> None:
         """Add a tap's products to an output of shape (N, O, Hout, Wout)."""
-        row, column = divmod(tap, self._windows.kernel[1])
-        matrix = weight[:, :, row, column].reshape(self._groups, -1, weight.shape[1])
-        sizes = len(output), self._groups, weight.shape[1], values.shape[2]
+        row, column = divmod(tap, self.windows.kernel[1])
+        matrix = weight[:, :, row, column].reshape(self.groups, -1, weight.shape[1])
+        sizes = len(output), self.groups, weight.shape[1], values.shape[2]
         grouped = values.reshape(sizes)
         output += np.matmul(matrix, grouped).reshape(output.shape)
 

@@ -82,6 +82,8 @@ def join_maps(
     output, source = values
     if len(terms.shape) < 2 or not len(index) == output.ndim == source.ndim >= 3:
         return None
+    if len(terms.shape) > 3 or len(terms.factors) > 2:
+        return None  # a window of several planes, or products of more than is drawn
     rows, columns = terms.shape[-2:]
     part = slice(group * rows * columns, (group + 1) * rows * columns)
     places = terms.factors[0].indices[part]

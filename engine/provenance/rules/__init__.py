@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.provenance.rules import (
     attention,
     convolution,
+    deformable,
     elementwise,
     embedding,
     moving,
@@ -20,6 +21,7 @@ from engine.provenance.rules import (
 __all__ = [
     "attention",
     "convolution",
+    "deformable",
     "elementwise",
     "embedding",
     "moving",

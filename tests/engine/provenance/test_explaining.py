@@ -119,6 +119,21 @@ CASES = {
         {"weight": (4, 2, 2, 3)},
         SUM,
     ),
+    "deformable": (
+        (
+            "torchvision.ops.DeformConv2d stride=(1,2) padding=(1,1) dilation=(2,1) groups=2 "
+            "$input=x0 $offset=x1 $mask=x2"
+        ),
+        [(2, 4, 7, 6), (2, 24, 5, 4), (2, 12, 5, 4)],
+        {"weight": (4, 2, 3, 2), "bias": (4,)},
+        SUM,
+    ),
+    "deformable-without-mask": (
+        "torchvision.ops.DeformConv2d padding=(1,1) $input=x0 $offset=x1",
+        [(1, 2, 5, 6), (1, 18, 5, 6)],
+        {"weight": (3, 2, 3, 3)},
+        SUM,
+    ),
     "F.conv2d": (
         ("F.conv2d stride=(1,1) padding=(1,1) dilation=(1,1) groups=1 $input=x0 $weight=x1"),
         [(1, 2, 5, 5), (3, 2, 3, 3)],

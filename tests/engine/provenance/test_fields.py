@@ -263,6 +263,31 @@ def test_states_of_recurrent_layers_count_for_their_sample(make_pair):
         assert engine.check_field(session, name, index).is_same
 
 
+def test_offsets_choose_the_pixels_of_a_deformable_convolution(make_pair):
+    lines = (
+        "pnnx.Input image 0 1 x #x=(1,2,9,9)f32",
+        "pnnx.Input offsets 0 1 o #o=(1,18,9,9)f32",
+        (
+            "torchvision.ops.DeformConv2d d 2 1 x o y padding=(1,1) $input=x $offset=o "
+            "@weight=(3,2,3,3)f32"
+        ),
+        "pnnx.Output out 1 0 y",
+    )
+    rng = np.random.default_rng(0)
+    weights = {"d.weight": rng.normal(size=(3, 2, 3, 3)).astype(np.float32)}
+    session = engine.Session(engine.load(make_pair(*lines, weights=weights)))
+    offsets = np.zeros((1, 18, 9, 9), np.float32)
+    offsets[0, ::2] = 1.5  # all taps down
+    offsets[0, 1, 4, 4] = -2.25  # the first one to the left
+    session.feed([rng.normal(size=(1, 2, 9, 9)).astype(np.float32), offsets])
+    session.run()
+    image, moved = engine.receptive_field(session, "y", (0, 1, 4, 4)).inputs
+    # Taps of rows 3 to 5 read between rows 4.5 and 6.5; those of columns 3 to 5 from 0.75 to 5.
+    assert image.slices == (slice(0, 1), slice(0, 2), slice(4, 8), slice(0, 7))
+    assert moved.slices == (slice(0, 1), slice(0, 18), slice(4, 5), slice(4, 5))
+    assert engine.check_field(session, "y", (0, 1, 4, 4)).is_same
+
+
 def test_a_long_chain(make_pair):
     lines = ["pnnx.Input in 0 1 0 #0=(1,1,6,6)f32"]
     lines += [f"nn.ReLU r{at} 1 1 {at} {at + 1}" for at in range(2000)]
