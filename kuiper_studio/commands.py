@@ -747,7 +747,7 @@ SUBMENUS: Final = (
     Submenu("overlaying.fill_menu", Place(_S.GRAPH), "Colour b&y"),
     Submenu("grouping.fill_menu", Place(_S.VIEW, 2), "Groups and bloc&ks"),
     Submenu("grouping.fill_menu", Place(_S.GRAPH), "Groups and bloc&ks"),
-    Submenu("fill_docks", Place(_S.VIEW, 1, -1)),
+    Submenu("fill_docks", Place(_S.VIEW, 1, -1), "Pan&els"),
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
 )
 

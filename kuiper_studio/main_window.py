@@ -338,7 +338,8 @@ class MainWindow(QMainWindow):
             schemes.addAction(self.actions_by_id[command])
 
     def fill_docks(self, menu: QMenu) -> None:
-        """Add the actions that show and hide docks to a menu."""
+        """Fill a menu with the actions that show and hide docks."""
+        menu.clear()
         for dock in self._docks.values():
             menu.addAction(dock.toggleViewAction())
 
