@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QToolButton,
     QWidget,
 )
+from typing_extensions import override
 
 from engine.backend_names import BACKEND_NAMES, installed_version, missing_packages
 from kuiper_studio.commands import COMMANDS, Surface, commands_on
@@ -24,13 +25,14 @@ from kuiper_studio.item_models.text import caption_text, tip_text
 from kuiper_studio.session import dump_name
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QAction
+    from PySide6.QtGui import QAction, QResizeEvent
 
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
 __all__ = ["MainToolBar"]
 
+_SEARCH: Final = 300  # width of the search box
 _ABOUT_MODEL: Final = "aboutModel"  # actions that are hidden without a model
 
 _TIPS: Final = {
@@ -122,19 +124,22 @@ class MainToolBar(QToolBar):
         box.setObjectName("searchBox")
         box.setProperty("role", "field")
         box.setIcon(icon("search", self._theme, "text3"))
-        box.setMinimumWidth(300)
         box.clicked.connect(self.search_requested)
         self._search = box
         action.changed.connect(self._show_search_key)
-        self._show_search_key()
         return box
 
     @Slot()
     def _show_search_key(self) -> None:
-        action = self._actions["view.commandPalette"]
+        """Say what the search box is for, briefly where the commands need the room."""
+        action, box = self._actions["view.commandPalette"], self._search
         key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-        self._search.setText(f"Search model or run a command   {key}".rstrip())
-        self._search.setToolTip(action.toolTip())
+        box.setToolTip(action.toolTip())
+        for text, least in (("Search model or run a command", _SEARCH), ("Search", 0)):
+            box.setText(f"{text}   {key}".rstrip())
+            box.setMinimumWidth(least)
+            if self.sizeHint().width() <= self.width():
+                break
 
     @Slot()
     def _on_backend_changed(self) -> None:
@@ -171,6 +176,14 @@ class MainToolBar(QToolBar):
         self._input.setToolTip(
             f"{self._actions['file.openInput'].toolTip()}\n" + "\n".join(names)
         )
+        self._show_search_key()
+
+    # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_search_key()
 
 
 def _backend_tip(name: str) -> str:

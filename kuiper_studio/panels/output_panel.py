@@ -103,7 +103,8 @@ class OutputPanel(Panel):
         head.addWidget(self._sample_label)
         head.addWidget(self.sample)
         foot = QHBoxLayout()
-        foot.setContentsMargins(12, 2, 12, 2)
+        foot.setContentsMargins(12, 2, 12, 4)
+        foot.setSpacing(8)  # not the column's, which is 0
         foot.addWidget(self.value, 1)
         foot.addWidget(self._opacity_label)
         self.opacity.setMaximumWidth(110)

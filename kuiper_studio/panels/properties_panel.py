@@ -100,8 +100,7 @@ class _Header(QFrame):
         self._type = ElidedLabel("title")
         self._chip = QLabel()
         self._chip.setTextFormat(Qt.TextFormat.PlainText)
-        self._glyph = QLabel()
-        self._status = QLabel()
+        self._glyph, self._status = QLabel(), QLabel()
         self._name = ElidedLabel("mono2")
         self._index = QLabel()
         self._index.setProperty("role", "mono2")
@@ -126,7 +125,8 @@ class _Header(QFrame):
         column.setSpacing(2)
         self._first_row = self._row(self._type, self._chip, self._glyph, self._status)
         column.addLayout(self._first_row)
-        column.addLayout(self._row(self._name, self._index, None, self._cost))
+        self._second_row = self._row(self._name, self._index, None, self._cost)
+        column.addLayout(self._second_row)
         column.addWidget(self._kernel)
         column.addWidget(self._file)
         column.addWidget(self._random)
@@ -208,6 +208,22 @@ class _Header(QFrame):
             label.setVisible(missing <= 0)
             if missing > 0:
                 missing -= label.sizeHint().width() + self._first_row.spacing()
+        labels = (self._name, self._index, self._cost)
+        gaps = self._second_row.spacing() * len(labels)
+        is_full = sum(label.sizeHint().width() for label in labels) + gaps > room
+        self._put_cost_below(is_below=is_full and bool(self._cost.text()))
+
+    def _put_cost_below(self, *, is_below: bool) -> None:
+        """Give the cost a line of its own, or the end of the name's."""
+        column, row = self._column, self._second_row
+        if is_below is (column.indexOf(self._cost) >= 0):
+            return
+        if is_below:
+            row.removeWidget(self._cost)
+            column.insertWidget(column.indexOf(row) + 1, self._cost)
+        else:
+            column.removeWidget(self._cost)
+            row.addWidget(self._cost)
 
     # Overrides of Qt methods
 

@@ -258,6 +258,7 @@ class JoinedMaps(QWidget):
             area = QRectF(left, top, columns * side, rows * high)
             self._draw_caption(painter, area, title)
             colors = _color(values, signed=place > 0 or None)
+            painter.setFont(self._theme.mono_font(9))  # five figures do not touch the next cell
             for row, column in np.ndindex(rows, columns):
                 cell = QRectF(left + column * side, top + row * high, side - 1, high - 1)
                 red, green, blue = colors[row, column, :3].tolist()

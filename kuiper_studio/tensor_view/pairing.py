@@ -79,8 +79,8 @@ def pair_up(
     assert isinstance(theirs, np.ndarray)  # noqa: S101
     if ours.shape != theirs.shape:
         raise ValueError(
-            f"{mine} is {format_shape(ours.shape)}, {other} is {format_shape(theirs.shape)}: "
-            "only tensors of one shape stand side by side."
+            "Only tensors of one shape stand side by side, "
+            f"not {format_shape(ours.shape)} and {format_shape(theirs.shape)}."
         )
     most = _EXACT if ours.size <= _EXACT else _SAMPLED
     few, fewer = (thinned(each, most) for each in (ours, theirs))

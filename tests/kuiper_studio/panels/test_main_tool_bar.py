@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtWidgets import QComboBox, QPushButton, QToolButton
 
 from kuiper_studio.commands import make_actions
 from kuiper_studio.panels.main_tool_bar import MainToolBar
@@ -76,3 +76,17 @@ def test_choosing(qtbot, choice, studio, settle):
     studio.step()
     settle(studio)
     assert studio.record("layer1.conv").kernel == "numpy"
+
+
+def test_the_search_box_gives_way_before_the_commands(qtbot, studio, theme):
+    bar = MainToolBar(studio, theme, make_actions(studio, theme))
+    qtbot.addWidget(bar)
+    bar.show()
+    search = bar.findChild(QPushButton, "searchBox")
+    natural = bar.sizeHint().width()
+    for width, text in ((natural + 400, "Search model or run a command"), (natural, "Search ")):
+        bar.setFixedWidth(width)
+        qtbot.waitUntil(lambda width=width: bar.width() == width)
+        assert search.text().startswith(text)
+        buttons = bar.findChildren(QToolButton)
+        assert [each for each in buttons if each.width() < each.minimumSizeHint().width()] == []

@@ -133,6 +133,17 @@ def test_patient_panel_follows_the_run(qtbot, studio, theme, step) -> None:
     qtbot.waitUntil(lambda: "Executed" in header(panel))
 
 
+def test_the_cost_gives_way_to_the_name(qtbot, panel, studio, step) -> None:
+    step(studio, 2)
+    studio.select("layer1.conv")
+    name, cost = panel._header._name, panel._header._cost
+    for width, is_below in ((500, False), (220, True), (500, False)):
+        panel.resize(width, 700)
+        qtbot.waitUntil(lambda b=is_below: (cost.y() > name.geometry().bottom()) == b)
+        assert cost.text() in header(panel)
+        assert name.width() >= name.sizeHint().width()
+
+
 def test_who_computed_it(qtbot, panel, studio, settle) -> None:
     studio.set_backend("ncnn")
     qtbot.waitUntil(lambda: "0" in studio.inputs and not studio.busy)

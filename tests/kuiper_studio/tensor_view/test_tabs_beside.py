@@ -103,8 +103,7 @@ def test_other_shapes_are_refused_in_a_sentence(both, studio):
     assert note.isVisible()
     shapes = ["×".join(map(str, studio.tensors.value(name).shape)) for name in ("0", "1")]
     assert note.text() == (
-        f"in is {shapes[0]}, layer1.conv is {shapes[1]}: "
-        "only tensors of one shape stand side by side."
+        f"Only tensors of one shape stand side by side, not {shapes[0]} and {shapes[1]}."
     )
     assert not both.pane.body.planes.is_split
     studio.show_operand("2")  # fits, so it stands there again
@@ -144,8 +143,8 @@ def test_weights_too(view, studio, step):
 @pytest.mark.parametrize(
     ("ours", "theirs", "words"),
     [
-        (np.zeros((2, 3)), np.zeros((3, 2)), "a is 2×3, b is 3×2"),
-        (np.zeros(4), np.zeros((1, 4)), "only tensors of one shape"),
+        (np.zeros((2, 3)), np.zeros((3, 2)), "not 2×3 and 3×2"),
+        (np.zeros(4), np.zeros((1, 4)), "Only tensors of one shape"),
         (np.zeros(2), (np.zeros(2), None), "b is not one tensor"),
     ],
 )
