@@ -614,7 +614,8 @@ class MainWindow(QMainWindow):
         if chosen.numbers != present.numbers:
             store_numbers(self.settings, chosen.numbers)
             for widget in self.findChildren(QWidget):
-                widget.update()
+                # PySide 6.9 knows only an update with an index of item views.
+                QWidget.update(widget)
 
     def _use_keys(self, keymap: Keymap) -> None:
         """Give the commands keys, and show them wherever keys are shown."""
