@@ -36,7 +36,7 @@ CASES = {
     "conv1d": ("Convolution1D 0=2 1=3 4=1 5=1 6=18", [(3, 7)], [18, -2], SUM, True),
     "deconv": ("Deconvolution 0=2 1=3 3=2 4=1 5=1 6=54", [(3, 4, 5)], [54, -2], SUM, True),
     "deconv-grouped": (
-        "DeconvolutionDepthWise 0=4 1=3 3=2 18=1 19=1 5=0 6=72 7=2 9=3 -23310=2,-1,1",
+        "DeconvolutionDepthWise 0=4 1=3 3=2 18=1 19=1 5=0 6=72 7=2 9=3 -23310=2,-1.0,1.0",
         [(4, 3, 4)], [72], ACTIVATED, True,
     ),
     "deconv-same": ("Deconvolution 0=2 1=4 3=2 4=-233 20=6 21=8 6=96", [(3, 4, 3)], [96], SUM,
@@ -44,7 +44,7 @@ CASES = {
     "inner-of-an-image": ("InnerProduct 0=4 1=1 2=240 9=1", [(3, 4, 5)], [240, -4], ACTIVATED,
                           True),
     "inner-of-rows": ("InnerProduct 0=4 1=1 2=20", [(3, 5)], [20, -4], SUM, True),
-    "gemm": ("Gemm 0=0.5 1=2 2=0 3=1 5=1 6=1 8=4 9=5 10=4", [(3, 5)], [20, 4], SUM, True),
+    "gemm": ("Gemm 0=0.5 1=2.0 2=0 3=1 5=1 6=1 8=4 9=5 10=4", [(3, 5)], [20, 4], SUM, True),
     "gemm-transposed": ("Gemm 2=1 3=0 14=1 10=-1", [(5, 3), (5, 4)], [], SUM, True),
     "gemm-column": ("Gemm 3=1 5=1 6=1 7=3 8=4 9=5 10=1", [(3, 5)], [20, 3], SUM, True),
     "matmul": ("MatMul 0=1", [(2, 3, 5), (2, 4, 5)], [], SUM, True),
