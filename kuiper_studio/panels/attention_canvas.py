@@ -23,7 +23,7 @@ from kuiper_studio.panels.picture_overlay import (
 )
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
 
     from engine.values import Array
     from kuiper_studio.theme import Theme
@@ -199,11 +199,6 @@ class HeadsMosaic(QWidget):
         head = max(self._head, 0) + step[0] * columns + step[1]
         if 0 <= head < len(self._images):
             self.chosen.emit(head, -1.0, -1.0)
-
-    @override
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.update()
 
 
 def _draw_around(painter: QPainter, row: QRectF) -> None:

@@ -26,7 +26,7 @@ from kuiper_studio.panels.output_images import picture_of
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
-    from PySide6.QtGui import QFocusEvent, QImage, QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPaintEvent
 
     from engine.meanings.results import Result, Row
     from kuiper_studio.theme import Theme
@@ -350,16 +350,6 @@ class OutputCanvas(QWidget):
             self.chosen.emit(min(max(self._selected + step, 0), count - 1))
         else:
             super().keyPressEvent(event)
-
-    @override
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.update()
-
-    @override
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.update()
 
 
 def has_picture(result: Result | None) -> bool:

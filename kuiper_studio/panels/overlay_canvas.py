@@ -19,7 +19,7 @@ from kuiper_studio.panels.picture_overlay import (
 )
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QFocusEvent, QImage, QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPaintEvent
 
     from kuiper_studio.shown_plane import ShownPlane
     from kuiper_studio.theme import Theme
@@ -204,16 +204,6 @@ class OverlayCanvas(QWidget):
             row, column = row + step[0], column + step[1]
         if 0 <= row < rows and 0 <= column < columns:
             self.chosen.emit(row, column)
-
-    @override
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.update()
-
-    @override
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.update()
 
 
 def _at_least(cell: QRectF, side: float) -> QRectF:
