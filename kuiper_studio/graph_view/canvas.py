@@ -34,7 +34,7 @@ from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.cards import CHEVRON_ROOM
 from kuiper_studio.graph_view.geometry import Geometry
-from kuiper_studio.graph_view.grouping import Grouping
+from kuiper_studio.graph_view.grouping import Grouping, Groups, find_groups_of
 from kuiper_studio.graph_view.legend import (
     LEGEND_HEIGHT,
     legend_entries,
@@ -151,6 +151,7 @@ class GraphCanvas(QWidget):
         self._outline: tuple[OutlineRow, ...] | None = None  # made when somebody asks
         self._anchor: _Anchor | None = None  # what stays in its place when the layout is done
         self._sought = NONE  # box to centre on when the layout is done
+        self._awaited = ""  # operator to centre on when its groups are known
         self._untouched = True  # the user has not moved the view yet
         self._legend_visible = True
         self._focused_by_keyboard = False
@@ -216,8 +217,8 @@ class GraphCanvas(QWidget):
 
     @property
     def laid_out(self) -> bool:
-        """Whether the open graph is laid out."""
-        return self._geometry is not None
+        """Whether the open graph is laid out, and grouped."""
+        return self._geometry is not None and not self._grouping.is_pending
 
     def box_rect(self, name: str) -> QRectF:
         """Rectangle of an operator's box in view coordinates; null when not laid out."""
@@ -309,6 +310,9 @@ class GraphCanvas(QWidget):
 
     def center_on(self, name: str) -> None:
         """Centre on an operator."""
+        if self._grouping.is_pending and self.is_grouped:
+            self._awaited = name
+            return
         box = self._scene.index.get(name, NONE)
         if box != NONE and self._scene.boxes[box].card is not None:
             self._open_to(name)
@@ -377,7 +381,7 @@ class GraphCanvas(QWidget):
     @property
     def outline(self) -> tuple[OutlineRow, ...]:
         """What is visible, as rows of a list; empty without groups."""
-        if not self.is_grouped:
+        if not self.is_grouped or self._grouping.is_pending:
             return ()
         if self._outline is None:
             self._outline = self._grouping.folding.outline()
@@ -434,6 +438,8 @@ class GraphCanvas(QWidget):
 
     def _closed_group(self) -> Group | None:
         """Return the closed group that is selected, or that the selected operator is in."""
+        if self._grouping.is_pending:
+            return None
         group = self._state.picked_group
         if group is None and self._state.selected != NONE:
             card = self._scene.boxes[self._state.selected].card
@@ -454,7 +460,7 @@ class GraphCanvas(QWidget):
 
     def open_all_groups(self) -> None:
         """Show every operator in the frames of its groups."""
-        if self.is_grouped:
+        if self.is_grouped and not self._grouping.is_pending:
             self._refold(self._grouping.folding.open_all, self._state.selected)
 
     def close_all_groups(self) -> None:
@@ -470,6 +476,8 @@ class GraphCanvas(QWidget):
         return graph.operator(name).index if name and graph is not None else None
 
     def _open(self, group: Group) -> None:
+        if self._grouping.is_pending:
+            return
 
         def change() -> None:
             folding = self._grouping.folding
@@ -595,6 +603,9 @@ class GraphCanvas(QWidget):
         self._layout_waits = False
         self._geometry = self._painter = self._minimap = None
         self._flow = self.orientation
+        if self._grouping.is_pending and self.is_grouped:
+            self.update()
+            return
         if len(self._scene.boxes) < _LAID_OUT_AT_ONCE:
             self._accept(lay_out(self._scene, self._flow))
             return
@@ -610,6 +621,12 @@ class GraphCanvas(QWidget):
             self._layout_waits = False
             number, cancelled = self._layout_number, self._layout_cancel.is_set
             self._background.submit(number, lay_out, self._scene, self._flow, cancelled)
+
+    @Slot()
+    def _begin_grouping(self) -> None:
+        graph = self._session.graph
+        if graph is not None and self._grouping.is_pending:
+            self._background.submit(graph.source_path, find_groups_of, graph)
 
     def set_step_key(self, key: str) -> None:
         """Set the key that the next operator's box shows."""
@@ -923,8 +940,10 @@ class GraphCanvas(QWidget):
         self._state = SceneState(self._scene, self._session)
         self._state.follow_finding()
         self._asked.clear()
-        self._sought = NONE
+        self._sought, self._awaited = NONE, ""
         self._lay_out()
+        if self._grouping.is_pending:
+            QTimer.singleShot(0, self._begin_grouping)
         if self.laid_out and self._scene.operator_count >= _LAID_OUT_AT_ONCE:
             self._pass_over()
         self._describe()
@@ -992,7 +1011,7 @@ class GraphCanvas(QWidget):
     def _open_to(self, name: str) -> None:
         """Open the groups around an operator."""
         graph = self._session.graph
-        if graph is not None:
+        if graph is not None and not self._grouping.is_pending:
             place = graph.operator(name).index
             box = self._scene.index[name]
             self._refold(lambda: self._grouping.folding.reveal(place), box)
@@ -1053,9 +1072,28 @@ class GraphCanvas(QWidget):
 
     @Slot(object)
     def _on_answered(self, answer: Done) -> None:
-        if answer.key == self._layout_number and isinstance(answer.result, Layout):
+        if isinstance(answer.result, Groups):
+            self._on_grouped(answer.result)
+        elif answer.key == self._layout_number and isinstance(answer.result, Layout):
             self._accept(answer.result)
             self._pass_over()
+
+    def _on_grouped(self, found: Groups) -> None:
+        """Show the groups of a large model, which are known now."""
+        was_shown = self.is_grouped
+        if not self._grouping.accept(found):
+            return
+        if was_shown or self.is_grouped:
+            self._state.picked_group = None
+            self._refold(lambda: None, NONE)
+            if self._awaited:
+                self.center_on(self._awaited)
+            else:
+                self._open_to_selected()
+            if self.laid_out:
+                self._pass_over()
+        self._awaited = ""
+        self.groups_changed.emit()
 
     @Slot(object)
     def _on_animated(self, centre: QPointF) -> None:
@@ -1110,8 +1148,9 @@ class GraphCanvas(QWidget):
         painter.drawTiledPixmap(self.scene_rect(), tile, offset)
 
     def _paint_notice(self, painter: QPainter) -> None:
-        count = len(self._scene.boxes)
-        text = f"Laying out {format_count(count, 'operator')}…" if count else "No model is open"
+        count = self._scene.operator_count
+        doing = "Grouping" if self._grouping.is_pending else "Laying out"
+        text = f"{doing} {format_count(count, 'operator')}…" if count else "No model is open"
         painter.setPen(self._theme.color("text3"))
         painter.setFont(self._theme.ui_font(12))
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)

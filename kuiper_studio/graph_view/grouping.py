@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kuiper_studio.graph_view.folded_scenes import FoldedScenes, Wires
 from kuiper_studio.graph_view.folding import Folding
-from kuiper_studio.graph_view.scene import Scene, Wires, make_folded_scene, make_scene
+from kuiper_studio.graph_view.scene import Scene, make_scene
 from kuiper_studio.item_models.operator_groups import group_operators
 from kuiper_studio.layout.groups import Group
 
 if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph
 
-__all__ = ["Grouping"]
+__all__ = ["Grouping", "Groups", "find_groups_of"]
 
 _FEW: Final = 60  # operators of a model that is shown without groups unless asked
+_GROUPED_AT_ONCE: Final = 2000  # operators; larger models are grouped on another thread
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """The groups of a model, with what is needed to fold it.
+
+    Attributes
+    ----------
+    graph : RuntimeGraph
+    root : Group
+    wires : Wires
+    """
+
+    graph: RuntimeGraph
+    root: Group
+    wires: Wires
+
+
+def find_groups_of(graph: RuntimeGraph) -> Groups:
+    """Group the operators of a model; on any thread."""
+    return Groups(graph, group_operators(graph), Wires.of(graph))
 
 
 class Grouping:
@@ -26,20 +50,47 @@ class Grouping:
         Which of them are open.
     choice : bool or None
         Whether the user wants groups; None where the size of the model decides.
+    is_pending : bool
+        Whether the groups of the model are not known yet: somebody should call
+        `find_groups_of`, and `accept` with the result. Until then all of it is one group.
     """
 
     def __init__(self) -> None:
         self.folding = Folding(Group("", 0, -1))
         self.choice: bool | None = None
+        self.is_pending = False
+        self._former: tuple[Folding, bool | None] = self.folding, None  # of the model before
         self._graph: RuntimeGraph | None = None
-        self._wires: Wires | None = None
+        self._scenes: FoldedScenes | None = None
 
     def take(self, graph: RuntimeGraph | None) -> None:
         """Group another model's operators; groups that it has too stay open."""
-        self._graph, self._wires = graph, None
-        root = Group("", 0, -1) if graph is None else group_operators(graph)
-        if self.folding.root != root:
-            self.folding, self.choice = Folding(root), None
+        if not self.is_pending:
+            self._former = self.folding, self.choice
+        self._graph, self._scenes = graph, None
+        self.choice, self.is_pending = None, False
+        if graph is None:
+            self.folding = Folding(Group("", 0, -1))
+        elif len(graph.operators) < _GROUPED_AT_ONCE:
+            self.accept(find_groups_of(graph))
+        else:
+            last = len(graph.operators) - 1
+            self.folding = Folding(Group("", 0, last, (Group("all", 0, last),)))
+            self.is_pending = True
+
+    def accept(self, found: Groups) -> bool:
+        """Take what was found; return whether it is of the open model."""
+        if found.graph is not self._graph:
+            return False
+        self.is_pending = False
+        self._scenes = FoldedScenes(found.graph, found.wires)
+        folding, choice = self._former
+        if folding.root != found.root:
+            self.folding = Folding(found.root)
+        else:
+            self.folding = folding
+            self.choice = choice if self.choice is None else self.choice
+        return True
 
     @property
     def exists(self) -> bool:
@@ -58,6 +109,5 @@ class Grouping:
             return Scene()
         if not self.is_shown:
             return make_scene(self._graph)
-        if self._wires is None:
-            self._wires = Wires.of(self._graph)
-        return make_folded_scene(self._graph, self.folding, self._wires)
+        scenes = self._scenes or FoldedScenes(self._graph, Wires.cut(self._graph))
+        return scenes.make(self.folding)

@@ -47,6 +47,8 @@ _MOST_RECTS: Final = 1200
 _MOST_POLYLINES: Final = 400
 _MOST_NEW: Final = 20  # boxes painted for the first time in one frame
 _MOST_EDGES: Final = 160  # with dashes, round corners and heads
+# More dashed lines are one device pixel wide: Qt dashes wider ones twenty times slower.
+_MOST_WIDE_DASHES: Final = 40
 _CACHE_BYTES: Final = 96 * 1024 * 1024
 _RING_DISTANCE: Final = 4.0
 _DOT_RADIUS: Final = 2.6
@@ -98,7 +100,8 @@ class ScenePainter:
         self._raster: Raster | None = None
         self._tint_key: tuple[Overlay, Tokens] | None = None
         self._tint_table: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
-        self._visible = QRectF()
+        self._visible: QRectF | None = None  # the part that long lines are clipped to
+        self._hairlines = False
         self._edge_metrics = QFontMetricsF(fonts().edge)
         self.hovered_edge = NONE
         self.complete = True
@@ -172,6 +175,7 @@ class ScenePainter:
                 found = self._geometry.routes_in(frozenset(lit), visible, MOST_LINES)
                 self._paint_lines(painter, visible, zoom, found, "focus")
                 lit.intersection_update(edges.tolist())
+            self._hairlines = keep and len(edges) > _MOST_WIDE_DASHES
             painter.save()
             painter.scale(zoom, zoom)
             painter.translate(-visible.topLeft())
@@ -315,7 +319,7 @@ class ScenePainter:
         lit: set[int],
     ) -> None:
         state = self._state
-        self._visible = visible
+        self._visible = None if self._hairlines else visible
         shown = ~state.dimmed_among(near)  # painted last, over the dimmed ones
         kinds = 16 * shown + 2 * state.carried[near] + state.computed_among(near)
         for kind in sorted(set(kinds.tolist())):
@@ -367,7 +371,11 @@ class ScenePainter:
         token, width = _PENS[carried] if computed or carried else _PENDING
         pen = QPen(self._theme.color(token), width)
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-        if not computed:
+        if not computed and self._hairlines:
+            pen.setCosmetic(True)
+            pen.setWidthF(1.0)
+            pen.setDashPattern(_DASH)
+        elif not computed:
             pen.setDashPattern([length / width for length in _DASH])
         return pen
 

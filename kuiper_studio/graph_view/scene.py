@@ -20,7 +20,7 @@ from kuiper_studio.families import FAMILIES, Family, family_of
 from kuiper_studio.graph_view.folding import short_name
 from kuiper_studio.graph_view.text import split_expression
 from kuiper_studio.layout import LayoutRequest, Orientation, layout
-from kuiper_studio.layout.nested import Nest, NestedRequest, lay_out_nested
+from kuiper_studio.layout.nested import LevelLayouts, Nest, NestedRequest, lay_out_nested
 from kuiper_studio.theme import Theme
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
-    from kuiper_studio.graph_view.folding import Folding
     from kuiper_studio.layout import Layout
     from kuiper_studio.layout.groups import Group
 
@@ -38,14 +37,15 @@ __all__ = [
     "CARD_HEIGHT",
     "TEXT_SCALE",
     "Box",
+    "BoxMaker",
     "Card",
     "Edge",
     "Fonts",
     "Frame",
     "Scene",
-    "Wires",
+    "assembled",
     "lay_out",
-    "make_folded_scene",
+    "make_edge",
     "make_scene",
 ]
 
@@ -255,6 +255,8 @@ class Scene:
         Open groups, an outer one before those in it.
     nest : Nest or None
         Boxes in frames; None where every operator is a box of its own.
+    known_layouts : LevelLayouts or None
+        Of frames, from scenes before.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -266,6 +268,7 @@ class Scene:
     starts: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     frames: tuple[Frame, ...] = ()
     nest: Nest | None = None
+    known_layouts: LevelLayouts | None = None
 
     @property
     def operator_count(self) -> int:
@@ -317,7 +320,8 @@ def lay_out(
     with collector_paused():  # of many edges it took half of the time
         if scene.nest is None:
             return layout(scene.request(orientation), cancelled)
-        return lay_out_nested(scene.nested_request(scene.nest, orientation), cancelled)
+        request = scene.nested_request(scene.nest, orientation)
+        return lay_out_nested(request, cancelled, scene.known_layouts)
 
 
 @cache
@@ -326,7 +330,7 @@ def fonts() -> Fonts:
     return Fonts()
 
 
-class _Maker:
+class BoxMaker:
     """Makes boxes; needs a QGuiApplication to measure texts."""
 
     def __init__(self) -> None:
@@ -414,43 +418,23 @@ class _Maker:
 
 def make_scene(graph: RuntimeGraph) -> Scene:
     """Build the scene of a model, every operator in a box of its own."""
-    maker = _Maker()
+    maker = BoxMaker()
     boxes = tuple(maker.box(operator) for operator in graph.operators)
     names = tuple(box.name for box in boxes)
-    return _assembled(graph, maker, boxes, _make_edges(graph), names)
+    return assembled(graph, maker, boxes, _make_edges(graph), names)
 
 
-def make_folded_scene(graph: RuntimeGraph, folding: Folding, wires: Wires) -> Scene:
-    """Build the scene of what is visible of a model.
-
-    Parameters
-    ----------
-    graph : RuntimeGraph
-    folding : Folding
-        Which groups are open.
-    wires : Wires
-        Of the graph.
-    """
-    maker, operators = _Maker(), graph.operators
-    visible = folding.visible(maker.frame_width)
-    boxes = tuple(
-        maker.box(operators[item]) if isinstance(item, int) else maker.card(item, operators)
-        for item in visible.boxes
-    )
-    frames = tuple(map(maker.frame, visible.frames))
-    edges = _make_visible_edges(boxes, wires)
-    return _assembled(graph, maker, boxes, edges, wires.names, frames, visible.nest)
-
-
-def _assembled(
+def assembled(
     graph: RuntimeGraph,
-    maker: _Maker,
+    maker: BoxMaker,
     boxes: tuple[Box, ...],
     edges: tuple[Edge, ...],
     names: tuple[str, ...],
     frames: tuple[Frame, ...] = (),
     nest: Nest | None = None,
+    known_layouts: LevelLayouts | None = None,
 ) -> Scene:
+    """Put boxes and edges together; see `Scene`."""
     touching: list[list[int]] = [[] for _ in boxes]
     for number, edge in enumerate(edges):
         touching[edge.source].append(number)
@@ -468,64 +452,14 @@ def _assembled(
         starts,
         frames,
         nest,
+        known_layouts,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wires:
-    """Each operand's way to each input that takes it, as numbers.
-
-    Attributes
-    ----------
-    sources, targets : ndarray of shape (E,), int64
-        Operators, in the order of consumers and their inputs.
-    operands : tuple of RuntimeOperand
-    names : tuple of str
-        Of all operators.
-    """
-
-    sources: npt.NDArray[np.intp]
-    targets: npt.NDArray[np.intp]
-    operands: tuple[RuntimeOperand, ...]
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(cls, graph: RuntimeGraph) -> Wires:
-        """List the wires of a graph."""
-        found = [
-            (operand.producer.index, operator.index, operand)
-            for operator in graph.operators
-            for operand in operator.inputs
-            if operand.producer is not None
-        ]
-        names = tuple(operator.name for operator in graph.operators)
-        numbers = np.array([wire[:2] for wire in found], np.intp).reshape(-1, 2)
-        return cls(numbers[:, 0], numbers[:, 1], tuple(wire[2] for wire in found), names)
-
-
-def _make_visible_edges(boxes: tuple[Box, ...], wires: Wires) -> tuple[Edge, ...]:
-    """Make an edge for each operand between two boxes; one for all where one box is a group."""
-    starts = np.array([box.index for box in boxes], np.intp)
-    sources = np.searchsorted(starts, wires.sources, "right") - 1
-    targets = np.searchsorted(starts, wires.targets, "right") - 1
-    found: dict[tuple[int, int], dict[str, tuple[RuntimeOperand, int]]] = {}
-    for wire in np.flatnonzero(sources != targets).tolist():
-        operand = wires.operands[wire]
-        between = found.setdefault((int(sources[wire]), int(targets[wire])), {})
-        _, count = between.get(operand.name, (operand, 0))
-        between[operand.name] = operand, count + 1
-    edges = []
-    for (source, target), between in sorted(found.items(), key=lambda pair: pair[0][1]):
-        ends = boxes[source], boxes[target]
-        closed = any(box.card is not None for box in ends)
-        shown = list(between.values())
-        bundled = len(shown) if closed else 1
-        for operand, count in shown[-1:] if closed else shown:
-            edges.append(_edge(source, target, operand, 1 if closed else count, bundled))
-    return tuple(edges)
-
-
-def _edge(source: int, target: int, operand: RuntimeOperand, count: int, bundled: int) -> Edge:
+def make_edge(
+    source: int, target: int, operand: RuntimeOperand, count: int, bundled: int
+) -> Edge:
+    """Make an edge; see `Edge`."""
     producer = operand.producer
     return Edge(
         source,
@@ -557,7 +491,7 @@ def _make_edges(graph: RuntimeGraph) -> tuple[Edge, ...]:
     for (name, target), count in counts.items():
         source = operands[name].producer
         if source is not None:
-            edges.append(_edge(source.index, target, operands[name], count, 1))
+            edges.append(make_edge(source.index, target, operands[name], count, 1))
     return tuple(edges)
 
 

@@ -11,9 +11,9 @@ from kuiper_studio.layout.arrange import layout
 from kuiper_studio.layout.model import Floats, Layout, LayoutRequest, Line, Orientation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
-__all__ = ["TAB_HEIGHT", "Nest", "NestedRequest", "lay_out_nested"]
+__all__ = ["TAB_HEIGHT", "LevelLayouts", "Nest", "NestedRequest", "lay_out_nested"]
 
 _Point: TypeAlias = tuple[float, float]
 
@@ -81,8 +81,36 @@ class NestedRequest:
     label_widths: tuple[float, ...] = ()
 
 
+class LevelLayouts:
+    """The layouts of frames, to be used again where a frame has the same content.
+
+    Whoever opens one group after another lays out only what changes. Any thread may use it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Layout] = {}
+        self._used: dict[Hashable, Layout] = {}
+
+    def find(self, key: Hashable) -> Layout | None:
+        """Return the layout of some content, None where it is not known."""
+        found = self._known.get(key)
+        if found is not None:
+            self._used[key] = found
+        return found
+
+    def add(self, key: Hashable, made: Layout) -> None:
+        """Keep the layout of some content."""
+        self._used[key] = made
+
+    def turn(self) -> None:
+        """Forget what the last graph did not need."""
+        self._known, self._used = self._used, {}
+
+
 def lay_out_nested(
-    request: NestedRequest, cancelled: Callable[[], bool] | None = None
+    request: NestedRequest,
+    cancelled: Callable[[], bool] | None = None,
+    known: LevelLayouts | None = None,
 ) -> Layout:
     """Lay boxes out in their frames.
 
@@ -94,13 +122,18 @@ def lay_out_nested(
     request : NestedRequest
     cancelled : callable, optional
         See `layout`.
+    known : LevelLayouts, optional
+        What was laid out before.
 
     Returns
     -------
     Layout
         Its `frames` are in the order of `Nest.frames`.
     """
-    return _Nester(request, cancelled).result()
+    known = known or LevelLayouts()
+    result = _Nester(request, cancelled, known).result()
+    known.turn()
+    return result
 
 
 @dataclass(slots=True, eq=False)
@@ -139,13 +172,17 @@ class _Nester:
     """Lays out one request."""
 
     def __init__(
-        self, request: NestedRequest, cancelled: Callable[[], bool] | None = None
+        self,
+        request: NestedRequest,
+        cancelled: Callable[[], bool] | None,
+        known: LevelLayouts,
     ) -> None:
-        self._request, self._cancelled = request, cancelled
+        self._request, self._cancelled, self._known = request, cancelled, known
         self._turned = request.orientation == "top-down"
         self._levels: list[_Level] = []
         self._homes: dict[int, tuple[int, int]] = {}  # level and place of each box
         self._inner: dict[tuple[int, int], int] = {}  # level by level and place of its frame
+        self._lines: dict[tuple[int, int, bool], list[_Point]] = {}  # in the scene
         self._visit(request.nest, -1, -1)
         widths = request.label_widths or (0.0,) * len(request.lines)
         self._ways = [
@@ -166,8 +203,9 @@ class _Nester:
     def _moved(self, level: _Level, points: Floats) -> list[_Point]:
         """Return points of a level's layout in the scene, along and across the flow."""
         u, v = level.corner[0] + level.shift[0], level.corner[1] + level.shift[1]
-        pairs = (self._swapped(point) for point in points.tolist())
-        return [(u + along, v + across) for along, across in pairs]
+        if self._turned:
+            return [(u + along, v + across) for across, along in points.tolist()]
+        return [(u + along, v + across) for along, across in points.tolist()]
 
     # Which lines there are at each level
 
@@ -231,22 +269,35 @@ class _Nester:
         order = [*filter(None, [first]), *range(count), *filter(None, [last])]
         if first is not None:
             lines += _tie(first, order, lines)
-        level.layout = layout(
-            LayoutRequest(
-                *_structure(order, lines),
-                tuple(lines),
-                tuple(sizes),
-                self._request.orientation,
-                label_widths=(*level.widths, *[0.0] * (len(lines) - len(level.widths)))
-                if self._request.label_widths
-                else (),
-            ),
-            self._cancelled,
+        widths = (*level.widths, *[0.0] * (len(lines) - len(level.widths)))
+        level.layout = self._laid_out(
+            tuple(order),
+            tuple(lines),
+            tuple(sizes),
+            widths if self._request.label_widths else (),
         )
         length, breadth = self._swapped(level.layout.bounds[2:])
         level.size = length, breadth
         if level.parent >= 0:
             self._frame(level, length, breadth, sizes)
+
+    def _laid_out(
+        self,
+        order: tuple[int, ...],
+        lines: tuple[Line, ...],
+        sizes: tuple[tuple[float, float], ...],
+        widths: tuple[float, ...],
+    ) -> Layout:
+        """Lay out the content of a frame, or find it laid out before."""
+        orientation = self._request.orientation
+        key = (orientation, order, lines, sizes, widths)
+        found = self._known.find(key)
+        if found is None:
+            structure = _structure(order, lines)
+            request = LayoutRequest(*structure, lines, sizes, orientation, label_widths=widths)
+            found = layout(request, self._cancelled)
+            self._known.add(key, found)
+        return found
 
     def _frame(
         self, level: _Level, length: float, breadth: float, sizes: Sequence[tuple[float, float]]
@@ -285,22 +336,28 @@ class _Nester:
         """Return the layout of everything."""
         request = self._request
         corners = np.zeros((len(request.sizes), 2))
+        placed = [self._moved(level, level.layout.positions) for level in self._levels]
         for box, (number, place) in self._homes.items():
-            level = self._levels[number]
-            corners[box] = self._moved(level, level.layout.positions[place : place + 1])[0]
+            corners[box] = placed[number][place]
         sizes = np.array([self._swapped(size) for size in request.sizes]).reshape(-1, 2)
         middles = np.round(corners + sizes / 2).astype(np.int64)
         drawn: set[tuple[int, int]] = set()
+        texts_at = [self._moved(level, level.layout.label_points) for level in self._levels]
         routes, branches, points, sides, room, skips = [], [], [], [], [], []
         for way in self._ways:
             fresh = next(
                 (n for n, line in enumerate(way.lines) if line not in drawn), len(way.lines) - 1
             )
-            routes.append(self._polyline(self._route(way, 0)))
-            branches.append(self._polyline(self._route(way, fresh, own=True)))
-            level, line = self._levels[way.lines[way.top][0]], way.lines[way.top][1]
-            point = self._moved(level, level.layout.label_points[line : line + 1])[0]
-            points.append(self._swapped(point))
+            whole = self._polyline(self._route(way, 0))
+            number, line = way.lines[way.top]
+            level = self._levels[number]
+            routes.append(whole)
+            branches.append(
+                whole
+                if not fresh and self._is_whole(*way.lines[0])
+                else self._polyline(self._route(way, fresh, own=True))
+            )
+            points.append(self._swapped(texts_at[number][line]))
             sides.append(int(level.layout.label_sides[line]))
             room.append(
                 0.0 if way.lines[way.top] in drawn else float(level.layout.label_room[line])
@@ -341,9 +398,7 @@ class _Nester:
     def _route(self, way: _Way, begin: int, *, own: bool = False) -> list[_Point]:
         """Join the lines of an edge from one of them on; of that one perhaps its own part."""
         level, line = way.lines[begin]
-        placed = self._levels[level].layout
-        is_whole = placed.branches[line] is placed.routes[line]
-        if own and begin and is_whole:
+        if own and begin and self._is_whole(level, line):
             # It begins at the border, where the line before it ends.
             return self._route(way, begin - 1)[len(self._line(*way.lines[begin - 1])) - 1 :]
         points = self._line(level, line, own=own)
@@ -357,10 +412,19 @@ class _Nester:
                 points = self._enter(points, following, self._levels[level], line)
         return points
 
+    def _is_whole(self, number: int, line: int) -> bool:
+        """Return whether no other line draws a part of a line."""
+        placed = self._levels[number].layout
+        return placed.branches[line] is placed.routes[line]
+
     def _line(self, number: int, line: int, *, own: bool = False) -> list[_Point]:
-        level = self._levels[number]
-        found = level.layout.branches if own else level.layout.routes
-        return self._moved(level, found[line])
+        key = (number, line, own)
+        found = self._lines.get(key)
+        if found is None:
+            level = self._levels[number]
+            parts = level.layout.branches if own else level.layout.routes
+            found = self._lines[key] = self._moved(level, parts[line])
+        return found
 
     @staticmethod
     def _leave(

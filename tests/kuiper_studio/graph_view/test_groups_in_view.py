@@ -252,3 +252,44 @@ def test_tips_say_what_is_in_a_group(grouped, session, run):
         "next to run · 2 of 60 run",
         "double-click or Enter opens it",
     ]
+
+
+class TestGroupingOfALargeModel:
+    """It is grouped on another thread, while the window answers."""
+
+    @pytest.fixture(autouse=True)
+    def _large(self, monkeypatch):
+        monkeypatch.setattr("kuiper_studio.graph_view.grouping._GROUPED_AT_ONCE", 10)
+
+    def test_nothing_opens_before_its_groups_are_known(self, view, open_model, qtbot):
+        open_model(network())
+        canvas = view.canvas
+        assert not canvas.laid_out
+        assert canvas.outline == ()
+        canvas.open_all_groups()
+        canvas.open_group()
+        qtbot.waitUntil(lambda: canvas.laid_out)
+        assert names(view) == ["image", "body", "head", "out"]
+        assert [row.name for row in canvas.outline if row.group] == ["body", "head"]
+
+    def test_what_was_looked_for_is_shown_then(self, view, open_model, qtbot):
+        open_model(network())
+        view.canvas.center_on("head.t2")
+        qtbot.waitUntil(lambda: view.canvas.laid_out)
+        assert "head.t2" in names(view)
+        assert view.canvas.scene_rect().contains(view.box_rect("head.t2"))
+
+    def test_the_groups_of_a_model_before_are_dropped(self, view, open_model, qtbot):
+        open_model(network())
+        open_model(network(blocks=6, length=4))
+        qtbot.waitUntil(lambda: view.canvas.laid_out)
+        qtbot.wait(50)
+        assert view.canvas._scene.operator_count == 1 + 6 * 4 + 6 + 1
+
+    def test_a_model_without_groups_by_choice(self, view, open_model, qtbot):
+        open_model(network())
+        view.canvas.set_grouping(False)
+        qtbot.waitUntil(lambda: view.canvas.laid_out)
+        assert len(names(view)) == 68
+        view.canvas.set_grouping(True)
+        assert names(view) == ["image", "body", "head", "out"]

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kuiper_studio.layout.nested import TAB_HEIGHT, Nest, NestedRequest, lay_out_nested
+from kuiper_studio.layout.nested import (
+    TAB_HEIGHT,
+    LevelLayouts,
+    Nest,
+    NestedRequest,
+    lay_out_nested,
+)
 
 BOX = (112.0, 94.0)
 LR, TD = "left-right", "top-down"
@@ -132,3 +138,16 @@ def test_boxes_are_in_their_frames_and_edges_join_their_boxes(drawn):
     _, _, width, height = result.bounds
     assert rects.min() >= 0
     assert (rects[:, 2:] <= (width + 1e-6, height + 1e-6)).all()
+
+
+def test_frames_that_were_laid_out_before_lie_as_if_they_were_new():
+    edges = [*chain(9), (0, 4), (2, 7)]
+    known = LevelLayouts()
+    for inner in (Nest((3, 4)), Nest((3, Nest((4, 5)))), Nest((3, 4, 5))):
+        nest = Nest((0, Nest((1, 2)), inner, *range(len(inner.boxes()) + 3, 9)))
+        again = lay_out_nested(request(nest, edges), known=known)
+        new = lay_out_nested(request(nest, edges))
+        np.testing.assert_array_equal(again.positions, new.positions)
+        np.testing.assert_array_equal(again.frames, new.frames)
+        for route, expected in zip(again.branches, new.branches, strict=True):
+            np.testing.assert_array_equal(route, expected)

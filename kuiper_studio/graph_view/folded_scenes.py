@@ -1,0 +1,149 @@
+"""The scenes of a model whose operators are in groups, some of them open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kuiper_studio.graph_view.scene import BoxMaker, assembled, make_edge
+from kuiper_studio.layout.nested import LevelLayouts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engine.runtime import RuntimeGraph, RuntimeOperand
+    from kuiper_studio.graph_view.folding import Folding
+    from kuiper_studio.graph_view.scene import Box, Edge, Scene
+    from kuiper_studio.layout.groups import Group
+
+__all__ = ["FoldedScenes", "Wires"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wires:
+    """Each operand's way to each input that takes it, as numbers.
+
+    Attributes
+    ----------
+    sources, targets : ndarray of shape (E,), int64
+        Operators, in the order of consumers and their inputs.
+    nets : ndarray of shape (E,), int64
+        Number of the operand.
+    operands : tuple of RuntimeOperand
+    names : tuple of str
+        Of all operators.
+    """
+
+    sources: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int64]
+    nets: npt.NDArray[np.int64]
+    operands: tuple[RuntimeOperand, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graph: RuntimeGraph) -> Wires:
+        """List the wires of a graph; on any thread."""
+        numbers: dict[str, int] = {}
+        found = [
+            (
+                operand.producer.index,
+                operator.index,
+                numbers.setdefault(operand.name, len(numbers)),
+                operand,
+            )
+            for operator in graph.operators
+            for operand in operator.inputs
+            if operand.producer is not None
+        ]
+        ends = np.array([wire[:3] for wire in found], np.int64).reshape(-1, 3)
+        operands = tuple(wire[3] for wire in found)
+        sources, targets, nets = ends.T.copy()
+        return cls(sources, targets, nets, operands, _names(graph))
+
+    @classmethod
+    def cut(cls, graph: RuntimeGraph) -> Wires:
+        """List no wires, for a graph that is shown as one group."""
+        none = np.zeros(0, np.int64)
+        return cls(none, none, none, (), _names(graph))
+
+
+def _names(graph: RuntimeGraph) -> tuple[str, ...]:
+    return tuple(operator.name for operator in graph.operators)
+
+
+class FoldedScenes:
+    """Makes one scene after another of a graph, as groups open and close.
+
+    Boxes and the layouts of frames that do not change are used again.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    wires : Wires
+        Of the graph.
+    """
+
+    def __init__(self, graph: RuntimeGraph, wires: Wires) -> None:
+        self._graph, self._wires = graph, wires
+        self._maker = BoxMaker()
+        self._boxes: dict[int | tuple[int, int], Box] = {}
+        self._layouts = LevelLayouts()
+
+    def make(self, folding: Folding) -> Scene:
+        """Build the scene of what is visible."""
+        visible = folding.visible(self._maker.frame_width)
+        boxes = tuple(map(self._box, visible.boxes))
+        return assembled(
+            self._graph,
+            self._maker,
+            boxes,
+            self._edges(boxes),
+            self._wires.names,
+            tuple(map(self._maker.frame, visible.frames)),
+            visible.nest,
+            self._layouts,
+        )
+
+    def _box(self, item: int | Group) -> Box:
+        key = item if isinstance(item, int) else (item.first, item.last)
+        known = self._boxes.get(key)
+        if known is None:
+            operators = self._graph.operators
+            known = self._boxes[key] = (
+                self._maker.box(operators[item])
+                if isinstance(item, int)
+                else self._maker.card(item, operators)
+            )
+        return known
+
+    def _edges(self, boxes: tuple[Box, ...]) -> tuple[Edge, ...]:
+        """Make an edge for each operand between two boxes; one for all at a closed group."""
+        wires = self._wires
+        starts = np.array([box.index for box in boxes], np.int64)
+        sources = np.searchsorted(starts, wires.sources, "right") - 1
+        targets = np.searchsorted(starts, wires.targets, "right") - 1
+        passing = np.flatnonzero(sources != targets)
+        pairs = sources[passing] * len(boxes) + targets[passing]
+        _, begins, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+        begun = begins[inverse]  # the first wire between the same two boxes
+        keys = begun * (int(wires.nets.max(initial=0)) + 1) + wires.nets[passing]
+        _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
+        order = np.lexsort((firsts, begun[firsts], targets[passing[firsts]]))
+        firsts, counts = firsts[order], counts[order]
+        bundles = np.flatnonzero(np.diff(begun[firsts], prepend=-1, append=-1))
+        is_closed = [box.card is not None for box in boxes]
+        edges: list[Edge] = []
+        for begin, end in zip(bundles[:-1].tolist(), bundles[1:].tolist(), strict=True):
+            between = passing[firsts[begin:end]].tolist()
+            source, target = int(sources[between[0]]), int(targets[between[0]])
+            if is_closed[source] or is_closed[target]:
+                last = wires.operands[between[-1]]
+                edges.append(make_edge(source, target, last, 1, len(between)))
+                continue
+            edges += [
+                make_edge(source, target, wires.operands[wire], count, 1)
+                for wire, count in zip(between, counts[begin:end].tolist(), strict=True)
+            ]
+        return tuple(edges)
