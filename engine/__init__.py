@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from engine.comparison import Comparison, compare, open_reference
     from engine.conversion.records import ConversionOptions
+    from engine.datasets import SweepOptions, open_sweep, sweep
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
     from engine.output_reading import Meaning, read_output
@@ -40,6 +41,7 @@ __all__ = [
     "Session",
     "SessionState",
     "StepRecord",
+    "SweepOptions",
     "Tensor",
     "check_field",
     "choose_float32",
@@ -50,10 +52,12 @@ __all__ = [
     "load",
     "load_layers",
     "open_reference",
+    "open_sweep",
     "read_output",
     "receptive_field",
     "self_check",
     "simulate_precision",
+    "sweep",
     "trace_place",
     "write_dump",
     "write_reproducer",
@@ -70,6 +74,7 @@ _HOME = {
     "Session": "engine.session",
     "SessionState": "engine.session",
     "StepRecord": "engine.session",
+    "SweepOptions": "engine.datasets",
     "Tensor": "engine.tensor",
     "check_field": "engine.provenance.gradients",
     "choose_float32": "engine.precision",
@@ -80,10 +85,12 @@ _HOME = {
     "load": "engine.runtime",
     "load_layers": "engine.layers",
     "open_reference": "engine.comparison",
+    "open_sweep": "engine.datasets",
     "read_output": "engine.output_reading",
     "receptive_field": "engine.provenance.fields",
     "self_check": "engine.self_check",
     "simulate_precision": "engine.precision",
+    "sweep": "engine.datasets",
     "trace_place": "engine.provenance.history",
     "write_dump": "engine.dump",
     "write_reproducer": "engine.reproducer",

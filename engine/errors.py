@@ -49,6 +49,7 @@ __all__ = [
     "RegistrationError",
     "SearchError",
     "SessionStateError",
+    "SweepError",
     "TensorError",
     "UnknownNameError",
     "UnsupportedOperatorError",
@@ -473,6 +474,10 @@ class DumpExistsError(ExportError):
 
 class ExportCancelledError(ExportError):
     """The user cancelled an export."""
+
+
+class SweepError(EngineError):
+    """A data set cannot be run through a model, or the results of such a run be read."""
 
 
 class DumpFileError(EngineError):

@@ -7,10 +7,11 @@ import os
 from functools import cache
 from typing import Final
 
-__all__ = ["can_start_threads", "thread_count"]
+__all__ = ["can_start_threads", "limit_threads", "thread_count"]
 
 # A session works with a few of its own and with those of each library.
 _PROBED: Final = 8
+_most: int | None = None
 
 
 @cache
@@ -35,9 +36,20 @@ def _pass_through(gate: _thread.LockType) -> None:
         pass
 
 
+def limit_threads(count: int | None) -> None:
+    """Limit the threads that compute in this process; None removes the limit.
+
+    For a process that shares the processors with others of its kind. Kernels that exist
+    already keep their threads.
+    """
+    global _most  # noqa: PLW0603 - one number for the process, as the processors are
+    _most = count
+
+
 def thread_count() -> int:
     """How many threads compute: one for each processor that this process may use."""
     if not can_start_threads():
         return 1
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return count if _most is None else max(1, min(count, _most))

@@ -38,6 +38,7 @@ __all__ = [
     "manifest_text",
     "model_hashes",
     "summary_text",
+    "tool_version",
 ]
 
 SCHEMA: Final = "kuiper-studio-dump"
@@ -126,7 +127,7 @@ def manifest_head(session: Session, options: DumpOptions, hashes: ModelHashes) -
     manifest = {
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,
-        "tool": {"name": "kuiper-studio", "version": _tool_version()},
+        "tool": {"name": "kuiper-studio", "version": tool_version()},
         "model": {
             "source": graph.source_path.name,
             "param": graph.param_path.name,
@@ -318,7 +319,8 @@ _hashes: dict[tuple[Path, int, int, int], str] = {}
 
 
 @lru_cache(maxsize=1)
-def _tool_version() -> str:
+def tool_version() -> str:
+    """Return the version of Kuiper Studio, or ``unknown``."""
     try:
         return version("kuiper-studio")
     except PackageNotFoundError:  # run from a checkout that is not installed

@@ -241,6 +241,92 @@ def compare_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def sweep_parser() -> argparse.ArgumentParser:
+    """Arguments of ``sweep``."""
+    parser = _parser(
+        "sweep",
+        "The work is spread over processes of this machine, or over the workers of a Dask "
+        "scheduler. The results are a folder, with summary.json and what was asked for.",
+    )
+    _add_model(parser)
+    group = parser.add_argument_group("inputs")
+    group.add_argument(
+        "--inputs", metavar="SOURCE", required=True,
+        help="a folder of images, .npy or .npz; a pattern such as 'set/*.png'; a .txt with a "
+        "file a line; or an .npy or .zarr whose first axis are the inputs",
+    )  # fmt: skip
+    group.add_argument("--limit", metavar="N", type=_count, help="take only the first N inputs")
+    _add_shapes(group, "input sizes; default the model's")
+    _add_images(group)
+    group.add_argument(
+        "--strict", action="store_true",
+        help="stop at an input that cannot be read or run, instead of passing it over",
+    )  # fmt: skip
+    group.add_argument("--seed", metavar="N", type=_wrap_converter(_seed), default=0,
+                       help="random seed of each run; default %(default)s")  # fmt: skip
+    group = parser.add_argument_group("results")
+    group.add_argument("--output", metavar="DIR", required=True, help="folder of the results")
+    group.add_argument(
+        "--operators", metavar="PATTERN", nargs="+",
+        help="operators whose outputs count, by name, type or index, with * and ?; the model "
+        "runs only as far as needed",
+    )  # fmt: skip
+    group.add_argument(
+        "--statistics", action="store_true",
+        help="gather statistics of operands and channels; the default unless --dump is given",
+    )  # fmt: skip
+    group.add_argument(
+        "--dump", action="store_true",
+        help="write the tensors to DIR/dump.zarr, an array for each operand",
+    )  # fmt: skip
+    group.add_argument(
+        "--top", metavar="N", type=_count, default=8,
+        help="inputs to keep for each channel, of those that excite it most and least; default "
+        "%(default)s",
+    )  # fmt: skip
+    group.add_argument(
+        "--exact-histograms", action="store_true",
+        help="count all elements of large operands too, which takes longer, and not a sample",
+    )  # fmt: skip
+    group.add_argument(
+        "--covariance", action="store_true", help="gather the covariance of channels"
+    )
+    existing = group.add_mutually_exclusive_group()
+    existing.add_argument(
+        "--resume", action="store_true",
+        help="continue an earlier sweep into the folder: what is finished, with the same "
+        "content of inputs, model and options, is not computed again",
+    )  # fmt: skip
+    existing.add_argument(
+        "--overwrite", action="store_true", help="replace an earlier sweep in the folder"
+    )
+    group.add_argument("--json", action="store_true", help="print the summary as JSON")
+    group = parser.add_argument_group("work")
+    where = group.add_mutually_exclusive_group()
+    where.add_argument(
+        "--workers", metavar="N", type=_whole,
+        help="processes on this machine; default one for each processor; 0 runs everything in "
+        "one process without Dask",
+    )  # fmt: skip
+    where.add_argument(
+        "--scheduler", metavar="ADDRESS",
+        help="use the workers of this Dask scheduler, such as tcp://host:8786; they read and "
+        "write the same paths",
+    )  # fmt: skip
+    group.add_argument(
+        "--shard", metavar="N", type=_count,
+        help="inputs of a task, the most that a worker may lose; default by their number",
+    )  # fmt: skip
+    group.add_argument(
+        "--batch", metavar="N", type=_count,
+        help="most inputs that run at once, if the model gives the same results; default by "
+        "their size",
+    )  # fmt: skip
+    _add_backend(group, recorded=False)
+    _add_memory_bound(group, "half of the machine's memory, divided among the workers")
+    return parser
+
+
 def recorder_parser() -> argparse.ArgumentParser:
     """Arguments of ``recorder``."""
     from engine.comparison.recorders import RECORDERS
@@ -388,6 +474,7 @@ PARSERS: Final[Mapping[str, Callable[[], argparse.ArgumentParser]]] = {
     "precision": precision_parser,
     "convert": convert_parser,
     "compare": compare_parser,
+    "sweep": sweep_parser,
     "recorder": recorder_parser,
     "reproduce": reproduce_parser,
     "render": render_parser,
@@ -447,6 +534,19 @@ def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
         "a single .npz, random or constant serves all inputs",
     )  # fmt: skip
     _add_shapes(group, "input sizes; default the model's")
+    _add_images(group)
+    parser.add_argument(
+        "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
+        help="override an operand, or all outputs of an operator, with a .npy or .npz",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", metavar="N", type=_wrap_converter(_seed),
+        help=f"random seed; default {seed}",
+    )  # fmt: skip
+
+
+def _add_images(group: argparse._ActionsContainer) -> None:
+    """Add the options of how images become tensors."""
     group.add_argument(
         "--size", metavar="ROWSxCOLUMNS", type=_size, help="size of images; default the model's"
     )
@@ -471,31 +571,25 @@ def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
         "--std", metavar="NUMBERS", type=_wrap_converter(_numbers), default="1",
         help="standard deviation to divide by, e.g. 0.229,0.224,0.225; default %(default)s",
     )  # fmt: skip
-    parser.add_argument(
-        "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
-        help="override an operand, or all outputs of an operator, with a .npy or .npz",
-    )  # fmt: skip
-    parser.add_argument(
-        "--seed", metavar="N", type=_wrap_converter(_seed),
-        help=f"random seed; default {seed}",
-    )  # fmt: skip
 
 
 def _add_labels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="FILE", help="class names, one per line")
 
 
-def _add_backend(parser: argparse.ArgumentParser) -> None:
+def _add_backend(parser: argparse._ActionsContainer, *, recorded: bool = True) -> None:
+    """Add the options of kernels; `recorded` allows those of a dump."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--backend", metavar="NAME", default="auto",
         help="auto (the fastest kernel for each operator), numpy (the reference), "
         "onnxruntime or ncnn (NumPy computes what they cannot)",
     )  # fmt: skip
-    group.add_argument(
-        "--backend-from", metavar="DUMP",
-        help="use the kernels of an earlier dump, to reproduce its numbers",
-    )  # fmt: skip
+    if recorded:
+        group.add_argument(
+            "--backend-from", metavar="DUMP",
+            help="use the kernels of an earlier dump, to reproduce its numbers",
+        )  # fmt: skip
     parser.add_argument(
         "--ncnn-options", metavar="NAMES", default="exact",
         help="options for models in ncnn's format: exact (float32), deployed (ncnn's "
@@ -512,7 +606,7 @@ def _add_memory_limit(parser: argparse.ArgumentParser, default: str = "") -> Non
 
 
 def _add_memory_bound(
-    parser: argparse.ArgumentParser, default: str = "half of the machine's memory"
+    parser: argparse._ActionsContainer, default: str = "half of the machine's memory"
 ) -> None:
     parser.add_argument(
         "--memory-bound", metavar="SIZE", type=_wrap_converter(_memory_bound), default=None,
@@ -619,6 +713,19 @@ def _scale(text: str) -> float:
 def _pixel_count(text: str) -> int:
     if not text.isdecimal() or len(text) > len("1000000000") or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} is no number of pixels that a picture has")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    count = _whole(text)
+    if not count:
+        raise argparse.ArgumentTypeError("0 are too few")
+    return count
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= len("1000000000")):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number such as 8")
     return int(text)
 
 

@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "precision": "Simulate float16, bfloat16 or int8, operator by operator.",
     "convert": "Convert a TorchScript or ONNX file to PNNX, with pnnx.",
     "compare": "Compare a run with a reference and find where they begin to differ.",
+    "sweep": "Run a data set through a model and gather what its operands hold.",
     "recorder": "Write a script that records a reference with another library.",
     "reproduce": "Write some operators as a small model, with data and a check.",
     "render": "Draw the graph of a model, or write its layout as data.",

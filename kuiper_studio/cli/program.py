@@ -401,6 +401,17 @@ def _compare(arguments: argparse.Namespace) -> int:
     return DONE if found.verdict == "same" else DIFFERENT
 
 
+def _sweep(arguments: argparse.Namespace) -> int:
+    from kuiper_studio.cli.sweep import run_sweep, say_sweep, sweep_facts
+
+    found = run_sweep(arguments)
+    if arguments.json:
+        _say_json(sweep_facts(found))
+    else:
+        say_sweep(found)
+    return DONE
+
+
 def _recorder(arguments: argparse.Namespace) -> int:
     from engine.comparison.recorders import recorder_script
 
@@ -526,6 +537,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "precision": _precision,
     "convert": _convert,
     "compare": _compare,
+    "sweep": _sweep,
     "recorder": _recorder,
     "reproduce": _reproduce,
     "render": _render,

@@ -99,7 +99,7 @@ def test_options_that_are_named_exist(path):
         for parser in [window_parser(), *(make() for make in PARSERS.values())]
         for action in parser._actions
         for option in action.option_strings
-    } | {"--no-deps"}  # of pip
+    } | {"--no-deps", "--nthreads", "--nworkers"}  # of pip and Dask
     assert (
         set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", path.read_text(encoding="utf-8")))
         <= known

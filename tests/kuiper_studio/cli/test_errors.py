@@ -258,14 +258,15 @@ def test_no_display(run, monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     assert run().sentence == (
         "there is no display for the window; use --demo DIR, or a command without a window: "
-        "info, run, dump, check, precision, convert, compare, recorder, reproduce, render, ops"
+        "info, run, dump, check, precision, convert, compare, sweep, recorder, reproduce, "
+        "render, ops"
     )
 
 
 def test_a_command_that_does_not_exist(run):
     assert run("rum").sentence == (
         "'rum' is neither a model nor a command; the commands are info, run, dump, check, "
-        "precision, convert, compare, recorder, reproduce, render, ops"
+        "precision, convert, compare, sweep, recorder, reproduce, render, ops"
     )
 
 

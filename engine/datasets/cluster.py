@@ -1,0 +1,264 @@
+"""Runs the tasks of a sweep with Dask.
+
+Each worker loads the model once, by a plug-in, and runs one task at a time. The result of a
+task stays on the worker, is merged with its neighbours there, and only the last one comes
+here. At any time a few tasks for each worker are submitted, whatever the size of the data set.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import signal
+import threading
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+import dask
+import distributed
+from distributed.comm.core import CommClosedError
+from distributed.diagnostics.plugin import WorkerPlugin
+from typing_extensions import override
+
+from engine.datasets.plan import MergeTree, merge_results
+from engine.datasets.shard import ShardRunner
+from engine.dump.manifest import tool_version
+from engine.errors import EngineError, SweepError
+from engine.threads import limit_threads, thread_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from engine.datasets.plan import Result, SweepPlan
+    from engine.datasets.progress import Run
+    from engine.datasets.studies import Study
+
+__all__ = ["run_on_cluster"]
+
+_PLUGIN: Final = "kuiper-studio-sweep"
+_AHEAD: Final = 4  # submitted tasks for each worker
+_PATIENCE: Final = 0.25  # seconds between looks at whether the sweep was cancelled
+_CONNECTING: Final = 10  # seconds
+_RESUMED: Final = "what is finished is kept, --resume goes on from there"
+
+
+def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Run) -> Result:
+    """Run all tasks on processes of this machine, or on the workers of a scheduler.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+    workers : int
+        Processes to start, if there is no scheduler.
+    scheduler : str or None
+        Address.
+    run : Run
+
+    Raises
+    ------
+    SweepError
+        If the workers cannot be used, were lost, or a task fails.
+    """
+    try:
+        with _connected(workers, scheduler, run) as client:
+            _check_versions(client)
+            _register(client, plan, own=scheduler is None)
+            try:
+                return _run_tasks(client, plan, run)
+            finally:
+                _unregister(client)
+    except (CommClosedError, CancelledError, TimeoutError) as exc:
+        where = f"the scheduler at {scheduler}" if scheduler else "Dask"
+        raise SweepError(f"the connection to {where} was lost; {_RESUMED}") from exc
+
+
+@contextmanager
+def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distributed.Client]:
+    if scheduler is not None:
+        try:
+            client = distributed.Client(scheduler, timeout=_CONNECTING, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as exc:
+            raise SweepError(
+                f"there is no scheduler at {scheduler}; dask scheduler starts one"
+            ) from exc
+        with client, client.as_current():
+            if not client.scheduler_info()["workers"]:
+                raise SweepError(
+                    f"the scheduler at {scheduler} has no workers; start some with dask worker "
+                    f"{scheduler} --nthreads 1"
+                )
+            _tell_dashboard(client, run)
+            yield client
+        return
+    threads = max(1, thread_count() // workers)
+    environment = dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
+    )
+    with (
+        dask.config.set(
+            {
+                "distributed.nanny.pre-spawn-environ": environment,
+                "distributed.worker.daemon": True,
+            }
+        ),
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0" if find_spec("bokeh") is not None else None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        _tell_dashboard(client, run)
+        yield client
+
+
+def _tell_dashboard(client: distributed.Client, run: Run) -> None:
+    if client.dashboard_link and find_spec("bokeh") is not None:
+        run.tell(f"Dask shows its work at {client.dashboard_link}")
+
+
+# Workers
+
+
+class _ModelPlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
+    """Loads the model on a worker, once.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+    own : bool
+        Whether the worker was started for this sweep.
+    """
+
+    name = _PLUGIN
+
+    def __init__(self, plan: SweepPlan, *, own: bool) -> None:
+        self._plan, self._own = plan, own
+        self.runner: ShardRunner | None = None
+
+    @override
+    def setup(self, worker: distributed.Worker) -> None:
+        if self._own:
+            limit_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+            if threading.current_thread() is threading.main_thread():
+                # The terminal sends it to all processes; the client ends its workers.
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.runner = ShardRunner(self._plan)
+
+    @override
+    def teardown(self, worker: distributed.Worker) -> None:
+        if self.runner is not None:
+            self.runner.close()
+
+
+def _run_shard(number: int) -> Result:
+    """Run a task, on a worker."""
+    plugin = distributed.get_worker().plugins[_PLUGIN]
+    if plugin.runner is None:
+        raise SweepError("a worker has no model")
+    result: Result = plugin.runner.run(number)
+    return result
+
+
+def _merge(studies: Sequence[Study], results: list[Result]) -> Result:
+    return merge_results(studies, results)
+
+
+def _versions() -> tuple[str, str]:
+    return tool_version(), platform.python_version()
+
+
+def _check_versions(client: distributed.Client) -> None:
+    """Make sure that all workers have this version of the program, and this Python."""
+    try:
+        found: dict[str, tuple[str, str]] = client.run(_versions)
+    except (ImportError, AttributeError) as exc:
+        raise SweepError(
+            "a worker lacks Kuiper Studio: install kuiper-studio[datasets] "
+            f"{tool_version()} for all of them"
+        ) from exc
+    mine = _versions()
+    for address, (version, python) in found.items():
+        if version != mine[0] or python.rpartition(".")[0] != mine[1].rpartition(".")[0]:
+            raise SweepError(
+                f"the worker at {address} has Kuiper Studio {version} on Python {python}, this "
+                f"is {mine[0]} on Python {mine[1]}: all need the same"
+            )
+
+
+def _register(client: distributed.Client, plan: SweepPlan, *, own: bool) -> None:
+    try:
+        client.register_plugin(_ModelPlugin(plan, own=own), name=_PLUGIN)
+    except EngineError:
+        raise
+    except ImportError as exc:
+        raise SweepError(f"a worker lacks a library: {exc}") from exc
+
+
+def _unregister(client: distributed.Client) -> None:
+    if client.status == "running":
+        try:
+            client.unregister_worker_plugin(_PLUGIN)
+        except (OSError, ValueError, TimeoutError):
+            return
+
+
+# Tasks
+
+
+def _run_tasks(client: distributed.Client, plan: SweepPlan, run: Run) -> Result:
+    merge = partial(_merge, plan.studies)
+    # Merging first keeps the memory of the workers small.
+    tree: MergeTree[Any] = MergeTree(partial(client.submit, merge, priority=1, pure=False))
+    running: dict[Any, int] = {}
+    info = client.scheduler_info()["workers"].values()
+    window = _AHEAD * max(1, sum(worker["nthreads"] for worker in info))
+    submitted = 0
+    while submitted < plan.shards or running:
+        run.check()
+        while submitted < plan.shards and len(running) < window:
+            future = client.submit(_run_shard, submitted, pure=False)
+            running[future] = submitted
+            tree.push(future)
+            submitted += 1
+        try:
+            done = distributed.wait(
+                list(running), timeout=_PATIENCE, return_when="FIRST_COMPLETED"
+            ).done
+        except TimeoutError:
+            _require_scheduler(client)
+            continue
+        for future in done:
+            number = running.pop(future)
+            _check(future)
+            run.advance(len(plan.range_of(number)))
+    last = tree.finish()
+    result: Result = last.result()
+    return result
+
+
+def _require_scheduler(client: distributed.Client) -> None:
+    if client.status != "running":
+        raise CommClosedError
+
+
+def _check(future: Any) -> None:  # noqa: ANN401 - Dask's, without types
+    if future.status == "finished":
+        return
+    if future.status != "error":
+        raise CancelledError
+    error = future.exception()
+    if isinstance(error, distributed.KilledWorker):
+        raise SweepError(
+            f"a task ended {error.allowed_failures + 1} workers, one after the other, most "
+            "likely because memory ran out or a library crashed; try fewer workers or "
+            f"--backend numpy; {_RESUMED}"
+        )
+    raise error

@@ -1,0 +1,116 @@
+"""Histograms that can be merged without an error, whatever the order.
+
+A bin is as wide as a power of two, and its ends are multiples of its width. So two bins of one
+width are exactly one of the double width, the place of a number is exact, and a histogram grows
+with its range by joining its bins in pairs. The width is the least with which the range of all
+numbers takes at most 2 048 bins. It depends on that range alone, not on the order in which
+numbers came; and more than 1 024 bins are in use, unless the numbers themselves are coarser.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engine.values import Array
+
+__all__ = ["BINS", "PowerHistogram"]
+
+BINS: Final = 2048
+_DIGITS: Final = 24  # bits of float32: narrower bins would only separate its own steps
+_NARROWEST: Final = -120  # exponent; the inverse of a width must be a finite float32
+_CHUNK: Final = 1 << 16  # elements that stay in the cache
+_FARTHEST: Final = 62  # bits that an int64 can be shifted by
+
+
+class PowerHistogram:
+    """Counts finite numbers in bins whose width is a power of two.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (2048,)
+    exponent : int
+        Of the width of a bin.
+    first : int
+        The first bin begins at this multiple of the width.
+    low, high : float
+        The range that it covers; inf and -inf before there is one.
+    """
+
+    def __init__(self) -> None:
+        self.counts: npt.NDArray[np.int64] = np.zeros(BINS, np.int64)
+        self.exponent = _NARROWEST
+        self.first = 0
+        self.low, self.high = math.inf, -math.inf
+
+    def cover(self, low: float, high: float) -> None:
+        """Cover a range of finite numbers, joining bins where it takes more than there are."""
+        if low >= self.low and high <= self.high:
+            return
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        exponent = _exponent_of(self.low, self.high)
+        first = _place(self.low, exponent)
+        moved = np.zeros(BINS, np.int64)
+        used = np.flatnonzero(self.counts)
+        if used.size:
+            places = (used + self.first) >> min(exponent - self.exponent, _FARTHEST)
+            np.add.at(moved, places - first, self.counts[used])
+        self.counts, self.exponent, self.first = moved, exponent, first
+
+    def add(self, values: Array) -> None:
+        """Count finite numbers of a range that it covers.
+
+        Parameters
+        ----------
+        values : ndarray of float32 or float64, one-dimensional
+        """
+        real = values.dtype.type
+        if self.exponent > 0:
+            real = np.float64  # where a float32 just below 0 would become 0
+        scale = real(2.0**-self.exponent)
+        steps = np.empty(min(_CHUNK, values.size), real)
+        places = np.empty(steps.size, np.intp)
+        for begin in range(0, values.size, _CHUNK):
+            part = values[begin : begin + _CHUNK]
+            step, place = steps[: part.size], places[: part.size]
+            np.multiply(part, scale, out=step)  # exact, by a power of two
+            np.floor(step, out=step)
+            np.copyto(place, step, casting="unsafe")
+            place -= self.first
+            self.counts += np.bincount(place, minlength=BINS)
+
+    def merge(self, other: PowerHistogram) -> None:
+        """Add the counts of another one."""
+        if other.low > other.high:
+            return
+        self.cover(other.low, other.high)
+        used = np.flatnonzero(other.counts)
+        places = (used + other.first) >> min(self.exponent - other.exponent, _FARTHEST)
+        np.add.at(self.counts, places - self.first, other.counts[used])
+
+    @property
+    def edges(self) -> npt.NDArray[np.float64]:
+        """Ends of the bins, of shape (2049,)."""
+        return np.asarray(np.arange(self.first, self.first + BINS + 1) * 2.0**self.exponent)
+
+
+def _place(value: float, exponent: int) -> int:
+    return math.floor(math.ldexp(value, -exponent))
+
+
+def _exponent_of(low: float, high: float) -> int:
+    """Return the least exponent with which a range takes at most 2 048 bins."""
+    exponent, largest = _NARROWEST, max(-low, high)
+    if largest > 0:
+        exponent = max(exponent, math.frexp(largest)[1] - _DIGITS)
+    if high > low:
+        spread = math.frexp(high / BINS - low / BINS)[1] - 2  # no range overflows so
+        exponent = max(exponent, spread)
+    while _place(high, exponent) - _place(low, exponent) >= BINS:
+        exponent += 1
+    return exponent

@@ -1,0 +1,410 @@
+"""Runs a data set through a model: here, on processes of this machine, or on a scheduler."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+from dataclasses import asdict, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.atomic import format_os_error, write_file
+from engine.datasets.dump import DUMP, create_dump
+from engine.datasets.extra import require_extra
+from engine.datasets.failures import FAILURES, unpack_failures
+from engine.datasets.inputs import LISTING, InputReader, find_inputs
+from engine.datasets.model import LoadedModel, ModelSpec
+from engine.datasets.options import SweepOptions
+from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
+from engine.datasets.progress import Run
+from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep, summaries_of
+from engine.datasets.shard import ShardRunner, write_arrays
+from engine.datasets.statistics import STATISTICS, StatisticsStudy
+from engine.dump.manifest import file_hash, tool_version
+from engine.errors import EngineError, SweepError
+from engine.file_lock import locked
+from engine.memory_bound import default_bound
+from engine.plain import plain
+from engine.runtime import RuntimeGraph, load
+from engine.threads import thread_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.datasets.inputs import InputSet
+    from engine.datasets.plan import Result
+    from engine.datasets.studies import Study
+    from engine.values import Array
+
+__all__ = ["sweep"]
+
+_LOCK: Final = ".lock"
+_TRIED: Final = 16  # inputs, until one can be read
+_SHARDS: Final = 64  # of a data set, about
+_SHARD: Final = (16, 1024)  # least and most inputs of a task
+_DUMPED: Final = 256 << 20  # bytes of a task's tensors, which are in memory together
+_BATCHED: Final = 16 << 20  # bytes of all values of a batch
+_LARGEST_BATCH: Final = 32
+
+
+def sweep(
+    model: str | Path | RuntimeGraph,
+    inputs: str | Path,
+    output: str | Path,
+    options: SweepOptions | None = None,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Sweep:
+    """Run a data set through a model and gather what its operands hold.
+
+    Parameters
+    ----------
+    model : path or RuntimeGraph
+        A model, or a loaded one.
+    inputs : path
+        A folder, a pattern of files, a ``.txt`` with a file a line, or an ``.npy`` or
+        ``.zarr`` whose first axis are the inputs.
+    output : path
+        Folder of the results; created.
+    options : SweepOptions, optional
+    workers : int, optional
+        Processes on this machine; one a processor by default. With 0 everything runs in this
+        process, without Dask.
+    scheduler : str, optional
+        Address of a Dask scheduler, such as ``tcp://host:8786``, whose workers are used.
+        They read model and inputs, and write results, at the paths given here.
+    resume : bool, optional
+        Continue an earlier sweep into the folder: results of the same inputs, model and
+        options, found by their content, are not computed again.
+    overwrite : bool, optional
+        Replace an earlier sweep.
+    progress : callable, optional
+        Called with the inputs that are done, and all of them.
+    cancelled : callable, optional
+        Called now and then; True ends the sweep.
+    note : callable, optional
+        Called with a sentence for the user, such as the address of Dask's dashboard.
+
+    Returns
+    -------
+    Sweep
+        The results, also readable by `engine.open_sweep` later.
+
+    Raises
+    ------
+    SweepError
+        If the inputs, the output or the workers cannot be used, no input can be run, or it was
+        cancelled. Finished tasks are kept for a resumption.
+    EngineError
+        If the model cannot be loaded.
+    """
+    asked = options or SweepOptions()
+    if scheduler is not None and workers is not None:
+        raise SweepError("a scheduler has its own workers: give its address or their number")
+    count = 0 if scheduler is not None else thread_count() if workers is None else workers
+    if count or scheduler is not None or asked.dump:
+        require_extra()
+    folder = _make_folder(Path(output))
+    try:
+        with locked(folder / _LOCK, 0.0) as held:
+            if not held:
+                raise SweepError(f"another process runs a sweep into {folder}")
+            _clear_folder(folder, resume=resume, overwrite=overwrite)
+            plan, graph = _make_plan(model, inputs, folder, asked, max(count, 1))
+            run = Run(plan.inputs.count, progress, cancelled, note)
+            if count == 0 and scheduler is None:
+                result = _run_here(plan, graph, run)
+            else:
+                from engine.datasets.cluster import run_on_cluster
+
+                result = run_on_cluster(plan, count, scheduler, run)
+            _write_results(plan, graph, asked, result)
+    except OSError as exc:
+        raise SweepError(
+            f"{exc.filename or folder} cannot be written: {format_os_error(exc)}; what is "
+            "finished is kept"
+        ) from exc
+    return open_sweep(folder)
+
+
+# The folder
+
+
+def _make_folder(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise SweepError(f"{folder} cannot be created: {format_os_error(exc)}") from exc
+    return folder
+
+
+def _clear_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Make sure that a folder is ours to write to, and without an earlier sweep."""
+    there = {path.name for path in folder.iterdir()} - {_LOCK}
+    ours = {SUMMARY, SHARDS, DUMP, LISTING}
+    if not there:
+        return
+    if not there & ours:
+        raise SweepError(f"{folder} has other files; choose a folder of its own")
+    if not (resume or overwrite):
+        raise SweepError(
+            f"{folder} holds a sweep already: --resume continues it, --overwrite replaces it"
+        )
+    (folder / SUMMARY).unlink(missing_ok=True)  # it is not finished now
+    if overwrite:
+        for name in (SHARDS, DUMP):
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+# The plan
+
+
+def _make_plan(
+    model: str | Path | RuntimeGraph,
+    inputs: str | Path,
+    folder: Path,
+    options: SweepOptions,
+    workers: int,
+) -> tuple[SweepPlan, RuntimeGraph]:
+    graph = model if isinstance(model, RuntimeGraph) else _load_model(model, options)
+    found = find_inputs(inputs, folder, options.limit)
+    spec = _make_spec(graph, options, workers)
+    loaded = LoadedModel(spec, graph)
+    with InputReader(found) as reader:
+        spec = _probed(loaded, reader, options)
+    studies: list[Study] = list(options.studies)
+    if options.statistics:
+        study = StatisticsStudy(options.top, options.histograms, options.covariance)
+        studies.insert(0, study)
+    if not studies and not options.dump:
+        raise SweepError("there is nothing to gather: ask for statistics, a dump or a study")
+    shard = _choose_shard(found, spec, options)
+    plan = SweepPlan(
+        str(folder.absolute()),
+        spec,
+        found,
+        tuple(studies),
+        shard,
+        _key_of(graph, spec, options, found),
+        dump=options.dump,
+        strict=options.strict,
+    )
+    if options.dump:
+        create_dump(folder, spec.operands, found.count, shard, _attributes(graph, found))
+    return plan, graph
+
+
+def _load_model(path: str | Path, options: SweepOptions) -> RuntimeGraph:
+    if options.layers:
+        from engine.layers import load_layers
+
+        for each in options.layers:
+            load_layers(each)
+    return load(path)
+
+
+def _make_spec(graph: RuntimeGraph, options: SweepOptions, workers: int) -> ModelSpec:
+    param, weights = graph.param_path.absolute(), graph.bin_path
+    bound = options.memory_bound
+    return ModelSpec(
+        str(param),
+        str(weights.absolute()) if weights is not None else None,
+        param.stat().st_size,
+        weights.stat().st_size if weights is not None else None,
+        layers=tuple(str(Path(path).absolute()) for path in options.layers),
+        backend=options.backend,
+        ncnn_options=options.ncnn_options,
+        seed=options.seed,
+        memory_bound=default_bound() // workers if bound is None else bound,
+        images=options.images,
+        shapes=options.shapes,
+        operators=options.operators,
+    )
+
+
+def _probed(model: LoadedModel, reader: InputReader, options: SweepOptions) -> ModelSpec:
+    """Run the first input that can be read, to know what the operands are like."""
+    runs: list[dict[str, Array]] = []
+    failure: EngineError | None = None
+    spec = model.spec
+    for index in range(min(_TRIED, reader.inputs.count)):
+        try:
+            with model.session.within_bound():
+                loaded = reader.load(index, model.inputs, options.images, model.shapes)
+            if not runs:
+                spec = replace(spec, operands=model.describe(model.run(loaded)))
+        except EngineError as exc:
+            failure = failure or exc
+            continue
+        runs.append(loaded)
+        if len(runs) == 2:
+            break
+    if not runs:
+        raise SweepError(f"none of the first inputs can be run: {failure}")
+    batch = _choose_batch(spec, options)
+    if batch > 1 and len(runs) == 2 and _all_batched(spec) and model.allows_batches(runs):
+        return replace(spec, batch=batch)
+    return spec
+
+
+def _all_batched(spec: ModelSpec) -> bool:
+    return all(facts.batched for facts in spec.operands)
+
+
+def _bytes_of(spec: ModelSpec) -> int:
+    """Bytes of the wanted operands of one input."""
+    return sum(
+        math.prod(facts.shape) * np.dtype(facts.dtype).itemsize for facts in spec.operands
+    )
+
+
+def _choose_batch(spec: ModelSpec, options: SweepOptions) -> int:
+    if options.batch is not None:
+        return options.batch
+    return max(1, min(_LARGEST_BATCH, _BATCHED // max(_bytes_of(spec), 1)))
+
+
+def _choose_shard(inputs: InputSet, spec: ModelSpec, options: SweepOptions) -> int:
+    """Choose the inputs of a task, by what does not depend on the number of workers."""
+    least, most = _SHARD
+    size = options.shard or max(least, min(-(-inputs.count // _SHARDS), most))
+    if options.dump and options.shard is None:
+        size = min(size, max(1, _DUMPED // max(_bytes_of(spec), 1)))
+    return -(-size // spec.batch) * spec.batch
+
+
+def _key_of(
+    graph: RuntimeGraph, spec: ModelSpec, options: SweepOptions, inputs: InputSet
+) -> str:
+    """Return a hash of everything but the inputs that results depend on."""
+    facts = [
+        *(digest or "" for digest in _hashes(graph)),
+        options.digest(tuple(Path(path) for path in options.layers)),
+        str(spec.batch),
+        repr(spec.operands),
+        # The arrays of a dump are as long as the data set.
+        str(inputs.count) if options.dump else "",
+        tool_version(),
+    ]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def _hashes(graph: RuntimeGraph) -> tuple[str, str | None]:
+    weights = graph.bin_path
+    param = file_hash(graph.param_path, _go_on)
+    return param, file_hash(weights, _go_on) if weights is not None else None
+
+
+def _go_on() -> None:
+    """Nothing cancels the hashing of a model."""
+
+
+def _attributes(graph: RuntimeGraph, inputs: InputSet) -> dict[str, Any]:
+    param, weights = _hashes(graph)
+    return {
+        "kuiper_studio": {
+            "version": tool_version(),
+            "model": str(graph.source_path),
+            "sha256": param,
+            "bin_sha256": weights,
+            "inputs": inputs.count,
+            "source": inputs.source,
+        }
+    }
+
+
+# Running and results
+
+
+def _run_here(plan: SweepPlan, graph: RuntimeGraph, run: Run) -> Result:
+    runner = ShardRunner(plan, graph)
+    tree: MergeTree[Result] = MergeTree(partial(merge_results, plan.studies))
+    try:
+        for number in range(plan.shards):
+            run.check()
+            tree.push(runner.run(number))
+            run.advance(len(plan.range_of(number)))
+    finally:
+        runner.close()
+    return tree.finish()
+
+
+def _write_results(
+    plan: SweepPlan, graph: RuntimeGraph, options: SweepOptions, result: Result
+) -> None:
+    folder = Path(plan.output)
+    failed, done, listed = unpack_failures(result[FAILURES])
+    if not done:
+        raise SweepError(f"none of the inputs could be run: {listed[0].reason}")
+    for study in plan.studies:
+        write_arrays(folder / f"{study.name}.npz", result[study.name])
+    param, weights = _hashes(graph)
+    summary = {
+        "sweep": SUMMARY_VERSION,
+        "version": tool_version(),
+        "model": {
+            "name": graph.source_path.name,
+            "param": plan.model.param,
+            "bin": plan.model.bin,
+            "sha256": param,
+            "bin_sha256": weights,
+            "operators": len(graph.operators),
+        },
+        "options": plain(_options_of(options)),
+        "studies": [study.name for study in plan.studies],
+        "shard": plan.shard,
+        "batch": plan.model.batch,
+        "inputs": {
+            "set": asdict(plan.inputs),
+            "done": done,
+            "failed_count": failed,
+            "failed": [asdict(each) for each in listed],
+        },
+        "operands": _operand_rows(plan, result),
+    }
+    write_file(folder / SUMMARY, json.dumps(summary, allow_nan=False).encode())
+
+
+def _options_of(options: SweepOptions) -> dict[str, Any]:
+    return {
+        each.name: asdict(options.images)
+        if each.name == "images"
+        else getattr(options, each.name)
+        for each in fields(options)
+        if each.name != "studies"
+    }
+
+
+def _operand_rows(plan: SweepPlan, result: Result) -> dict[str, Any]:
+    facts = list(plan.model.operands)
+    numbers: dict[str, dict[str, Any]] = {}
+    if STATISTICS in result:
+        for each in summaries_of(facts, result[STATISTICS]):
+            numbers[each.name] = {
+                name: plain(getattr(each, name))
+                for name in ("count", "min", "max", "mean", "std", "nan", "inf", "zeros")
+            }
+    return {
+        each.name: {
+            "operator": each.operator,
+            "type": each.type,
+            "shape": list(each.shape),
+            "dtype": each.dtype,
+            "batched": each.batched,
+            "axis": each.axis,
+            "dimensions": list(each.dimensions),
+        }
+        | numbers.get(each.name, {})
+        for each in facts
+    }

@@ -1,0 +1,102 @@
+"""The command ``sweep``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from engine.text import format_count, format_number, format_shape
+from kuiper_studio.cli.arguments import image_options
+from kuiper_studio.cli.sessions import load_graph
+from kuiper_studio.cli.terminal import complain, progress_shown, say, say_table
+
+if TYPE_CHECKING:
+    import argparse
+
+    from engine.datasets import Sweep, SweepOptions
+
+__all__ = ["run_sweep", "say_sweep", "sweep_facts"]
+
+_LISTED_FAILURES = 5
+
+
+def run_sweep(arguments: argparse.Namespace) -> Sweep:
+    """Run the sweep of a command line, with a progress bar."""
+    from engine.datasets import require_extra, sweep
+
+    if arguments.workers != 0 or arguments.dump:
+        require_extra()  # before the model is loaded or converted
+    graph = load_graph(arguments)
+    with progress_shown("sweeping", "inputs") as show:
+        return sweep(
+            graph,
+            arguments.inputs,
+            arguments.output,
+            sweep_options(arguments),
+            workers=arguments.workers,
+            scheduler=arguments.scheduler,
+            resume=arguments.resume,
+            overwrite=arguments.overwrite,
+            progress=show,
+            note=complain,
+        )
+
+
+def sweep_options(arguments: argparse.Namespace) -> SweepOptions:
+    """Return the options of a command line."""
+    from engine.datasets import SweepOptions
+
+    return SweepOptions(
+        limit=arguments.limit,
+        operators=tuple(arguments.operators) if arguments.operators else None,
+        statistics=arguments.statistics or not arguments.dump,
+        dump=arguments.dump,
+        images=image_options(arguments),
+        shapes=tuple(arguments.shape),
+        backend=arguments.backend,
+        ncnn_options=arguments.ncnn_options,
+        seed=arguments.seed,
+        memory_bound=arguments.memory_bound,
+        layers=tuple(arguments.layers),
+        top=arguments.top,
+        histograms="exact" if arguments.exact_histograms else "sampled",
+        covariance=arguments.covariance,
+        shard=arguments.shard,
+        batch=arguments.batch,
+        strict=arguments.strict,
+    )
+
+
+def sweep_facts(found: Sweep) -> dict[str, Any]:
+    """Return the summary, as it is in the folder."""
+    facts: dict[str, Any] = json.loads((found.path / "summary.json").read_bytes())
+    return facts
+
+
+def say_sweep(found: Sweep) -> None:
+    """Print the statistics of every operand, and what was passed over."""
+    if found.operands:
+        rows = [["operand", "operator", "shape", "min", "max", "mean", "std", "nan", "inf",
+                 "zeros", "dead channels"]]  # fmt: skip
+        for each in found.operands.values():
+            dead = int((each.channels.dead == 1).sum())
+            rows.append([
+                each.name,
+                each.operator,
+                format_shape(each.shape),
+                *(format_number(value) for value in (each.min, each.max, each.mean, each.std)),
+                format_count(each.nan),
+                format_count(each.inf),
+                f"{each.zeros / max(each.count, 1):.1%}",
+                f"{dead} of {len(each.channels.dead)}",
+            ])  # fmt: skip
+        say_table(rows, right=set(range(3, 11)))
+    inputs = found.inputs
+    for each_failed in inputs.failed[:_LISTED_FAILURES]:
+        complain(f"passed over: {each_failed.name}: {each_failed.reason}")
+    if inputs.failed_count:
+        complain(
+            f"{format_count(inputs.failed_count, 'input')} of {format_count(inputs.count)} "
+            "could not be run; summary.json lists them"
+        )
+    say(f"{format_count(inputs.done, 'input')}, written to {found.path}")

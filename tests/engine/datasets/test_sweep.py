@@ -1,0 +1,191 @@
+"""Whole sweeps: statistics against one NumPy pass, resumption, failures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from datasets_support import COUNT, DIGITS, all_values
+
+from engine.datasets import SweepOptions, open_sweep, sweep
+from engine.errors import SweepError
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    path = tmp_path_factory.mktemp("inputs") / "set.npy"
+    data = np.random.default_rng(3).random((COUNT, 1, 32, 32), np.float32)
+    data[4] = 0
+    np.save(path, data)
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(inputs):
+    return all_values(DIGITS, np.load(inputs))
+
+
+@pytest.fixture(scope="module")
+def found(inputs, tmp_path_factory):
+    options = SweepOptions(shard=16, batch=1, dump=True, covariance=True)
+    return sweep(DIGITS, inputs, tmp_path_factory.mktemp("out"), options, workers=0)
+
+
+def test_statistics_are_those_of_one_numpy_pass(found, expected):
+    assert list(found.operands) == list(expected)
+    for name, values in expected.items():
+        mine, exact = found.operands[name], values.astype(np.float64)
+        assert mine.count == values.size
+        assert (mine.min, mine.max) == (values.min(), values.max())
+        assert mine.zeros == (values == 0).sum()
+        assert (mine.nan, mine.inf) == (0, 0)
+        assert mine.mean == pytest.approx(exact.mean(), abs=1e-6 * exact.std())
+        assert mine.std == pytest.approx(exact.std(), rel=1e-6)
+
+
+def test_channels_are_those_of_one_numpy_pass(found, expected):
+    for name, values in expected.items():
+        mine = found.operands[name].channels
+        rows = np.moveaxis(values, mine.axis + 1, 0).astype(np.float64)
+        rows = rows.reshape(len(rows), -1)
+        assert np.array_equal(mine.min, rows.min(axis=1))
+        assert np.array_equal(mine.max, rows.max(axis=1))
+        assert np.array_equal(mine.zeros, (rows == 0).sum(axis=1))
+        spread = rows.std()
+        np.testing.assert_allclose(mine.mean, rows.mean(axis=1), atol=1e-6 * spread)
+        np.testing.assert_allclose(mine.std, rows.std(axis=1), atol=1e-6 * spread)
+        np.testing.assert_allclose(
+            mine.covariance,
+            np.cov(rows, bias=True).reshape(len(rows), -1),
+            atol=1e-5 * spread**2,
+        )
+
+
+def test_a_channel_is_dead_in_inputs_with_nothing_but_zeros(found, expected):
+    rows = expected["7"].reshape(COUNT, 16, -1)
+    share = (rows == 0).all(axis=2).mean(axis=0)
+    np.testing.assert_allclose(found.operands["7"].channels.dead, share)
+
+
+def test_extreme_inputs_are_sorted_and_the_first_of_equals_wins(found, expected):
+    peaks = expected["7"].reshape(COUNT, 16, -1).max(axis=2)
+    channels = found.operands["7"].channels
+    for channel in range(16):
+        most = np.argsort(-peaks[:, channel], kind="stable")[:8]
+        least = np.argsort(peaks[:, channel], kind="stable")[:8]
+        assert channels.most.inputs[channel].tolist() == most.tolist()
+        assert channels.least.inputs[channel].tolist() == least.tolist()
+        assert np.array_equal(channels.most.values[channel], peaks[most, channel])
+
+
+def test_histograms_count_every_element_where_it_lies(found, expected):
+    for name, values in expected.items():
+        mine = found.operands[name].histogram
+        counts, _ = np.histogram(values.astype(np.float64), mine.edges)
+        assert np.array_equal(mine.counts, counts)
+        assert mine.step == 1
+        assert mine.width <= (values.max() - values.min()) / 1023
+        for share in (0.0, 0.1, 0.5, 0.999, 1.0):
+            middle = np.quantile(values, share, method="inverted_cdf")
+            assert abs(found.operands[name].quantile(share) - middle) <= 1.01 * mine.width
+
+
+def test_an_unusual_input_is_an_outlier(found):
+    assert found.operands["0"].outliers[0].index == 4
+
+
+def test_the_summary_has_what_scripts_read(found, expected):
+    summary = json.loads((found.path / "summary.json").read_bytes())
+    assert summary["operands"]["23"].items() >= {
+        "count": 10 * COUNT, "nan": 0, "inf": 0, "zeros": int((expected["23"] == 0).sum()),
+    }.items()  # fmt: skip
+    assert summary["inputs"]["done"] == COUNT
+
+
+def test_results_are_the_same_with_two_workers_and_one_is_killed(found, inputs, tmp_path):
+    pytest.importorskip("distributed")
+    import os
+    import signal
+
+    killed = []
+
+    def kill_one(done, total):
+        if not killed:
+            import psutil
+
+            workers = [
+                child for child in psutil.Process().children(recursive=True)
+                if "spawn_main" in " ".join(child.cmdline())
+            ]  # fmt: skip
+            killed.append(workers[-1].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    options = SweepOptions(shard=16, batch=1, covariance=True)
+    other = sweep(DIGITS, inputs, tmp_path / "out", options, workers=2, progress=kill_one)
+    assert killed
+    ours, theirs = found.study("statistics"), other.study("statistics")
+    for name, array in ours.items():
+        assert np.array_equal(array, theirs[name], equal_nan=True), name
+
+
+def test_a_resumed_sweep_computes_only_what_is_missing(inputs, tmp_path, monkeypatch):
+    from engine.datasets.model import LoadedModel
+
+    options = SweepOptions(shard=32, batch=8)
+    first = sweep(DIGITS, inputs, tmp_path, options, workers=0)
+    before = first.study("statistics")
+    shards = sorted((tmp_path / "shards").iterdir())
+    shards[1].write_bytes(shards[1].read_bytes()[:-100])  # as if it were damaged
+    shards[2].unlink()
+    ran = []
+    run_batch = LoadedModel.run_batch
+
+    def counted(self, batch):
+        ran.append(len(batch))
+        return run_batch(self, batch)
+
+    monkeypatch.setattr(LoadedModel, "run_batch", counted)
+    again = sweep(DIGITS, inputs, tmp_path, options, workers=0, resume=True)
+    assert sum(ran) == COUNT - 32
+    for name, array in before.items():
+        assert np.array_equal(array, again.study("statistics")[name], equal_nan=True)
+    ran.clear()
+    data = np.load(inputs)
+    data[40] += 1
+    other = tmp_path.with_name("other.npy")
+    np.save(other, data)
+    sweep(DIGITS, other, tmp_path, options, workers=0, resume=True)
+    assert sum(ran) == 32
+
+
+def test_an_earlier_sweep_is_not_overwritten_unasked(inputs, tmp_path):
+    options = SweepOptions(limit=2)
+    sweep(DIGITS, inputs, tmp_path, options, workers=0)
+    with pytest.raises(SweepError, match="--resume continues it"):
+        sweep(DIGITS, inputs, tmp_path, options, workers=0)
+    sweep(DIGITS, inputs, tmp_path, options, workers=0, overwrite=True)
+    assert open_sweep(tmp_path).inputs.done == 2
+
+
+def test_a_folder_of_the_user_is_left_alone(inputs, tmp_path):
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(SweepError, match="other files"):
+        sweep(DIGITS, inputs, tmp_path, workers=0, overwrite=True)
+
+
+def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    for number in range(4):
+        np.save(folder / f"{number}.npy", np.full((1, 1, 32, 32), number, np.float32))
+    (folder / "1.npy").write_bytes(b"no array")
+    np.save(folder / "2.npy", np.zeros(3))
+    found = sweep(DIGITS, folder, tmp_path / "out", workers=0)
+    assert [(each.index, each.name) for each in found.inputs.failed] == [
+        (1, str(folder / "1.npy")), (2, str(folder / "2.npy")),
+    ]  # fmt: skip
+    assert (found.inputs.done, found.inputs.failed_count) == (2, 2)
+    assert found.operands["0"].count == 2 * 1024
+    with pytest.raises(SweepError, match="input 1, .*cannot be read"):
+        sweep(DIGITS, folder, tmp_path / "b", SweepOptions(strict=True), workers=0)
