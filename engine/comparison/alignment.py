@@ -89,6 +89,7 @@ _MOST_UNCONFIRMED: Final = 12  # consecutive stand-ins where the reference is de
 _MOST_DECISIONS: Final = 3  # times the number of operators
 _IN_ORDER: Final = 32  # tensors tried downstream of the inputs
 _AHEAD: Final = 3  # operators that a trial looks ahead
+_OF_COMPOSITE: Final = 24  # calls that may compute an attention or a recurrent layer
 _TO_BIAS: Final = 2  # calls from a product of matrices to the sum with its bias
 _MOST_TRIALS: Final = 4  # operators that one trial runs
 _TELLING: Final = 1.5  # evidence that names a match, even if a trial confirms it
@@ -263,7 +264,7 @@ class _Walk:
         A linear layer without its bias gives a tensor of a reference that adds the bias in a
         call of its own. Return whether an input was matched so.
         """
-        shifted, least = False, max(self._tolerance, _CONFIRMING)
+        shifted, least = False, self._confirming()
         for operator in self._operators:
             for operand in operator.outputs:
                 born = self._result.born.get(operand.name)
@@ -1031,7 +1032,8 @@ class _Walk:
         if "" in own or not own:
             return False
         places = self._reference.index
-        for other in self._near(own):
+        calls = _OF_COMPOSITE if _is_composite(producer.type) else _AHEAD
+        for other in self._near(own, calls):
             if other in self._taken or other in own or places[other] >= places[key]:
                 continue
             found = self._matcher.layout(other, self._shapes_of(target, result))
@@ -1078,7 +1080,11 @@ class _Walk:
         """Match an operand by its evidence and by trial, or leave it unmatched."""
         self._leave_run([operand])
         name, result = operand.name, self._stand_ins.get(operand.name)
-        if self._read_inputs_as_theirs(operator) or self._shift_inputs(operator, operand):
+        if (
+            self._match_all_of_failed(operator)
+            or self._read_inputs_as_theirs(operator)
+            or self._shift_inputs(operator, operand)
+        ):
             return
         best: tuple[float, Match, tuple[int, ...]] | None = None
         for key, evidence, matched_by, shape, layout in self._possible(
@@ -1109,6 +1115,55 @@ class _Walk:
             self._refresh(set())
             return
         self._replace(name, best[1], result, best[2])
+
+    def _match_all_of_failed(self, operator: RuntimeOperator) -> bool:
+        """Match all results of an operator that fails at once, if what follows agrees then.
+
+        Each alone leads nowhere: what follows often reads several of them.
+        """
+        outputs = operator.outputs
+        if len(outputs) < 2 or not all(operand.name in self._failures for operand in outputs):
+            return False
+        for keys in self._sets_of_results(operator):
+            found = [
+                self._matcher.layout(key, self._shapes_of(operand, None))
+                for key, operand in zip(keys, outputs, strict=True)
+            ]
+            matched = [
+                (operand, key, *each)
+                for operand, key, each in zip(outputs, keys, found, strict=True)
+                if each is not None
+            ]
+            values: dict[str, Value] = {
+                operand.name: self._as_ours(operand.name, key, layout, shape)
+                for operand, key, shape, layout in matched
+            }
+            if len(matched) < len(outputs) or not any(
+                self._leads_on(dict(values), operand, key) for operand, key, *_ in matched
+            ):
+                continue
+            for operand, key, shape, layout in matched:
+                waiting = self._waiting.get(operand.name, frozenset())
+                self._match(
+                    operand.name, Match(key, ALIGNMENT, 0.8, layout), None, shape, waiting
+                )
+            self._refresh({operand.name for operand in outputs})
+            return True
+        return False
+
+    def _sets_of_results(self, operator: RuntimeOperator) -> Iterator[tuple[str, ...]]:
+        """Return tensors near the inputs of an operator, one for each of its results.
+
+        Of one call; or, where the reference takes the parts one by one, the next ones.
+        """
+        places, near = self._reference.index, self._near(self._inputs_of(operator))
+        keys = sorted(near - self._taken.keys(), key=places.__getitem__)
+        count, calls = len(operator.outputs), [self._calls[key].outputs for key in keys]
+        yield from dict.fromkeys(c for c in calls if len(c) == count and near.issuperset(c))
+        shapes = self._shapes_of(operator.outputs[0], None)
+        fits = [key for key in keys if self._matcher.layout(key, shapes) is not None]
+        if len(fits) >= count:
+            yield tuple(fits[:count])
 
     def _is_next(
         self,
@@ -1481,8 +1536,10 @@ class _Walk:
         if not shaped:
             return False
         match, shape = self._result.matches[source.name], self._result.shapes[source.name]
-        if _without_batch(shape) == _without_batch(self._index.shapes[match.key]) and not any(
-            operand.name in self._failures for operand in operator.outputs
+        theirs = self._index.shapes[match.key]
+        if shape == (1, *theirs) or (
+            _without_batch(shape) == _without_batch(theirs)
+            and not any(operand.name in self._failures for operand in operator.outputs)
         ):
             return False  # references without a batch have the same axes at other places
         ours = self._as_ours(source.name, match.key, match.layout, shape)

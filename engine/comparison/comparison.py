@@ -37,12 +37,13 @@ from engine.errors import EngineError, ParameterError
 from engine.ncnn.options import NcnnOptions
 from engine.ncnn.types import PREFIX, is_quantized
 from engine.runtime.operator import INPUT_TYPES
+from engine.states import OperatorStatus
 from engine.text import format_brief, format_names, format_shape
 from engine.threads import thread_count
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from engine.comparison.alignment import Alignment, Born
@@ -267,8 +268,8 @@ class _Report:
         self._excuse_rounding()
         self._excuse_corrected()
         rows = tuple(self._rows.values())
-        origins = tuple(self._origin(row) for row in rows if row.status is Status.ORIGIN)
-        origins += self._refused()
+        origins = self._origins(rows) + self._refused()
+        origins = origins or self._failed()
         differs = bool(origins) or self._has_unexcused()
         if differs and not origins:
             self._measure_born()
@@ -569,6 +570,19 @@ class _Report:
             and not any(operand.name in self._rows for operand in operator.outputs)
         )  # fmt: skip
 
+    def _failed(self) -> tuple[Origin, ...]:
+        """Return the operator that failed in our run, where the reference goes on."""
+        failed = [r for r in self._session.records if r.status is OperatorStatus.FAILED]
+        if not self._unmatched().reference:
+            return ()
+        return tuple(
+            Origin(
+                record.operator.label, record.operator.outputs[0].name, "", (), None, None,
+                record.reason.partition("; ")[0], (), (),
+            )
+            for record in failed if record.operator.outputs
+        )  # fmt: skip
+
     def _excuse_rounding(self) -> None:
         """Mark rows that differ only by accumulated rounding, if no operator is wrong."""
         small = self._tolerances.float32 / _ACCUMULATED
@@ -720,6 +734,15 @@ class _Report:
                     found.add(operand.name)
         return found
 
+    def _origins(self, rows: Iterable[Row]) -> tuple[Origin, ...]:
+        """Return the origins of rows, one for several results of an operator."""
+        found: dict[tuple[str, str], Origin] = {}
+        for row in rows:
+            if row.status is Status.ORIGIN:
+                origin = self._origin(row)
+                found.setdefault((row.operator.name, origin.operator.name), origin)
+        return tuple(found.values())
+
     def _origin(self, row: Row) -> Origin:
         explained = self._explain(row)
         return Origin(
@@ -745,6 +768,8 @@ class _Report:
         if isinstance(operator.error, ParameterError):
             return _text_of_refusal(operator, operator.error)
         place = "" if operator.name == row.operator.name else f", {seen}"
+        if not place and row.reason.startswith(who):
+            return f"{row.reason}{self._text_of_span(explained)}"
         if row.reason:
             what = f"differs{place}: " if place else "on the reference's inputs: "
             what += row.reason

@@ -26,6 +26,7 @@ _NARROW: Final = (1e-15, 1e15)
 _ROUNDED: Final = 1 - 2.0**-22  # of the largest difference: what rounding in float32 may hide
 # Relative to the largest element: smaller ones are sums that cancelled to mere rounding.
 _FLOOR: Final = 1e-5
+_FILL: Final = 1e3  # least size of what masks are filled with; and times all other elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,9 @@ class Measures:
         Largest absolute difference; inf if one is NaN or infinite and the other is not the
         same.
     relative : float
-        `max_abs`, relative to the largest finite element of the reference.
+        `max_abs`, relative to the largest finite element of the reference. A number below -1000
+        that several elements have, a thousand times larger than all others, does not count: it
+        is what a mask is filled with.
     max_rel : float
         Largest difference relative to the reference's element. Elements below 1e-5 of the
         largest one count as 1e-5 of it.
@@ -224,7 +227,8 @@ class _Sums:
         if self._narrow:
             theirs = self._described[1]
             self._squares = [theirs.add(chunk) for _, _, chunk in _chunks(found, expected)]
-            self._scale = max(-theirs.low, theirs.high) if theirs.finite else 0.0
+            scale = max(-theirs.low, theirs.high) if theirs.finite else 0.0
+            self._scale = _without_fill(expected, theirs.low, scale)
         else:
             self._scale = _scale(expected)
         self._floor = _FLOOR * self._scale
@@ -419,6 +423,17 @@ def _scale(expected: Array) -> float:
     if expected.dtype.kind in "fiu":
         low, high = float(expected.min()), float(expected.max())
         if math.isfinite(low) and math.isfinite(high):
-            return max(abs(low), abs(high))
+            return _without_fill(expected, low, max(abs(low), abs(high)))
     sizes = np.abs(expected.astype(np.complex128 if expected.dtype.kind == "c" else np.float64))
     return float(sizes.max(where=np.isfinite(sizes), initial=0.0))
+
+
+def _without_fill(expected: Array, low: float, scale: float) -> float:
+    """Return the largest absolute value, without what a mask is filled with."""
+    if low > -_FILL or scale != -low:
+        return scale
+    others = expected[expected != expected.dtype.type(low)]
+    if not others.size or expected.size - others.size < 2:
+        return scale
+    rest = max(abs(float(others.min())), abs(float(others.max())))
+    return rest if 0 < rest <= scale / _FILL else scale

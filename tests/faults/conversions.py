@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONVERSIONS"]
 
+_MOVING = ("Tensor.reshape", "Tensor.view", "Tensor.permute", "torch.transpose")
 _MATRIX = ("nn.Conv", "nn.Linear", "F.conv", "F.linear")
 
 
@@ -245,8 +246,23 @@ def part(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
             for place in places:
                 reader.replace_input(place, new)
     names = tuple(dict.fromkeys(c.name for each in consumers for c in each))
+    names += tuple(sorted(_meeting(consumers[0]) & _meeting(consumers[1])))[:1]
     reasons = "channel_order,parameter,axis,weight_layout,expression"
     return Planted(reasons, operator.name, names)
+
+
+def _meeting(operators: list[Operator]) -> set[str]:
+    """Return the products of matrices that operators lead to, if only moved until there.
+
+    A product with its factors exchanged is the same, transposed: values do not tell it from
+    parts that are exchanged.
+    """
+    found: set[str] = set()
+    while operators:
+        found |= {o.name for o in operators if o.type in {"torch.matmul", "torch.bmm"}}
+        moving = [o for o in operators if o.type in _MOVING]
+        operators = [c for o in moving for operand in o.outputs for c in operand.consumers]
+    return found
 
 
 def output_order(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:

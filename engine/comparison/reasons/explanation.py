@@ -39,7 +39,12 @@ from engine.comparison.reasons.results import (
     other_layout,
     other_scale,
 )
-from engine.comparison.reasons.rewiring import lost_gates, other_operands, weights_of_others
+from engine.comparison.reasons.rewiring import (
+    exchanged_factors,
+    lost_gates,
+    other_operands,
+    weights_of_others,
+)
 from engine.comparison.reasons.sampling import make_preview
 from engine.comparison.reasons.sliding import other_groups, other_windows
 from engine.comparison.reasons.weight_layouts import other_layouts
@@ -79,6 +84,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
 )
 _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     lost_gates,
+    exchanged_factors,
     other_bias,
     other_activation,
     other_scale,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.case import Case
     from engine.runtime import RuntimeOperand
 
-__all__ = ["lost_gates", "other_operands", "weights_of_others"]
+__all__ = ["exchanged_factors", "lost_gates", "other_operands", "weights_of_others"]
 
 _MOST_OPERANDS: Final = 64
 _MOST_READ: Final = 16  # alternatives for which the operator runs
@@ -28,6 +28,7 @@ _FEW_INPUTS: Final = 8
 _PROBED: Final = 256  # elements that tell most operands apart
 _NEAR: Final = 1e-3  # relative to the largest element
 _EXACT: Final = 1 - 1e-6
+_PRODUCTS: Final = frozenset({"torch.matmul", "torch.bmm", "torch.mm"})
 
 
 def lost_gates(case: Case) -> Iterator[Alternative]:
@@ -36,6 +37,21 @@ def lost_gates(case: Case) -> Iterator[Alternative]:
     Before those numbers are fitted, which would explain as much.
     """
     yield from _combined(case, smaller=True)
+
+
+def exchanged_factors(case: Case) -> Iterator[Alternative]:
+    """Return a product of matrices with its factors exchanged, as queries and keys may be.
+
+    Before other layouts of its result, which is only transposed by that.
+    """
+    ours = case.ours
+    if case.type in _PRODUCTS and isinstance(ours, np.ndarray) and ours.ndim > 1:
+        yield Alternative(
+            "expression",
+            "The reference has the factors exchanged, each transposed, as if queries were "
+            "taken for keys. Exchange what they are made from.",
+            (Change("inputs", (1, 0)),), result=ours.swapaxes(-1, -2), least=_EXACT,
+        )  # fmt: skip
 
 
 def other_operands(case: Case) -> Iterator[Alternative]:

@@ -22,7 +22,8 @@ __all__ = ["Sliding", "other_groups", "other_windows", "sliding_of"]
 
 _FAMILIES: Final = {"convtranspose": "transpose", "conv": "conv"}
 _NAMES: Final = ("padding", "stride", "dilation", "kernel_size")
-_LARGEST: Final = 4  # largest stride and dilation tried
+_LARGEST: Final = 4  # largest stride and dilation tried one by one
+_DILATIONS: Final = (6, 8, 12, 16, 18, 24, 32, 36)  # of spatial pyramids and of sound
 _LARGEST_KERNEL: Final = 16
 _LARGEST_NUMBER: Final = 32
 _MOST: Final = 24  # alternatives of one parameter
@@ -71,18 +72,22 @@ class Sliding:
             count += 1
         return count
 
-    def choices(self, name: str, axis: int) -> list[int]:
-        """Return values of a parameter to try."""
+    def choices(self, name: str, axis: int, dilation: int = 0) -> list[int]:
+        """Return values of a parameter to try, perhaps with another dilation."""
         old: int = getattr(self, name)[axis]
-        reach = self.dilation[axis] * (self.kernel_size[axis] - 1)
-        numbers = {
+        reach = (dilation or self.dilation[axis]) * (self.kernel_size[axis] - 1)
+        found = {
             "padding": range(max(reach + 2, old + 3)),
             "stride": range(1, max(_LARGEST, self.kernel_size[axis], 2 * old) + 1),
             "dilation": range(1, max(_LARGEST, old + 2) + 1),
             "kernel_size": range(1, min(_LARGEST_KERNEL, max(7, 2 * old)) + 1),
             "output_padding": range(max(self.stride[axis], self.dilation[axis])),
         }[name]
-        numbers = range(numbers.start, min(numbers.stop, _LARGEST_NUMBER))
+        numbers = {*range(found.start, min(found.stop, _LARGEST_NUMBER))}
+        if name == "dilation":
+            numbers.update(_DILATIONS)
+        elif dilation in _DILATIONS:
+            numbers.add(reach // 2)
         return sorted(numbers, key=lambda number: (abs(number - old), number))
 
 
@@ -201,8 +206,9 @@ def _pairs(
 ) -> Iterator[Alternative]:
     """Return pairs of parameters that change together, equally on all axes."""
     found = 0
-    for values in itertools.product(*(windows.choices(name, 0) for name in names)):
-        changes = dict(zip(names, values, strict=True))
+    first, second = names
+    for one, other in _choices_of_both(windows, first, second):
+        changes = {first: one, second: other}
         params = {name: (value,) * windows.rank for name, value in changes.items()}
         if any(params[name] == getattr(windows, name) for name in names):
             continue
@@ -219,6 +225,16 @@ def _pairs(
         kind = {"kernel_size": "parameter", "output_padding": "padding"}.get(main, main)
         edits = tuple(Change(name, value) for name, value in params.items())
         yield Alternative(kind, text, edits, params, least=_least(case))
+
+
+def _choices_of_both(windows: Sliding, one: str, other: str) -> Iterator[tuple[int, int]]:
+    """Return values of two parameters; with another dilation, paddings that it needs."""
+    if (one, other) == ("padding", "dilation"):
+        for dilation in windows.choices("dilation", 0):
+            for padding in windows.choices("padding", 0, dilation):
+                yield padding, dilation
+        return
+    yield from itertools.product(windows.choices(one, 0), windows.choices(other, 0))
 
 
 def _uneven_padding(

@@ -67,6 +67,15 @@ def reference_weights(case: Case) -> Iterator[Alternative]:
             tuple(Change(name, array) for name, array in theirs.items()),
             weights=theirs,
         )
+    names = _exchanged_names(case.weights, theirs)
+    if names:
+        pairs = ", ".join(f"{name} as {other}" for name, other in names.items())
+        yield Alternative(
+            "weight_layout",
+            f"The file has the reference's {pairs}. Exchange them.",
+            tuple(Change(name, array) for name, array in theirs.items()),
+            weights=theirs,
+        )
     for name, array in theirs.items():
         yield _own_kind(case, name, array)
     if len(theirs) > 1:
@@ -114,6 +123,21 @@ def _order_of_rows(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tu
         return ()
     fits = all(array.ndim and _equal(array[order], ours[n]) for n, array in theirs.items())
     return tuple(order) if fits else ()
+
+
+def _exchanged_names(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, str]:
+    """Return which weight of ours each of the reference's is, if only their names differ.
+
+    As those of the two directions of a recurrent layer may.
+    """
+    left, found = list(theirs), dict[str, str]()
+    for name, array in theirs.items():
+        other = next((each for each in left if _equal(ours[each], array)), None)
+        if other is None:
+            return {}
+        left.remove(other)
+        found[name] = other
+    return found
 
 
 def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:

@@ -188,3 +188,38 @@ def test_the_weights_of_another_layer_are_named(make_pair):
     for origin, other in ((first, "two"), (second, "one")):
         assert origin.reasons[0].kind == "weight_values"
         assert f"weights of '{other}'" in origin.reasons[0].text
+
+
+@pytest.mark.parametrize("fill", [-1e4, float(np.finfo(np.float32).min)])
+def test_queries_and_keys_before_a_mask_are_exchanged(make_pair, fill):
+    """The product is the reference's, transposed; the mask hides how small the rest is."""
+    x = normal(8, 1, 6, 16)
+    size, scores = "(1,6,16)f32", "(1,6,6)f32"
+    mask = np.tril(np.ones((1, 6, 6), bool))
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh keys 1 1 0 1 $input=0 #1={size}",
+        f"F.relu queries 1 1 0 2 $input=0 #2={size}",
+        "torch.transpose turn 1 1 2 3 dim0=1 dim1=2 $input=2 #3=(1,16,6)f32",
+        f"torch.matmul product 2 1 1 3 4 $input=1 $other=3 #4={scores}",
+        "pnnx.Attribute mask 0 1 5 @data=(1,6,6)bool #5=(1,6,6)bool",
+        "pnnx.Attribute fill 0 1 6 @data=(1)f32 #6=(1)f32",
+        f"torch.where masked 3 1 5 4 6 7 $condition=5 $input=4 $other=6 #7={scores}",
+        f"F.softmax soft 1 1 7 8 dim=-1 $input=7 #8={scores}", "pnnx.Output out 1 0 8",
+        weights={"mask.data": mask, "fill.data": np.float32([fill])},
+    )  # fmt: skip
+    keys, queries = np.tanh(x), np.maximum(x, 0)
+    product = queries @ keys.swapaxes(1, 2)
+    masked = np.where(mask, product, np.float32(fill))
+    powers = np.exp((masked - masked.max(-1, keepdims=True)).astype(np.float64))
+    soft = (powers / powers.sum(-1, keepdims=True)).astype(np.float32)
+    arrays = {"in": x, "keys": keys, "queries": queries, "product": product, "masked": masked,
+              "soft": soft}  # fmt: skip
+    calls = (
+        ("tanh", ("in",), "keys", {}), ("relu", ("in",), "queries", {}),
+        ("bmm", ("queries", "keys"), "product", {}), ("where", ("product",), "masked", {}),
+        ("_softmax", ("masked",), "soft", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("product", "expression")
+    assert "queries were taken for keys" in text

@@ -685,3 +685,89 @@ def test_a_lost_gate_of_channels(run):
     found = engine.compare(session, shown(theirs))
     assert blamed(found) == [("gated", [], ["expression"])]
     assert "multiplies with the result of 'gate'" in found.origins[0].reasons[0].text
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one call", "slices"])
+def test_parts_along_an_axis_that_has_none(run, together):
+    """One part less than the file has, so that nothing downstream can run."""
+    x = normal(1, 6, 4)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,6,4)f32",
+        "torch.chunk parts 1 2 0 1 2 chunks=2 dim=0 $input=0 #1=(1,3,4)f32 #2=(1,3,4)f32",
+        "pnnx.Expression gated 2 1 1 2 3 expr=mul(@0,tanh(@1)) #3=(1,3,4)f32",
+        "F.tanh act 1 1 3 4 $input=3 #4=(1,3,4)f32",
+        "pnnx.Output out0 1 0 4",
+    )
+    one, two = x[:, :3], x[:, 3:]
+    gated = one * np.tanh(two)
+    theirs = {"in0x": x, "a": one, "b": two, "c": gated, "d": np.tanh(gated)}
+    calls = [
+        ReferenceOperator("split", "aten.split", ("in0x",), ("a", "b"), dict)
+    ] if together else [call(key, "Slice", "in0x", key, {}) for key in "ab"]  # fmt: skip
+    calls += [
+        ReferenceOperator("glu", "mul", ("a", "b"), ("c",), dict),
+        call("tanh", "tanh", "c", "d", {}),
+    ]
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("parts", [], ["axis"])]
+    assert "the layer gave 1 results" in found.origins[0].text
+
+
+def test_an_operator_that_fails_where_the_reference_goes_on(run):
+    """Nothing of what follows is comparable, and still the models are not the same."""
+    x = normal(1, 6, 4)
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,6,4)f32",
+        "torch.chunk parts 1 2 0 1 2 chunks=2 dim=0 $input=0 #1=(1,3,4)f32 #2=(1,3,4)f32",
+        "pnnx.Expression gated 2 1 1 2 3 expr=mul(@0,tanh(@1)) #3=(1,3,4)f32",
+        "pnnx.Output out0 1 0 3",
+    )
+    gated = x[:, :3] * np.tanh(x[:, 3:])
+    found = engine.compare(run(x, *lines), shown({"in0x": x, "gated sum": gated.sum(1)}))
+    assert (found.verdict, blamed(found)) == ("differs", [("parts", [], [])])
+    same = run(x, *lines)
+    with pytest.raises(EngineError):
+        same.run()
+    assert engine.compare(same, shown({"in0x": x})).verdict == "same"
+
+
+def test_a_bias_of_an_attention_that_a_normalization_hides(run):
+    """The reference computes the attention in more calls than are looked at elsewhere."""
+    x, weight, out = normal(1, 5, 8), normal(24, 8), normal(8, 8)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,5,8)f32",
+        "nn.MultiheadAttention mix 1 1 0 1 add_bias_kv=False add_zero_attn=False "
+        "batch_first=True bias=True embed_dim=8 kdim=8 num_heads=1 vdim=8 "
+        "@in_proj_bias=(24)f32 @in_proj_weight=(24,8)f32 @out_proj.bias=(8)f32 "
+        "@out_proj.weight=(8,8)f32 #1=(1,5,8)f32",
+        "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1) #2=(1,5,8)f32",
+        "nn.LayerNorm norm 1 1 2 3 elementwise_affine=False eps=0.0 normalized_shape=(8) "
+        "#3=(1,5,8)f32",
+        "F.tanh act 1 1 3 4 $input=3 #4=(1,5,8)f32",
+        "pnnx.Output out0 1 0 4",
+        mix__in_proj_weight=weight,
+        mix__in_proj_bias=np.zeros(24, np.float32),
+        **{"mix__out_proj.weight": out, "mix__out_proj.bias": np.full(8, 0.5, np.float32)},
+    )
+    q, k, v = np.split(x @ weight.T, 3, -1)
+    scores = q @ k.swapaxes(1, 2) / np.float32(8**0.5)
+    weights = softmax(scores, -1)
+    mixed = weights @ v
+    made = mixed @ out.T
+    sums = x + made
+    norm = (sums - sums.mean(-1, keepdims=True)) / sums.std(-1, keepdims=True)
+    theirs = {"in0x": x, "qkv": x @ weight.T, "q": q, "k": k, "v": v, "scores": scores,
+              "weights": weights, "mixed": mixed, "made": made, "sums": sums, "norm": norm,
+              "act": np.tanh(norm)}  # fmt: skip
+    rows = (
+        ("mm", ("in0x",), "qkv"), ("slice", ("qkv",), "q"), ("slice", ("qkv",), "k"),
+        ("slice", ("qkv",), "v"), ("bmm", ("q", "k"), "scores"),
+        ("softmax", ("scores",), "weights"), ("bmm", ("weights", "v"), "mixed"),
+        ("mm", ("mixed",), "made"), ("add", ("in0x", "made"), "sums"),
+        ("layer_norm", ("sums",), "norm"), ("tanh", ("norm",), "act"),
+    )  # fmt: skip
+    calls = [ReferenceOperator(made, kind, given, (made,), dict) for kind, given, made in rows]
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("mix", [], ["bias"])]

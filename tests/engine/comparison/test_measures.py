@@ -107,3 +107,17 @@ def test_the_difference_of_large_numbers_is_finite():
     found = measure(a, b)
     assert (found.non_finite, found.relative) == (0, 2.0)
     assert relative_distance(a, b) == 2.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fill", [-1e4, float(np.finfo(np.float32).min)])
+def test_what_a_mask_is_filled_with_is_no_scale(fill, dtype):
+    expected = np.array([[1, fill, fill], [-2, 3, fill]], dtype)
+    found = expected.copy()
+    found[1, 1] += 0.3
+    assert measure(found, expected).relative == pytest.approx(0.1)
+    assert relative_distance(found, expected) == pytest.approx(0.1)
+    filled = np.array([0, fill, 0, fill], dtype)  # the mask itself
+    assert relative_distance(filled / 2, filled) == pytest.approx(0.5)
+    one = np.array([1, -1e4, 2, 3], dtype)  # a single large number may be a result
+    assert relative_distance(one + 1, one) == pytest.approx(1e-4)

@@ -56,6 +56,18 @@ def test_padding_is_found_from_the_shape_and_stated_with_both_numbers():
     assert [(change.name, change.value) for change in reason.changes] == [("padding", (1, 1))]
 
 
+@pytest.mark.parametrize(("dilation", "lost"), [(4, 1), (4, 2), (12, 1)])
+def test_a_dilation_is_lost_together_with_its_padding(dilation, lost):
+    x, weight = normal(1, 2, 30, 28), normal(3, 2, 3, 3)
+    spread = np.zeros((3, 2, 2 * dilation + 1, 2 * dilation + 1), np.float32)
+    spread[..., ::dilation, ::dilation] = weight
+    operator = conv(weight, dilation=(lost, lost), padding=(lost, lost))
+    (reason, *_) = explain(operator, [x], convolved(x, spread, padding=dilation))
+    assert (reason.kind, reason.explains) == ("dilation", 1)
+    found = {change.name: change.value for change in reason.changes}
+    assert found == {"padding": (dilation, dilation), "dilation": (dilation, dilation)}
+
+
 def test_one_changed_weight_is_located():
     x, theirs = normal(2, 3, 9, 9), normal(4, 3, 3, 3)
     ours = theirs.copy()
@@ -172,6 +184,33 @@ def test_known_weights_whose_rows_have_another_order(with_bias):
     (reason, *_) = explain(operator, [x], convolved(x, theirs, bias), reference_weights=known)
     assert (reason.kind, reason.explains) == ("weight_layout", 1)
     assert "in the order (4, 0, 7, 2, 8, 1, 6, 3, 5)" in reason.text
+
+
+def test_known_weights_of_which_only_the_names_are_exchanged():
+    names = [f"{name}_l0{end}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+             for end in ("", "_reverse")]  # fmt: skip
+    columns = {"weight_ih": (9, 5), "weight_hh": (9, 3)}
+    theirs = {name: normal(*columns.get(name.partition("_l0")[0], (9,))) for name in names}
+    forward = {name: name.removesuffix("_reverse") for name in names}
+    ours = {
+        name: theirs[other if name != other else f"{name}_reverse"]
+        for name, other in forward.items()
+    }
+    x, made = normal(1, 4, 5), []
+    for end, step in (("", 1), ("_reverse", -1)):
+        given = [
+            theirs[f"{n}_l0{end}"] for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        ]
+        made.append(gru(x[0, ::step], *given)[::step])
+    operator = make_operator(
+        "nn.GRU",
+        {"input_size": 5, "hidden_size": 3, "num_layers": 1, "bias": True, "batch_first": True,
+         "bidirectional": True}, ours, [0],
+    )  # fmt: skip
+    expected = np.concatenate(made, -1)[np.newaxis].astype(np.float32)
+    (reason, *_) = explain(operator, [x], expected, reference_weights=theirs)
+    assert (reason.kind, reason.explains) == ("weight_layout", 1)
+    assert "weight_ih_l0 as weight_ih_l0_reverse" in reason.text
 
 
 def test_two_faults_are_both_named():
