@@ -50,6 +50,7 @@ _BREAKPOINT: Final = 18.0
 _SMALL_BADGE: Final = 12.0
 _BOOKMARK: Final = (14.0, 11.0)  # its height in a whole and in a small box
 _BADGE_GAP: Final = 3.0
+_SPECIAL_MARKS: Final = (("cross", "nan"), ("up", "pinf"), ("down", "ninf"))
 _MOSTLY_ZERO: Final = 0.5
 _PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "ncnn.", "aten::", "prim::")
 
@@ -136,6 +137,8 @@ class BoxLook:
         Of a closed group, how many of its operators have run.
     found : int or None
         How many of them the user looks for; None while nothing is looked for.
+    special : (int, int, int)
+        How many of its operators are known to have given NaN, +Inf and -Inf.
     """
 
     box: Box
@@ -152,6 +155,7 @@ class BoxLook:
     value: str = ""
     executed: int = 0
     found: int | None = None
+    special: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def fill(self) -> QColor | None:
@@ -262,13 +266,10 @@ def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
 def _badges(look: BoxLook) -> list[tuple[str, str]]:
     """Return glyph and token of the marks at the right corner, from right to left."""
     badges = [("exclamation", "warn")] if look.suspect else []
+    counts = look.special
     if look.summary is not None and look.status is DisplayStatus.EXECUTED:
-        counts = (
-            (look.summary.nan, "cross", "nan"),
-            (look.summary.pinf, "up", "pinf"),
-            (look.summary.ninf, "down", "ninf"),
-        )
-        badges += [(glyph, token) for count, glyph, token in counts if count]
+        counts = look.summary.nan, look.summary.pinf, look.summary.ninf
+    badges += [mark for mark, count in zip(_SPECIAL_MARKS, counts, strict=True) if count]
     return badges
 
 
@@ -370,9 +371,14 @@ class BoxPainter:
             self._paint_breakpoint(painter, 12)
         if look.bookmark:
             self._paint_bookmark(painter, frame, _BOOKMARK[1])
+        corner = QPointF(frame.width() - 1, 0.0)
         if look.mark is not None:
-            corner = QPointF(frame.width() - 1, 0.0)
             paint_badge(painter, self._theme, look.mark.look, corner, _SMALL_BADGE)
+            corner -= QPointF(_SMALL_BADGE, 0.0)
+        for glyph, token in _badges(look):
+            self._disc(painter, corner, token, _SMALL_BADGE)
+            self._glyph(painter, glyph, corner, _SMALL_BADGE * 0.55, "base")
+            corner -= QPointF(_SMALL_BADGE, 0.0)
 
     def _ink(self, look: BoxLook, token: str) -> QColor:
         """Return the colour of a text or mark; on the colour of an overlay black or white."""
@@ -466,10 +472,12 @@ class BoxPainter:
             self._glyph(painter, glyph, centre, _BADGE * 0.55, "base")
             x -= _BADGE + _BADGE_GAP
 
-    def _disc(self, painter: QPainter, centre: QPointF, token: str) -> None:
+    def _disc(
+        self, painter: QPainter, centre: QPointF, token: str, size: float = _BADGE
+    ) -> None:
         painter.setPen(QPen(self._theme.color("base"), 2.0))
         painter.setBrush(self._theme.color(token))
-        painter.drawEllipse(centre, _BADGE / 2, _BADGE / 2)
+        painter.drawEllipse(centre, size / 2, size / 2)
 
     def _paint_breakpoint(self, painter: QPainter, size: float) -> None:
         centre = QPointF(0.0, 0.0)

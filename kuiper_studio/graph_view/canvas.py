@@ -87,6 +87,7 @@ _LEAST_SHOWN: Final = 0.4  # of the view, for a group that was opened
 _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
 _ANIMATION_MS: Final = 150
+_REST_MS: Final = 300  # before values in closed groups are measured
 _DOTS_FROM: Final = 0.6
 _KEYBOARD_REASONS: Final = frozenset(
     {
@@ -165,8 +166,10 @@ class GraphCanvas(QWidget):
         self._background = Background(self)
         self._background.finished.connect(self._on_answered)
         self._animation = self._make_animation()
-        self._go_on = QTimer(self, singleShot=True, interval=0)
-        self._settle = QTimer(self, singleShot=True, interval=_ANIMATION_MS)
+        self._go_on, self._rest, self._settle = (
+            QTimer(self, singleShot=True, interval=delay)
+            for delay in (0, _REST_MS, _ANIMATION_MS)
+        )
         self._connect()
         self._on_graph_changed()
 
@@ -181,6 +184,7 @@ class GraphCanvas(QWidget):
         session = self._session
         self._go_on.timeout.connect(self.update)
         self._settle.timeout.connect(self._on_settled)
+        self._rest.timeout.connect(self._measure_groups)
         session.graph_changed.connect(self._on_graph_changed)
         session.state_changed.connect(self._on_position_changed)
         session.position_changed.connect(self._on_position_changed)
@@ -198,6 +202,7 @@ class GraphCanvas(QWidget):
         session.measuring.changed.connect(self._on_measured)
         session.bookmarks.changed.connect(self._on_bookmarks_changed)
         session.settled.connect(self._describe)
+        session.settled.connect(self._rest.start)
         self._theme.changed.connect(self._on_theme_changed)
 
     # What is shown
@@ -566,6 +571,7 @@ class GraphCanvas(QWidget):
         self._anchor = anchor
         self._lay_out()
         self._describe()
+        self._rest.start()
         self.groups_changed.emit()
 
     def _settle_at(self, anchor: _Anchor) -> None:
@@ -952,6 +958,8 @@ class GraphCanvas(QWidget):
     @Slot()
     @Slot(object)
     def _on_position_changed(self, _failure: object = None) -> None:
+        if self._session.state is RunState.RUNNING:
+            self._session.measuring.want("groups", on=False)
         before = self._state.current
         self._state.follow_position()
         current = self._state.current
@@ -1051,9 +1059,18 @@ class GraphCanvas(QWidget):
         self.update()
 
     @Slot()
+    def _measure_groups(self) -> None:
+        """Have all values measured, to show NaN in closed groups, while nothing runs."""
+        rests = self._session.state is not RunState.RUNNING
+        self._session.measuring.want("groups", on=rests and self._scene.is_folded)
+
+    @Slot()
     def _on_measured(self) -> None:
+        self._state.follow_measures()
         if self._session.overlaying.is_on:
             self._on_overlay_changed()
+        elif self._scene.is_folded:
+            self.update()
 
     @Slot()
     def _on_supplies_changed(self) -> None:

@@ -191,7 +191,7 @@ class CardPainter(BoxPainter):
 
 
 def paint_frame(
-    painter: QPainter, theme: Theme, frame: Frame, area: QRectF, executed: int, zoom: float
+    painter: QPainter, theme: Theme, frame: Frame, area: QRectF, beside: str, zoom: float
 ) -> None:
     """Paint the frame of an open group, in scene coordinates.
 
@@ -201,8 +201,8 @@ def paint_frame(
     theme : Theme
     frame : Frame
     area : QRectF
-    executed : int
-        How many of its operators have run.
+    beside : str
+        What its title says behind the number of operators; ``""`` for nothing.
     zoom : float
         Its name is a little larger at small zoom, and not written at the smallest.
     """
@@ -232,6 +232,5 @@ def paint_frame(
     painter.setFont(faces.detail)
     painter.setPen(theme.color("text2"))
     count = format_count(frame.group.size, "operator")
-    run = f" · {executed} run" if executed else ""
-    painter.drawText(QPointF(left, line), f"{count}{run}")
+    painter.drawText(QPointF(left, line), " · ".join(filter(None, (count, beside))))
     painter.restore()

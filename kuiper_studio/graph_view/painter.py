@@ -134,7 +134,12 @@ class ScenePainter:
             value,
             int(state.executed[index]),
             int(state.found_counts[index]) if state.found is not None else None,
+            self._special(index),
         )
+
+    def _special(self, index: int) -> tuple[int, int, int]:
+        nan, pinf, ninf = self._state.special_counts[:, index].tolist()
+        return nan, pinf, ninf
 
     def _tints(self, overlay: Overlay) -> npt.NDArray[np.uint32]:
         key = (overlay, self._theme.tokens)
@@ -281,9 +286,10 @@ class ScenePainter:
     def _paint_frames(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
         for number in self._geometry.frames_in(visible).tolist():
             frame = self._state.scene.frames[number]
-            executed = self._state.executed_in(frame.group.first, frame.group.last)
             area = self._geometry.frame_rect(number)
-            paint_frame(painter, self._theme, frame, area, executed, zoom)
+            paint_frame(
+                painter, self._theme, frame, area, self._state.group_text(frame.group), zoom
+            )
 
     def _paint_ring(self, painter: QPainter, zoom: float) -> None:
         rect = self._ringed()

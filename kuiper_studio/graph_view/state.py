@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.text import format_brief, format_shape
+from engine.text import format_brief, format_duration, format_shape
 from kuiper_studio.item_models.comparison_rows import DifferenceKind, look_of
 from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
 from kuiper_studio.item_models.overlays import Overlay, OverlayModel
@@ -86,6 +86,8 @@ class SceneState:
     found_counts : ndarray of shape (N,), int64
         How many operators of each box are.
     summaries : dict of int to Summary
+    special_counts : ndarray of shape (3, N), int64
+        How many operators of each box gave NaN, +Inf and -Inf, as far as that is measured.
     generation : int
         Number of times that values were dropped.
     """
@@ -117,10 +119,13 @@ class SceneState:
         self.found: npt.NDArray[np.bool_] | None = None
         self.found_counts: npt.NDArray[np.intp] = np.zeros(len(scene.boxes), np.intp)
         self.summaries: dict[int, Summary] = {}
+        self.special_counts: npt.NDArray[np.intp] = np.zeros((3, len(scene.boxes)), np.intp)
         self.generation = 0
         self._shapes: dict[str, str] = {}
         self._overlays = OverlayModel(session) if session is not None else None
         self._overlay: Overlay | None = None  # of a state that follows no session
+        self._seconds: npt.NDArray[np.float64] = np.zeros(scene.operator_count)
+        self._group_values: tuple[Overlay, dict[tuple[int, int], str]] | None = None
         self._folded_overlay: tuple[Overlay, Overlay] | None = None
         self._supplied: frozenset[int] = frozenset()  # operators
         self._sources = np.array([edge.source for edge in scene.edges], np.intp)
@@ -148,11 +153,15 @@ class SceneState:
         self.follow_overlay()
         for operator in self._graph_operators:
             self._operators[operator.index] = DISPLAY_STATUS[session.status(operator.name)]
+        self._seconds[:] = 0.0
+        for record in session.snapshot.records:
+            self._seconds[record.index] = record.seconds
         self._follow_all()
 
     def _adopt(self, former: SceneState) -> None:
         self.generation = former.generation
         self._operators[:] = former._operators
+        self._seconds[:] = former._seconds
         self._supplied = former._supplied
         for box, summary in former.summaries.items():
             index = former.scene.boxes[box].index
@@ -167,6 +176,7 @@ class SceneState:
         self.follow_breakpoints()
         self.follow_bookmarks()
         self.follow_supplies()
+        self.follow_measures()
 
     @property
     def _graph_operators(self) -> Sequence[RuntimeOperator]:
@@ -190,11 +200,13 @@ class SceneState:
         for record in records:
             box = self.scene.box_of(record.index)
             self._operators[record.index] = DISPLAY_STATUS[record.status]
+            self._seconds[record.index] = record.seconds
             self.summaries.pop(box, None)
             for name in record.outputs:
                 self._shapes.pop(name, None)
             changed.append(box)
         self._gather()
+        self.follow_measures()
         return changed
 
     def revert(self, operator: str) -> int:
@@ -295,6 +307,17 @@ class SceneState:
         self.found_counts = np.add.reduceat(found.astype(np.intp), self.scene.starts)
         self.found = self.found_counts > 0
 
+    def follow_measures(self) -> None:
+        """Read where NaN and infinities are, also in closed groups."""
+        session = self._session
+        if session is None or not self.scene.is_folded:
+            return
+        table = session.measuring.table
+        if len(table.nan) == self.scene.operator_count:
+            special = (table.nan > 0, np.isposinf(table.high), np.isneginf(table.low))
+            counts = np.array(special, np.intp)
+            self.special_counts = np.add.reduceat(counts, self.scene.starts, axis=1)
+
     def follow_overlay(self) -> None:
         """Read what boxes are coloured by, when somebody asks for it."""
         if self._overlays is not None:
@@ -373,6 +396,30 @@ class SceneState:
     def executed_in(self, first: int, last: int) -> int:
         """Return how many of some consecutive operators have run."""
         return int(np.count_nonzero(self._operators[first : last + 1] == _EXECUTED))
+
+    def group_text(self, group: Group) -> str:
+        """Return what an open group's title says: value, time, or how many operators ran.
+
+        Its value is what the graph is coloured by.
+        """
+        value, first, last = self._group_value(group), group.first, group.last
+        executed = self.executed_in(first, last)
+        if value or not executed:
+            return value
+        if executed < group.size:
+            return f"{executed} run"
+        return format_duration(float(self._seconds[first : last + 1].sum()))
+
+    def _group_value(self, group: Group) -> str:
+        overlay, key = self.operator_overlay, (group.first, group.last)
+        if overlay is None:
+            return ""
+        if self._group_values is None or self._group_values[0] is not overlay:
+            self._group_values = overlay, {}
+        known = self._group_values[1]
+        if key not in known:
+            known[key] = overlay.group_text(*key)
+        return known[key]
 
     def is_dimmed(self, index: int) -> bool:
         """Return whether a box is none of those that the user looks for."""

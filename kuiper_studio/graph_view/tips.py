@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.text import format_brief, format_count, format_dtype, format_duration, format_shape
 from kuiper_studio.graph_view.state import NONE
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
     from kuiper_studio.layout.groups import Group
     from kuiper_studio.session import StudioSession
+
+_SPECIAL: Final = ("NaN", "+Inf", "−Inf")
 
 __all__ = ["box_tip", "describe", "edge_tip", "group_tip"]
 
@@ -29,7 +31,7 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     record = session.record(shown.name)
     reason = record.reason if record is not None else ""
     if not reason and session.graph is not None:
-        reason = session.graph.operators[box].reason
+        reason = session.graph.operators[shown.index].reason
     if record is not None and record.seconds:
         word = f"{word} · {format_duration(record.seconds)} · {record.kernel}"
     supplied = session.supplied_text(shown.name)
@@ -53,6 +55,10 @@ def _card_tip(state: SceneState, box: int, card: Card) -> str:
         lines.append(f"{int(state.found_counts[box])} marked by the search")
     mark = state.marks.get(box)
     lines += [_value_text(state, box), f"worst: {mark.text}" if mark is not None else ""]
+    for name, count in zip(_SPECIAL, state.special_counts[:, box].tolist(), strict=True):
+        lines.append(f"{name} in {format_count(count, 'operator')}" if count else "")
+    lines.append("breakpoint inside" if box in state.breakpoints else "")
+    lines.append("bookmark inside" if box in state.bookmarks else "")
     lines.append("double-click or Enter opens it")
     return "\n".join(filter(None, lines))
 

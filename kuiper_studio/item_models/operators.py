@@ -203,6 +203,7 @@ class OperatorsModel(RowsModel):
         self._is_overlaid = False
         self._breakpoints: frozenset[str] = frozenset()
         self._marks: dict[str, DifferenceMark] = {}
+        self._nonfinite: frozenset[int] = frozenset()  # as far as all values were measured
         self._overlays = OverlayModel(session)
         self._answers, self._sort_keys = self._answer_table(), self._sort_key_table()
         session.graph_changed.connect(self._on_graph_changed)
@@ -219,6 +220,7 @@ class OperatorsModel(RowsModel):
             session.overlaying.changed, session.measuring.changed, session.settled,
         ):  # fmt: skip
             coloured.connect(self._on_overlay_changed)
+        session.measuring.changed.connect(self._on_measured)
         self._on_graph_changed()
 
     def row_of(self, name: str) -> int:
@@ -338,6 +340,16 @@ class OperatorsModel(RowsModel):
             if self._operators:
                 last = self.index(len(self._operators) - 1, section)
                 self.dataChanged.emit(self.index(0, section), last)
+
+    @Slot()
+    def _on_measured(self) -> None:
+        """Mark operators whose values have turned out to have NaN or infinities."""
+        found = self._session.measuring.nonfinite
+        changed, self._nonfinite = found ^ self._nonfinite, found
+        if changed and self._operators:
+            first, last = min(changed), max(changed)
+            section = OperatorColumn.STATE
+            self.dataChanged.emit(self.index(first, section), self.index(last, section))
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:
@@ -618,7 +630,7 @@ class OperatorsFilterModel(QSortFilterProxyModel):
         if section == OperatorColumn.VALUE and self._source.overlay is not None:
             overlay = self._source.overlay
             if role == Qt.ItemDataRole.DisplayRole:
-                title = overlay.title.partition(" ")[0]
+                title = overlay.short_title
             elif role == Qt.ItemDataRole.ToolTipRole:
                 title = tip_text(f"{overlay.title}, as the graph is coloured")
         # The style's own arrow would cover the title of so narrow a column.

@@ -109,6 +109,8 @@ class _Quantity:
         Whether a linear scale of positive values begins at 0.
     box_format : callable or None
         A shorter text, for a box.
+    short_title : str
+        For the head of a narrow column; ``""`` for the first word of the title.
     """
 
     title: str
@@ -118,11 +120,14 @@ class _Quantity:
     is_log: bool = False
     from_zero: bool = True
     box_format: Callable[[float], str] | None = None
+    short_title: str = ""
 
 
 def _format_size(nbytes: float) -> str:
     return format_bytes(round(nbytes))
 
+
+_MOST_SHORT: Final = 8  # characters of a title in the head of a column
 
 _QUANTITIES: Final = {
     _K.TIME: _Quantity("Time", format_duration, "no time", "nothing has run yet"),
@@ -132,6 +137,7 @@ _QUANTITIES: Final = {
         "none",
         "no operator has any",
         box_format=lambda count: format_amount(count, ""),
+        short_title="MACs",
     ),
     _K.MEMORY: _Quantity("Memory of outputs", _format_size, "none", "no size is known"),
     _K.WEIGHTS: _Quantity("Weights", _format_size, "none", "no operator has any"),
@@ -141,9 +147,16 @@ _QUANTITIES: Final = {
     _K.LARGEST: _Quantity(
         "Largest magnitude", format_brief, "no value", "nothing has run yet", is_log=True
     ),
-    _K.NONFINITE: _Quantity("NaN and Inf", format_brief, "no value", "nothing has run yet"),
+    _K.NONFINITE: _Quantity(
+        "NaN and Inf", format_brief, "no value", "nothing has run yet", short_title="NaN, Inf"
+    ),
     _K.ERROR: _Quantity(
-        "Difference", format_brief, "not compared", "nothing is compared yet", is_log=True
+        "Difference",
+        format_brief,
+        "not compared",
+        "nothing is compared yet",
+        is_log=True,
+        short_title="Diff.",
     ),
     _K.OWN: _Quantity(
         "Own numbers", format_brief, "no number", "no operator has one", from_zero=False
@@ -202,6 +215,12 @@ class Overlay:
         """Return the value of consecutive operators, as `gathered`; ``""`` for none."""
         bounds = sorted({0, first, last + 1} - {len(self.values)})
         return self.gathered(np.array(bounds, np.intp)).box_text(bounds.index(first))
+
+    @property
+    def short_title(self) -> str:
+        """The title in the head of a narrow column."""
+        word = _QUANTITIES[self.kind].short_title or self.title.partition(" ")[0]
+        return word if len(word) <= _MOST_SHORT else f"{word[: _MOST_SHORT - 1]}…"
 
     @property
     def absent(self) -> str:

@@ -124,6 +124,7 @@ class StatusBar(QStatusBar):
         session.tuning_changed.connect(self._on_tuning_changed)
         session.tensors.recalled.connect(self._show_nonfinite)
         session.values_reset.connect(self._show_nonfinite)
+        session.measuring.changed.connect(self._show_nonfinite)
         session.workspace.announced.connect(self._on_announced)
         theme.changed.connect(self._on_theme_changed)
 

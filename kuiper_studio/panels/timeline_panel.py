@@ -210,6 +210,7 @@ class TimelinePanel(Panel):
         session.settled.connect(self._on_settled)
         session.breakpoints_changed.connect(self.canvas.refresh)
         session.tensors.recalled.connect(self._on_recalled)
+        session.measuring.changed.connect(self._on_recalled)
         session.comparing.changed.connect(self._on_compared)
         self.measure_box.currentIndexChanged.connect(self._on_measure_chosen)
         self.canvas.bar_size_changed.connect(self._update_summary)
@@ -289,8 +290,9 @@ class TimelinePanel(Panel):
         self._note_records(self.canvas.model)
         self._refresh()
 
+    @Slot()
     @Slot(object)
-    def _on_recalled(self, _operand: str) -> None:
+    def _on_recalled(self, _operand: str = "") -> None:
         if self.session.nonfinite != self.canvas.model.nonfinite:
             self._refresh()
 

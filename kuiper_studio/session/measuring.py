@@ -53,6 +53,7 @@ class Measuring(QObject):
         self._asked: dict[int, tuple[tuple[int, int], ...]] = {}
         self._soon = QTimer(self, singleShot=True, interval=0)
         self._soon.timeout.connect(self._ask)
+        self._found: frozenset[int] | None = None  # with NaN or Inf, made when somebody asks
         self.reset(0)
 
     # What is known
@@ -65,6 +66,15 @@ class Measuring(QObject):
         share = np.divide(zeros, count, out=np.zeros_like(zeros), where=count > 0)
         columns = (np.where(known, each, np.nan) for each in (low, high, share, nan, inf))
         return ValueTable(known, *columns)
+
+    @property
+    def nonfinite(self) -> frozenset[int]:
+        """Indexes of the operators that are known to have given NaN or infinities."""
+        if self._found is None:
+            table = self.table
+            found = np.flatnonzero((table.nan > 0) | (table.inf > 0))
+            self._found = frozenset(found.tolist())
+        return self._found
 
     # Asking
 
@@ -86,10 +96,12 @@ class Measuring(QObject):
         self._nbytes = np.zeros(count, np.int64)
         self._columns = np.full((count, len(MEASURES)), np.nan)
         self._asked.clear()
+        self._found = None
         self.changed.emit()
 
     def follow(self, records: Iterable[Record], *, anew: bool = False) -> None:
         """Note new executions; `anew` when they are all that there are."""
+        self._found = None
         if anew:
             self._present[:] = _NONE
         for record in records:
@@ -126,6 +138,7 @@ class Measuring(QObject):
                 if not np.isnan(row[0]):  # else it is evicted, or of an earlier execution
                     self._measured[index] = serial
                     self._columns[index] = row
+            self._found = None
             self.changed.emit()
         self._ask()
         return True

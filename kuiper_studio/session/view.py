@@ -474,7 +474,10 @@ class SessionView(QObject):
     def holds_nonfinite(self, operator: str) -> bool:
         """Return whether an output of an operator is known to have NaN or Inf."""
         record = self.record(operator)
-        return record is not None and any(map(self.tensors.is_nonfinite, record.outputs))
+        if record is None:
+            return False
+        seen = any(map(self.tensors.is_nonfinite, record.outputs))
+        return seen or record.index in self.measuring.nonfinite
 
     @property
     def nonfinite(self) -> frozenset[int]:
@@ -482,7 +485,8 @@ class SessionView(QObject):
         if self._graph is None:
             return frozenset()
         found = (self._graph.operand(name).producer for name in self.tensors.nonfinite)
-        return frozenset(producer.index for producer in found if producer is not None)
+        seen = frozenset(producer.index for producer in found if producer is not None)
+        return seen | self.measuring.nonfinite
 
     def is_evicted(self, operand: str) -> bool:
         """Return whether a value was evicted; it is recomputed when it is shown."""
@@ -528,16 +532,32 @@ class SessionView(QObject):
     # Selection
 
     def select(self, operator: str) -> None:
-        """Select an operator and show its output; silent when nothing changes."""
+        """Select an operator and show its output; silent when nothing changes.
+
+        Raises
+        ------
+        UnknownNameError
+            If the graph has no such operator; then nothing changes.
+        """
         if operator == self._selected:
             return
+        # Before any view hears of it: each would fail where nobody catches it.
+        named = self._graph.operator(operator) if self._graph is not None and operator else None
         self._selected = operator
         self.selection_changed.emit(operator)
-        if self._graph is not None and operator:
-            self._show_operand_of(self._graph.operator(operator))
+        if named is not None:
+            self._show_operand_of(named)
 
     def show_operand(self, operand: str) -> None:
-        """Show an operand as a tensor; silent when nothing changes."""
+        """Show an operand as a tensor; silent when nothing changes.
+
+        Raises
+        ------
+        UnknownNameError
+            If the graph has no such operand; then nothing changes.
+        """
+        if self._graph is not None and operand:
+            self._graph.operand(operand)
         if self.tensors.try_again(operand) or operand != self._operand:
             self._operand = operand
             self.operand_changed.emit(operand)

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtTest import QTest
 
+from engine.text import format_duration
 from kuiper_studio.graph_view.cards import card_line
 from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, Scale
 from kuiper_studio.item_models.statuses import DisplayStatus
@@ -293,3 +294,56 @@ class TestGroupingOfALargeModel:
         assert len(names(view)) == 68
         view.canvas.set_grouping(True)
         assert names(view) == ["image", "body", "head", "out"]
+
+
+class TestSpecialValuesInClosedGroups:
+    """A closed group has the marks of what is in it."""
+
+    def values(self, special):
+        array = np.zeros((1, 3, 8, 8), np.float32)
+        array[0, 1, 2, 3] = special
+        return array
+
+    @pytest.mark.parametrize(
+        ("special", "marked"), [(np.nan, (16, 0, 0)), (np.inf, (0, 16, 0)), (1.0, (0, 0, 0))]
+    )
+    def test_they_are_measured_at_rest(
+        self, view, open_model, session, run, qtbot, special, marked
+    ):
+        """NaN passes every operator; infinity becomes 1 in the sigmoid."""
+        lines = network(blocks=10, length=8)
+        if np.isinf(special):
+            lines = tuple(line.replace("F.tanh", "F.relu") for line in lines)
+            lines = tuple(line.replace("F.sigmoid", "F.relu") for line in lines)
+        open_model(lines, self.values(special))
+        run(17)  # the input and two blocks of eight
+        canvas = view.canvas
+        qtbot.waitUntil(lambda: bool(session.measuring.table.known[:17].all()))
+        assert canvas._painter.look(1).special == marked
+        tip = canvas.tip_at(view.box_rect("body.0.p0").center())
+        assert ("in 16 operators" in tip) == any(marked)
+        assert session.nonfinite == (frozenset(range(17)) if any(marked) else frozenset())
+
+    def test_they_are_forgotten_with_their_values(self, view, open_model, session, run, qtbot):
+        open_model(network(), self.values(np.nan))
+        run(8)
+        qtbot.waitUntil(lambda: view.canvas._painter.look(1).special[0] == 7)
+        session.restart()
+        qtbot.waitUntil(lambda: not session.busy)
+        assert view.canvas._painter.look(1).special == (0, 0, 0)
+
+
+def test_the_title_of_an_open_group_says_how_many_ran_then_how_long_it_took(
+    grouped, session, run
+):
+    canvas = grouped.canvas
+    session.select("head.t0")
+    group = canvas._scene.frames[0].group
+    assert canvas._state.group_text(group) == ""
+    run(64)  # three of its six
+    assert canvas._state.group_text(group) == "3 run"
+    run()
+    seconds = [session.record(f"head.t{n}").seconds for n in range(6)]
+    assert canvas._state.group_text(group) == format_duration(sum(seconds))
+    session.overlaying.choose(OverlayKind.MEMORY)  # of six times 1x3x8x8 floats
+    assert canvas._state.group_text(group) == "4.6 kB"  # 4608

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from engine.dump import DumpOptions
+from engine.errors import UnknownNameError
 from engine.inputs import InputSource
 from engine.session import OperatorStatus, Session
 from kuiper_studio.session import RunState, StudioSession
@@ -524,3 +525,14 @@ class TestInputsWhileAModelOpens:
         session.resume()
         settle(qtbot, session)
         np.testing.assert_array_equal(session.fetch("1"), [3, 3])
+
+
+def test_an_unknown_name_selects_and_shows_nothing(studio):
+    """A view that heard of it would fail where nobody catches it."""
+    studio.select("add")
+    selected, operand = studio.selected, studio.operand
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        studio.select("nowhere")
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        studio.show_operand("nowhere")
+    assert (studio.selected, studio.operand) == (selected, operand)
