@@ -11,7 +11,7 @@ from engine.layers.registry import register
 from engine.layers.windows import Windows, new_output, per_axis, require_image
 from engine.values import Array, Value
 
-__all__ = ["fold", "unfold"]
+__all__ = ["fold", "fold_windows", "unfold"]
 
 
 @register("nn.Unfold", "F.unfold", "aten::im2col")
@@ -74,9 +74,8 @@ def fold(
     ndarray of shape (N, C, H, W) or (C, H, W)
         A new array; 0 outside the windows.
     """
-    windows = _make_windows(kernel_size, dilation, padding, stride)
     sizes = per_axis("output_size", as_ints(output_size, "output_size"), 2, least=1)
-    counts = windows.counts(sizes)
+    windows, counts = fold_windows(output_size, kernel_size, dilation, padding, stride)
     number = windows.tap_count
     if input.ndim not in {2, 3} or (
         input.shape[-2] % number or input.shape[-1] != math.prod(counts)
@@ -96,6 +95,15 @@ def fold(
     for tap, outputs, inputs in taps:
         image[(*whole, *inputs)] += columns[..., tap, :, :][(*whole, *outputs)]
     return image
+
+
+def fold_windows(
+    output_size: Value, kernel_size: Value, dilation: Value, padding: Value, stride: Value
+) -> tuple[Windows, tuple[int, ...]]:
+    """Return the windows of an image, and their number along each axis; as in `fold`."""
+    windows = _make_windows(kernel_size, dilation, padding, stride)
+    sizes = per_axis("output_size", as_ints(output_size, "output_size"), 2, least=1)
+    return windows, tuple(windows.counts(sizes))
 
 
 def _make_windows(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from engine.promotion import DType
 
-__all__ = ["affine_grid", "grid_sample", "sample_pixels"]
+__all__ = ["Neighbour", "affine_grid", "find_neighbours", "grid_sample", "sample_pixels"]
 
 # Modes by PyTorch's number in traced graphs, and by ONNX's name.
 _MODES: Final[dict[int | str, str]] = {
@@ -136,6 +136,43 @@ def grid_sample(
     return output.reshape(*input.shape[:2], *counts).astype(input.dtype, copy=False)
 
 
+def find_neighbours(
+    sizes: Sequence[int],
+    grid: Array,
+    mode: str | int,
+    padding_mode: str | int,
+    *,
+    align_corners: bool,
+) -> list[list[Neighbour]]:
+    """Return the pixels that positions are sampled from, and their weights.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Of the image's spatial axes.
+    grid : ndarray of shape (P, number of axes)
+        Normalised positions.
+    mode, padding_mode, align_corners
+        As in ``F.grid_sample``.
+
+    Returns
+    -------
+    list of list of Neighbour
+        For each axis of the image; arrays of shape (P,) or ().
+    """
+    method = _MODES.get(mode, str(mode))
+    padding = _PADDING_MODES.get(padding_mode, str(padding_mode))
+    axes = [
+        _Axis(size, padding, align_corners=align_corners, exact=len(sizes) == 2)
+        for size in sizes
+    ]
+    columns = np.moveaxis(grid[:, ::-1], -1, 0)
+    return [
+        _NEIGHBOURS[method](axis, axis.pixels(column))
+        for axis, column in zip(axes, columns, strict=True)
+    ]
+
+
 def sample_pixels(images: Array, rows: Array, columns: Array) -> Array:
     """Sample images bilinearly; 0 outside.
 
@@ -175,7 +212,7 @@ def _require_fit(input: Array, grid: Array) -> None:
         raise LayerError("the image has no pixels", InferStatus.kInferInputsEmpty)
 
 
-class _Neighbour(NamedTuple):
+class Neighbour(NamedTuple):
     """A neighbouring pixel of each position along one axis; all arrays of shape (n, P).
 
     Attributes
@@ -192,9 +229,9 @@ class _Neighbour(NamedTuple):
     share: Array
     inside: Array
 
-    def weighed(self) -> _Neighbour:
+    def weighed(self) -> Neighbour:
         """Return the neighbours with weight 0 outside the image."""
-        return _Neighbour(self.place, self.share * self.inside, _EVERYWHERE)
+        return Neighbour(self.place, self.share * self.inside, _EVERYWHERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +279,10 @@ class _Axis:
             pixels = np.where(np.isfinite(pixels), pixels, other)
         return pixels
 
-    def neighbour(self, whole: Array, share: Array) -> _Neighbour:
+    def neighbour(self, whole: Array, share: Array) -> Neighbour:
         """Return the pixel at integer coordinates."""
         nearest = np.fmin(np.fmax(whole, 0), self.size - 1)
-        return _Neighbour(nearest.astype(np.intp), share, nearest == whole)
+        return Neighbour(nearest.astype(np.intp), share, nearest == whole)
 
     def pair(self, pixels: Array) -> tuple[Array, list[Array]]:
         """Return the first of two neighbouring pixels, and the weight of each.
@@ -276,18 +313,18 @@ def _reflect(pixels: Array, low: float, span: float) -> Array:
     return mirrored
 
 
-def _nearest(axis: _Axis, pixels: Array) -> list[_Neighbour]:
+def _nearest(axis: _Axis, pixels: Array) -> list[Neighbour]:
     return [axis.neighbour(np.rint(axis.padded(pixels)), np.ones(()))]
 
 
-def _linear(axis: _Axis, pixels: Array) -> list[_Neighbour]:
+def _linear(axis: _Axis, pixels: Array) -> list[Neighbour]:
     pixels = axis.padded(pixels)
     lower = np.floor(pixels)
     share = pixels - lower
     return [axis.neighbour(lower, 1 - share), axis.neighbour(lower + 1, share)]
 
 
-def _cubic(axis: _Axis, pixels: Array) -> list[_Neighbour]:
+def _cubic(axis: _Axis, pixels: Array) -> list[Neighbour]:
     lower = np.floor(pixels)
     share = pixels - lower
     return [
@@ -296,7 +333,7 @@ def _cubic(axis: _Axis, pixels: Array) -> list[_Neighbour]:
     ]
 
 
-_NEIGHBOURS: Final[dict[str, Callable[[_Axis, Array], list[_Neighbour]]]] = {
+_NEIGHBOURS: Final[dict[str, Callable[[_Axis, Array], list[Neighbour]]]] = {
     "nearest": _nearest,
     "bilinear": _linear,
     "bicubic": _cubic,

@@ -21,7 +21,7 @@ from engine.layers.registry import register
 from engine.layers.windows import working_dtype
 from engine.values import Array
 
-__all__ = ["Heads", "MultiheadAttention", "join_heads"]
+__all__ = ["Heads", "MultiheadAttention", "combine_masks", "join_heads", "split_inputs"]
 
 _KEY_PADDING: Final = 1  # PyTorch's mask_type of a key padding mask
 
@@ -196,7 +196,7 @@ class MultiheadAttention(Layer):
         ndarray that broadcasts to (N, H, L, S), or None
             As `attention_weights` takes it.
         """
-        sequences, key_padding_mask = _split_inputs(operands, key_padding_mask)
+        sequences, key_padding_mask = split_inputs(operands, key_padding_mask)
         axis = 0 if self.batch_first else 1
         batches = [s if s.ndim == 3 else np.expand_dims(s, axis) for s in sequences]
         if len({s.shape[axis] for s in batches}) > 1:
@@ -207,7 +207,7 @@ class MultiheadAttention(Layer):
             )
         heads = self._project_inputs(batches)
         masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
-        return heads, _combine_masks(masks, heads, self._extra_count) if masks else None
+        return heads, combine_masks(masks, heads, self._extra_count) if masks else None
 
     @staticmethod
     def is_flat(operands: tuple[Array, ...]) -> bool:
@@ -236,6 +236,15 @@ class MultiheadAttention(Layer):
     def has_extra_keys(self) -> bool:
         """Whether there are keys beside those of the operands."""
         return bool(self._extra_count)
+
+    @property
+    def extra_rows(self) -> tuple[Array, Array]:
+        """Additional keys and values, projected; two of shape (K, E)."""
+        width = self.projections[0].weight.shape[0]
+        rows = [each.reshape(1, -1) for each in self._extra] or [np.zeros((0, width))] * 2
+        zero = np.zeros((int(self._zero), width), rows[0].dtype)
+        key, value = (np.concatenate([each, zero]) for each in rows)
+        return key, value
 
     @property
     def unseen(self) -> float:
@@ -298,7 +307,7 @@ def _split_in_three(array: Array, name: str) -> tuple[Array, Array, Array]:
     return array[:size], array[size : 2 * size], array[2 * size :]
 
 
-def _split_inputs(
+def split_inputs(
     operands: tuple[Array, ...], key_padding_mask: Array | None
 ) -> tuple[list[Array], Array | None]:
     """Return query, key and value, and a key padding mask that the file does not name."""
@@ -329,7 +338,7 @@ def join_heads(x: Array) -> Array:
     return x.swapaxes(1, 2).reshape(batch, rows, heads * size)
 
 
-def _combine_masks(masks: list[Array], heads: Heads, extra: int) -> Array:
+def combine_masks(masks: list[Array], heads: Heads, extra: int) -> Array:
     """Combine all masks into one: additive, or bool and true for keys to attend to.
 
     Parameters

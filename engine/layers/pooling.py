@@ -217,15 +217,15 @@ class PowerPool(Layer):
     ) -> None:
         if norm_type == 0:
             raise ParameterError("norm_type", "norm_type must not be 0")
-        self._power = norm_type
+        self.power = norm_type
         self.windows = _make_windows(call, kernel_size, stride, 0, 1)
         self._average = AveragePool(call, kernel_size, stride, ceil_mode=ceil_mode)
 
     @override
     def forward(self, input: Array) -> Array:
         work = working_dtype(input.dtype)
-        mean = self._average.forward(np.power(input.astype(work, copy=False), self._power))
-        result: Array = np.power(mean * self.windows.tap_count, 1 / self._power)
+        mean = self._average.forward(np.power(input.astype(work, copy=False), self.power))
+        result: Array = np.power(mean * self.windows.tap_count, 1 / self.power)
         return result.astype(input.dtype, copy=False)
 
 

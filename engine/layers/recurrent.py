@@ -34,7 +34,7 @@ from engine.layers.windows import working_dtype
 from engine.promotion import DType, promote_types
 from engine.values import Array
 
-__all__ = ["GRU", "LSTM", "RNN"]
+__all__ = ["GRU", "LSTM", "RNN", "TRACED_LAYERS", "make_traced"]
 
 
 def _scan(
@@ -338,7 +338,7 @@ class RNN(_Recurrent):
         dropout: float = 0.0,
         **weights: WeightOf[Any],
     ) -> None:
-        self._kind = plain_step(nonlinearity)
+        self._kind, self.is_relu = plain_step(nonlinearity), nonlinearity == "relu"
         super().__init__(
             weights, input_size, hidden_size, num_layers, bias, batch_first, bidirectional
         )
@@ -492,6 +492,53 @@ _TRACED: Final[dict[str, type[_Recurrent]]] = {
 }
 
 
+TRACED_LAYERS: Final[dict[Callable[..., Outputs], str]] = {}
+"""The name of each traced layer, by its code."""
+
+
+def make_traced(
+    name: str,
+    weights: Sequence[Any],
+    *,
+    has_biases: bool,
+    num_layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+) -> RNN | GRU | LSTM:
+    """Make the layer of a traced graph, whose weights are a list.
+
+    Parameters
+    ----------
+    name : str
+        ``rnn_tanh``, ``rnn_relu``, ``gru`` or ``lstm``.
+    weights : sequence of ndarray
+        Of each direction of each layer; each has the same parts.
+    has_biases, num_layers, bidirectional, batch_first
+        As `bias` and the others of ``nn.RNN``.
+    """
+    options: dict[str, Any] = {"nonlinearity": name[4:]} if name.startswith("rnn") else {}
+    per_direction = len(weights) // (num_layers * (2 if bidirectional else 1))
+    parts = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bool(has_biases)
+    if per_direction > len(parts):
+        parts.append("weight_hr")
+        options["proj_size"] = len(weights[len(parts) - 1])
+    names = (
+        f"{part}_l{number}{suffix}"
+        for number in range(num_layers)
+        for suffix in ("", "_reverse")[: 2 if bidirectional else 1]
+        for part in parts
+    )
+    layer: Any = _TRACED[name](
+        num_layers=num_layers,
+        bias=has_biases,
+        batch_first=batch_first,
+        bidirectional=bidirectional,
+        **options,
+        **dict(zip(names, weights, strict=True)),
+    )
+    return layer  # type: ignore[no-any-return]
+
+
 def _make_traced(name: str) -> Callable[..., Outputs]:
     def compute(
         input: Array,
@@ -508,26 +555,13 @@ def _make_traced(name: str) -> Callable[..., Outputs]:
     ) -> Outputs:
         require_probability(dropout, "dropout")
         thin = partial(drop, p=dropout, rng=rng) if train and dropout else None
-        options: dict[str, Any] = {"nonlinearity": name[4:]} if name.startswith("rnn") else {}
-        weights: list[Any] = list(params)
-        per_direction = len(weights) // (num_layers * (2 if bidirectional else 1))
-        parts = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bool(has_biases)
-        if per_direction > len(parts):
-            parts.append("weight_hr")
-            options["proj_size"] = len(weights[len(parts) - 1])
-        names = (
-            f"{part}_l{number}{suffix}"
-            for number in range(num_layers)
-            for suffix in ("", "_reverse")[: 2 if bidirectional else 1]
-            for part in parts
-        )
-        layer = _TRACED[name](
+        layer = make_traced(
+            name,
+            params,
+            has_biases=has_biases,
             num_layers=num_layers,
-            bias=has_biases,
-            batch_first=batch_first,
             bidirectional=bidirectional,
-            **options,
-            **dict(zip(names, weights, strict=True)),
+            batch_first=batch_first,
         )
         return Outputs(layer.run(input, list(hx) if isinstance(hx, tuple) else [hx], thin))
 
@@ -537,6 +571,7 @@ def _make_traced(name: str) -> Callable[..., Outputs]:
 def _register_traced() -> None:
     for name, layer in _TRACED.items():
         function = _make_traced(name)
+        TRACED_LAYERS[function] = name
         function.__name__ = function.__qualname__ = name
         function.__doc__ = (
             f"A recurrent layer with all its weights as operands: ``nn.{layer.__name__}``.\n\n"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.promotion import DType
 
 __all__ = [
+    "RAW_MODES",
     "cubic_kernel",
     "interpolate",
     "interpolation_taps",
@@ -165,6 +166,10 @@ def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
+RAW_MODES: Final[dict[Callable[..., Array], tuple[str, bool]]] = {}
+"""Mode, and whether it is antialiased, of the code of ``aten::upsample_…``."""
+
+
 def _make_raw(mode: str, antialias: bool = False) -> Callable[..., Array]:
     def upsample(
         input: Array,
@@ -227,6 +232,7 @@ def _register_raw() -> None:
         orders = (f"{first} scale_factors", *((f"{first} {each}",) if rank > 1 else ()))
         function = _make_raw(mode, antialias)
         function.__name__ = function.__qualname__ = name
+        RAW_MODES[function] = mode, antialias
         register(f"aten::{name}", operands=orders)(function)
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "multiply",
     "require_terms",
     "sum_error",
+    "take_root",
 ]
 
 _MOST_TERMS: Final = 1 << 20  # a breakdown is read by people
@@ -145,6 +146,22 @@ def activate_sum(
     return Breakdown(
         Kind.ACTIVATED, f"{left} = {name}({right})", found.terms, total, error, found.offset,
         found.offset_name, steps=(*found.steps, Step(f"sum before {name}", found.total)),
+    )  # fmt: skip
+
+
+def take_root(call: Call, found: Breakdown, order: float) -> Breakdown:
+    """Take the root of a sum, and say how far its error takes the root."""
+    ends = np.maximum(np.array([0.0, -found.error, found.error]) + found.total, 0.0)
+    with np.errstate(all="ignore"):
+        total, *sides = (float(each) for each in np.power(ends, 1 / order))
+        error = max(abs(side - total) for side in sides) + 16 * rounding(call.dtype) * total
+    if found.total < 0:
+        total = math.nan
+    name = "sum before the root"
+    return Breakdown(
+        Kind.ACTIVATED, found.formula, found.terms, total,
+        error if math.isfinite(error) else math.inf, found.offset, found.offset_name,
+        steps=(*found.steps, Step(name, found.total)),
     )  # fmt: skip
 
 

@@ -57,11 +57,13 @@ def describe_end(provenance: Provenance) -> str:
 
 def format_numbers(breakdown: Breakdown) -> str:
     """Format the formula with its numbers: the largest terms, and the rest as one number."""
-    if breakdown.kind is Kind.FUNCTION:
-        values = [format_number(float(each.values[0])) for each in breakdown.terms.factors]
+    terms = breakdown.terms
+    is_short = len(terms.products) in {1, len(terms.factors)}
+    if breakdown.kind is Kind.FUNCTION and is_short:
+        values = [format_number(float(each.values[0])) for each in terms.factors]
         steps = [f"{step.name} {format_number(step.value)}" for step in breakdown.steps]
         return f"= {format_number(breakdown.total)}  of  {'  and  '.join([*values, *steps])}"
-    if breakdown.kind in {Kind.MOVE, Kind.CHOICE, Kind.GATES}:
+    if breakdown.kind in {Kind.FUNCTION, Kind.MOVE, Kind.CHOICE, Kind.GATES}:
         return f"= {format_number(breakdown.total)}"
     if breakdown.kind is Kind.ACTIVATED:
         return f"= {format_number(breakdown.total)}  of  {_format_sum(breakdown)[2:]}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from engine.provenance.rules import (
     attention,
+    constants,
     convolution,
     deformable,
+    distances,
     elementwise,
     embedding,
     moving,
@@ -14,14 +16,17 @@ from engine.provenance.rules import (
     products,
     reduction,
     resizing,
+    sampling,
     sequences,
     softmax,
 )
 
 __all__ = [
     "attention",
+    "constants",
     "convolution",
     "deformable",
+    "distances",
     "elementwise",
     "embedding",
     "moving",
@@ -30,6 +35,7 @@ __all__ = [
     "products",
     "reduction",
     "resizing",
+    "sampling",
     "sequences",
     "softmax",
 ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from engine.layers.attention import scaled_dot_product_attention
-from engine.layers.multihead_attention import MultiheadAttention
+from engine.layers.multihead_attention import MultiheadAttention, split_inputs
 from engine.layers.ncnn import products as ncnn
 from engine.provenance.arithmetic import (
     add_up,
@@ -32,7 +32,15 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box
     from engine.values import Array
 
-__all__ = ["explain_attention", "explain_multihead", "locate_attention", "locate_multihead"]
+__all__ = [
+    "MultiheadInputs",
+    "explain_attention",
+    "explain_multihead",
+    "locate_attention",
+    "locate_multihead",
+    "read_attention",
+    "read_multihead",
+]
 
 
 def _aligned(operand: Operand, lead: Box, last: tuple[Interval, ...]) -> Box:
@@ -56,7 +64,7 @@ def _heads(call: Call, lead: Box, operand: Operand) -> Box:
     return (*lead[:-1], Interval(heads.start // group, (heads.stop - 1) // group + 1))
 
 
-def _read_attention(call: Call) -> Call:
+def read_attention(call: Call) -> Call:
     """Return a call with PyTorch's arguments."""
     layer = call.layer
     if not isinstance(layer, ncnn.SDPA):
@@ -74,7 +82,7 @@ def _read_attention(call: Call) -> Call:
 @locates(scaled_dot_product_attention, ncnn.SDPA)
 def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the queries, all of their keys, and the columns of the values."""
-    call = _read_attention(call)
+    call = read_attention(call)
     query, key, value = (call.array(name) for name in ("query", "key", "value"))
     lead, rows, columns = box[:-2], box[-2], box[-1]
     keys = Interval.whole(key.shape[-2])
@@ -96,7 +104,7 @@ def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
 @explains(scaled_dot_product_attention, ncnn.SDPA)
 def explain_attention(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the values of all keys times the weights of the keys."""
-    call = _read_attention(call)
+    call = read_attention(call)
     query, key, value = (call.array(name) for name in ("query", "key", "value"))
     given = call.arguments
     if given["dropout_p"]:
@@ -204,8 +212,11 @@ class _Heads(NamedTuple):
     scale : float
     sequences : tuple of ndarray
         Queries, keys and values; shape (L, E).
-    mask : ndarray or None
-    sample, row : int
+    masks : list of ndarray
+        Of the query, each of shape (S,) or (H, S); true for keys to ignore.
+    extra : tuple of ndarray
+        Additional keys and values, projected; shape (K, E).
+    row : int
         Of the query.
     """
 
@@ -214,8 +225,8 @@ class _Heads(NamedTuple):
     output: Any
     scale: float
     sequences: tuple[npt.NDArray[np.float64], ...]
-    mask: Array | None
-    sample: int
+    masks: list[Array]
+    extra: tuple[Array, Array]
     row: int
 
 
@@ -227,45 +238,127 @@ def _read_heads(call: Call, index: tuple[int, ...]) -> _Heads:
             _Projection(*layer.weights[name]) for name in ("q", "k", "v", "out")
         )
         sequences = tuple([each.value.astype(np.float64) for each in operands])
-        values = None if mask is None else mask.value
+        masks = [] if mask is None else [mask.value[..., index[0], :]]
+        none = np.zeros((0, len(query.weight)))
         return _Heads(
-            layer.heads, (query, key, value), out, layer.scale, sequences, values, 0, index[0]
+            layer.heads, (query, key, value), out, layer.scale, sequences, masks, (none, none),
+            index[0],
         )  # fmt: skip
-    if not isinstance(layer, MultiheadAttention) or call.place or len(index) != 3:
-        raise NoBreakdownError("only the result of a batch has a breakdown")
-    *operands, mask = _sequences(call, layer)
-    sample, row = (index[0], index[1]) if layer.batch_first else (index[1], index[0])
+    if call.place:
+        raise NoBreakdownError("the weights of the keys have no breakdown")
+    given = read_multihead(call)
+    torch_layer = given.layer
+    is_flat = len(index) == 2
+    sample, row = (0, index[0]) if is_flat else index[:2]
+    if not torch_layer.batch_first and not is_flat:
+        sample, row = row, sample
     sequences = tuple([
-        (each.value[sample] if layer.batch_first else each.value[:, sample]).astype(np.float64)
-        for each in operands
-        if each is not None
+        (
+            each.value if each.ndim == 2
+            else each.value[sample] if torch_layer.batch_first
+            else each.value[:, sample]
+        ).astype(np.float64)
+        for each in given.sequences
     ])  # fmt: skip
-    scale = 1 / math.sqrt(len(layer.projections[0].weight) // layer.heads)
-    values = None if mask is None else mask.value
+    width = len(torch_layer.projections[0].weight)
     return _Heads(
-        layer.heads, layer.projections, layer.output, scale, sequences, values, sample, row
+        torch_layer.heads,
+        torch_layer.projections,
+        torch_layer.output,
+        1 / math.sqrt(width // torch_layer.heads),
+        sequences,
+        _rows_of_masks(given, sample, row),
+        torch_layer.extra_rows,
+        row,
     )
+
+
+class MultiheadInputs(NamedTuple):
+    """The operands of a module of attention.
+
+    Attributes
+    ----------
+    layer : MultiheadAttention
+    sequences : tuple of Operand
+        Queries, keys and values.
+    mask, padding : Operand or None
+        Of scores, and of the keys of a sample.
+    """
+
+    layer: MultiheadAttention
+    sequences: tuple[Operand, Operand, Operand]
+    mask: Operand | None
+    padding: Operand | None
+
+
+def read_multihead(call: Call) -> MultiheadInputs:
+    """Return the operands of a module of attention by what they are.
+
+    Raises
+    ------
+    NoBreakdownError
+        If one is no tensor.
+    """
+    layer, given = call.layer, call.arguments
+    operands: Any = given["operands"]
+    mask, padding = given.get("attn_mask"), given.get("key_padding_mask")
+    if not isinstance(layer, MultiheadAttention) or not all(
+        isinstance(each, Operand) for each in operands
+    ):
+        raise NoBreakdownError("attention with these operands has no breakdown")
+    # Only their shapes and dtypes count here.
+    operands, mask = layer.sort_operands(tuple(operands), mask)
+    sequences, padding = split_inputs(operands, padding)
+    query, key, value = cast("list[Operand]", sequences)
+    return MultiheadInputs(layer, (query, key, value), mask, padding)  # type: ignore[arg-type]
+
+
+def _rows_of_masks(given: MultiheadInputs, sample: int, row: int) -> list[Array]:
+    """Return the masks of one query, each of shape (S,) or (H, S)."""
+    found = []
+    heads = given.layer.heads
+    for mask in (given.mask, given.padding):
+        if mask is None:
+            continue
+        values = mask.value
+        count = given.sequences[1].shape[
+            -2 if given.layer.batch_first or given.sequences[1].ndim == 2 else 0
+        ]
+        rows = given.sequences[0].shape[
+            -2 if given.layer.batch_first or given.sequences[0].ndim == 2 else 0
+        ]
+        if mask.ndim == 2 and (mask is given.padding or mask.shape != (rows, count)):
+            found.append(values[sample])
+        elif mask.ndim < 3:
+            found.append(values[row] if mask.ndim == 2 else values)
+        elif len(values) in {1, given.sequences[0].shape[0 if given.layer.batch_first else 1]}:
+            found.append(values[sample if len(values) > 1 else 0, row])
+        else:
+            found.append(values[sample * heads : (sample + 1) * heads, row])
+    return found
 
 
 @locates(MultiheadAttention)
 def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the queries, and all keys and values of the sample."""
-    layer, inputs = call.layer, call.arrays
-    if not isinstance(layer, MultiheadAttention) or call.place or len(box) != 3:
-        return {each.name: each.whole for each in inputs}
-    sample = 0 if layer.batch_first else 1
+    given = read_multihead(call)
+    layer, sequences = given.layer, given.sequences
+    is_flat = layer.is_flat(sequences)  # type: ignore[arg-type] # only asked for dimensions
+    if call.place:  # weights, of samples, perhaps heads, and queries
+        samples, rows = box[0], box[-2]
+    else:
+        samples, rows = box[:2] if layer.batch_first else box[1::-1]
     found: dict[str, Box] = {}
-    for place, each in enumerate(inputs):
-        if each.ndim != 3 or each.shape[sample] != call.shape[sample] or place > 2:
-            found[each.name] = each.whole
-            continue
+    for part, each in enumerate(sequences):
         region = list(each.whole)
-        region[sample] = box[sample]
-        if place == 0 and len(inputs) > 1 and inputs.count(each) == 1:
-            names = [other.name for other in inputs]
-            if names.count(each.name) == 1:
-                region[1 - sample] = box[1 - sample]
-        found[each.name] = tuple(region)
+        if not is_flat:
+            region[0 if layer.batch_first else 1] = samples
+        if part == 0:
+            region[-2 if layer.batch_first or is_flat else 0] = rows if not is_flat else box[-2]
+        found[each.name] = join_boxes(found.get(each.name), tuple(region))
+    for mask in (given.mask, given.padding):
+        if mask is not None:
+            found[mask.name] = mask.whole
     return found
 
 
@@ -277,7 +370,7 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
     head's result is the projection of the average of the inputs.
     """
     layer = _read_heads(call, index)
-    heads, scale, mask = layer.heads, layer.scale, layer.mask
+    heads, scale = layer.heads, layer.scale
     weights = [np.asarray(each.weight, np.float64) for each in layer.projections]
     biases = [
         np.zeros(len(weight)) if each.bias is None else np.asarray(each.bias, np.float64)
@@ -290,14 +383,24 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
     reach = np.matmul(q[:, np.newaxis], of_key)[:, 0]
     constant = (q * biases[1].reshape(heads, -1)).sum(axis=1, keepdims=True)
     scores = (reach @ keys.T + constant) * scale
-    if mask is not None:
-        _ignore(scores, mask, layer.sample, layer.row)
+    for mask in layer.masks:
+        _ignore(scores, mask)
+    extra_keys, extra_values = (
+        each.reshape(len(each), heads, q.shape[1]).swapaxes(0, 1).astype(np.float64)
+        for each in layer.extra
+    )
+    count = scores.shape[1]
+    more = np.matmul(extra_keys, q[..., np.newaxis])[..., 0] * scale
+    scores = np.concatenate([scores, more], axis=1)
     if not np.isfinite(scores.max(axis=1)).all():
         raise NoBreakdownError("the query attends to no key, or its scores are not finite")
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares = powers / powers.sum(axis=1, keepdims=True)
+    shares, more = shares[:, :count], shares[:, count:]
     average = (shares @ x)[..., np.newaxis]
-    mixed = np.matmul(of_value, average)[..., 0] + biases[2].reshape(heads, -1)
+    shift = biases[2].reshape(heads, -1) * shares.sum(axis=1, keepdims=True)
+    mixed = np.matmul(of_value, average)[..., 0] + shift
+    mixed += np.matmul(more[:, np.newaxis], extra_values)[:, 0]
     wrong = _head_errors(layer, q * scale, scores, shares, (asked, keys, x))
     width, feature = mixed.size, index[-1]
     output = take(layer.output.weight, "out_proj.weight", grid([feature], range(width)))
@@ -353,42 +456,9 @@ def _head_errors(
     return np.asarray(unit * spread + 4 * score[:, np.newaxis] * spread, np.float64)
 
 
-def _sequences(
-    call: Call, layer: MultiheadAttention
-) -> tuple[Operand, Operand, Operand, Operand | None]:
-    """Return query, key and value, and an additive or bool mask of scores.
-
-    Raises
-    ------
-    NoBreakdownError
-        If there are others, or additional keys.
-    """
-    mask = call.arguments.get("attn_mask")
-    given = [each for each in call.arguments["operands"] if isinstance(each, Operand)]
-    plain = not layer.has_extra_keys and call.arguments.get("key_padding_mask") is None
-    same = all(each.ndim == 3 for each in given) and 1 <= len(given) <= 3
-    if not plain or not same or not (mask is None or isinstance(mask, Operand)):
-        raise NoBreakdownError("attention with these operands has no breakdown")
-    key = given[min(1, len(given) - 1)]
-    if mask is not None and mask.shape not in _mask_shapes(call, layer, key):
-        raise NoBreakdownError("attention with this mask has no breakdown")
-    return given[0], key, given[-1], mask
-
-
-def _mask_shapes(
-    call: Call, layer: MultiheadAttention, key: Operand
-) -> tuple[tuple[int, ...], ...]:
-    """Return the shapes of masks for all heads alike, and for each sample and head."""
-    samples, length = call.shape[:2] if layer.batch_first else call.shape[1::-1]
-    scores = length, key.shape[1 if layer.batch_first else 0]
-    return scores, (samples * layer.heads, *scores)
-
-
-def _ignore(scores: npt.NDArray[np.float64], mask: Array, sample: int, row: int) -> None:
-    """Apply a mask to the scores of one query, of shape (H, S), in place."""
-    heads = len(scores)
-    part = mask[row] if mask.ndim == 2 else mask[sample * heads : (sample + 1) * heads, row]
-    if part.dtype == np.bool_:
-        scores[np.broadcast_to(part, scores.shape)] = -np.inf
+def _ignore(scores: npt.NDArray[np.float64], mask: Array) -> None:
+    """Apply a mask of one query, of shape (S,) or (H, S), to its scores in place."""
+    if mask.dtype == np.bool_:
+        scores[np.broadcast_to(mask, scores.shape)] = -np.inf
     else:
-        scores += part
+        scores += mask

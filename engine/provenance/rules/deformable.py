@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from engine.provenance.call import Call, Operand
     from engine.provenance.records import Box
 
-__all__ = ["explain_deformable", "locate_deformable"]
+__all__ = [
+    "Deformable",
+    "explain_deformable",
+    "locate_deformable",
+    "positions_of",
+    "read_deformable",
+]
 
 _CORNERS: Final = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
 _MOST_POSITIONS: Final = 1 << 18  # that are looked at for a region; more count as all
 
 
-class _Deformable(NamedTuple):
+class Deformable(NamedTuple):
     """The arguments of a deformable convolution.
 
     Attributes
@@ -45,7 +51,8 @@ class _Deformable(NamedTuple):
     offset_groups: int
 
 
-def _read(call: Call) -> _Deformable:
+def read_deformable(call: Call) -> Deformable:
+    """Return the arguments of a deformable convolution."""
     layer, given = call.layer, call.arguments
     mask: Any = given["mask"]
     if not isinstance(layer, DeformConv2d):
@@ -56,10 +63,10 @@ def _read(call: Call) -> _Deformable:
         mask = mask if given["use_mask"] else None
     offset = call.array("offset")
     groups = offset.shape[1] // (2 * layer.windows.tap_count)
-    return _Deformable(layer, call.array("input"), offset, mask, groups)
+    return Deformable(layer, call.array("input"), offset, mask, groups)
 
 
-def _positions(found: _Deformable, sample: int, rows: slice, columns: slice) -> Any:
+def positions_of(found: Deformable, sample: int, rows: slice, columns: slice) -> Any:
     """Return where the taps of outputs read; shape (groups, taps, 2, rows, columns)."""
     windows = found.layer.windows
     offsets = found.offset.value[sample, :, rows, columns].astype(np.float64)
@@ -81,7 +88,7 @@ def _positions(found: _Deformable, sample: int, rows: slice, columns: slice) -> 
 @locates(DeformConv2d, deform_conv2d)
 def locate_deformable(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the pixels that the offsets of this run lead to, and the offsets."""
-    found = _read(call)
+    found = read_deformable(call)
     layer, input = found.layer, found.input
     per_group = len(layer.weight) // layer.groups
     taken = layer.weight.shape[1]
@@ -96,7 +103,7 @@ def locate_deformable(call: Call, box: Box) -> Mapping[str, Box]:
     count = (box[2].stop - box[2].start) * (box[3].stop - box[3].start)
     if count * (box[0].stop - box[0].start) * found.offset.shape[1] <= _MOST_POSITIONS:
         samples = range(box[0].start, box[0].stop)
-        places = np.stack([_positions(found, each, rows, columns) for each in samples])
+        places = np.stack([positions_of(found, each, rows, columns) for each in samples])
         pixels = tuple([
             _reach(places[:, :, :, axis], size) for axis, size in enumerate(input.shape[2:])
         ])  # fmt: skip
@@ -119,7 +126,7 @@ def _reach(places: npt.NDArray[np.float64], size: int) -> Interval:
 @explains(DeformConv2d, deform_conv2d)
 def explain_deformable(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the pixels beside each position, times their shares, the mask and the kernel."""
-    found = _read(call)
+    found = read_deformable(call)
     layer, input = found.layer, found.input
     sample, channel, row, column = index
     taken, taps = layer.weight.shape[1], layer.windows.tap_count
@@ -129,7 +136,7 @@ def explain_deformable(call: Call, index: tuple[int, ...]) -> Breakdown:
     channels = group * taken + c
     offset_group = channels // (input.shape[1] // found.offset_groups)
     tap = i * layer.windows.kernel[1] + j
-    places = _positions(found, sample, slice(row, row + 1), slice(column, column + 1))
+    places = positions_of(found, sample, slice(row, row + 1), slice(column, column + 1))
     position = places[offset_group, tap, :, 0, 0]
     lower = np.floor(position)
     pixels = (lower + _CORNERS[corner]).astype(np.int64)

@@ -34,6 +34,7 @@ __all__ = [
     "SCALINGS",
     "aligned_shape",
     "explain_function",
+    "halved_axis",
     "locate_elementwise",
     "read_scaling",
     "require_broadcast",
@@ -44,8 +45,8 @@ FUNCTIONS: Final = (
     arithmetic.float_power, arithmetic.round_to, arithmetic.logit, arithmetic.clamp,
     arithmetic.clamp_min, arithmetic.clamp_max, arithmetic.addcmul, arithmetic.addcdiv,
     arithmetic.lerp, arithmetic.nan_to_num, choosing.masked_fill, copying.to,
-    copying.type_as,
-    dropout.dropout,
+    dropout.dropout, dropout.feature_dropout, dropout.alpha_dropout,
+    dropout.feature_alpha_dropout,
     ncnn.relu, ncnn.clip, ncnn.hard_swish, ncnn.hard_sigmoid, ncnn.sigmoid, ncnn.swish,
     ncnn.tanh, ncnn.mish, ncnn.softplus, ncnn.bnll, ncnn.gelu, ncnn.elu, ncnn.celu, ncnn.selu,
     ncnn.shrink, ncnn.threshold, ncnn.absolute, ncnn.erf, ncnn.dropout, ncnn.power, ncnn.exp,
@@ -291,7 +292,24 @@ def explain_prelu(call: Call, index: tuple[int, ...]) -> Breakdown:
     return Breakdown(Kind.FUNCTION, formula, terms, total, error, steps=steps)
 
 
-def _halved(call: Call) -> int:
+@locates(copying.type_as)
+def locate_converted(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the same positions; of the other tensor only the dtype counts."""
+    return {call.array("input").name: box}
+
+
+@explains(copying.type_as)
+def explain_converted(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Convert an element to another dtype."""
+    x = take(call.array("input"), "input", np.array([index], np.int64))
+    with np.errstate(all="ignore"):
+        total = float(x.values.astype(call.dtype)[0])
+    formula = f"y{format_index(index)} = {call.dtype}({x.name}{format_index(index)})"
+    terms = Terms((x,), x.values, (1,), ("term",))
+    return Breakdown(Kind.FUNCTION, formula, terms, total, 0.0)
+
+
+def halved_axis(call: Call) -> int:
     """Return the dimension whose halves a gated unit multiplies."""
     name = "axis" if call.layer_code is ncnn_shapes.glu else "dim"
     return int(call.arguments[name]) % call.array("input").ndim
@@ -299,7 +317,7 @@ def _halved(call: Call) -> int:
 
 def _in_second_half(call: Call, index: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index of the gate of an element."""
-    operand, axis = call.array("input"), _halved(call)
+    operand, axis = call.array("input"), halved_axis(call)
     half = operand.shape[axis] // 2
     return (*index[:axis], index[axis] + half, *index[axis + 1 :])
 
@@ -325,7 +343,7 @@ def explain_glu(call: Call, index: tuple[int, ...]) -> Breakdown:
 @locates(glu, ncnn_shapes.glu)
 def locate_glu(call: Call, box: Box) -> Mapping[str, Box]:
     """Return both halves."""
-    operand, axis = call.array("input"), _halved(call)
+    operand, axis = call.array("input"), halved_axis(call)
     return {operand.name: (*box[:axis], operand.whole[axis], *box[axis + 1 :])}
 
 

@@ -16,6 +16,7 @@ from engine.layers import (
     choosing,
     concatenate,
     copying,
+    creation,
     flip,
     folding,
     indexing,
@@ -74,7 +75,7 @@ moves(
     repeat.expand_as, repeat.repeat, repeat.tile, repeat.repeat_interleave, reshape.reshape,
     reshape.reshape_as, reshape.flatten, reshape.flatten_module, reshape.unflatten,
     reshape.unflatten_module, reshape.squeeze, reshape.unsqueeze, shuffle.channel_shuffle,
-    shuffle.pixel_shuffle, shuffle.pixel_unshuffle, slicing.slice_tensor, slicing.slice_copy,
+    shuffle.pixel_shuffle, shuffle.pixel_unshuffle, slicing.slice_tensor,
     slicing.select, slicing.narrow, slicing.SliceIndexes, split.chunk,
     split.tensor_split, split.hsplit, split.vsplit, split.dsplit, split.unbind, strides.unfold,
     unpooling.max_unpool, unpooling.max_unpool_to_a_size,
@@ -91,9 +92,17 @@ moves(
     arguments=("tensors",),
 )  # fmt: skip
 moves(choosing.where, arguments=("input", "other"))
+moves(choosing.masked_select, arguments=("input",))
+moves(choosing.masked_scatter, indexing.index_copy, arguments=("input", "source"))
+moves(indexing.index_put, arguments=("input", "values"))
+moves(indexing.scatter, arguments=("input", "src", "value"))
+moves(indexing.put, arguments=("input", "source"))
+moves(copying.copy, arguments=("src",))
+moves(creation.fill, indexing.index_fill, arguments=("input", "value"))
 moves(split.split, arguments=("tensor",))
 moves(
-    slicing.slice_scatter, slicing.select_scatter, matrices.diagonal_scatter,
+    slicing.slice_copy, slicing.slice_scatter, slicing.select_scatter,
+    matrices.diagonal_scatter,
     arguments=("input", "src"),
 )  # fmt: skip
 
@@ -101,6 +110,8 @@ moves(
 def moved_operands(call: Call) -> list[Operand]:
     """Return the operands whose elements are moved."""
     names = find_moved(call.layer) or ()
+    if call.arguments.get("accumulate") or call.arguments.get("reduce"):
+        raise NoBreakdownError("elements that are joined at one place have no breakdown")
     found: list[Operand] = []
     for name in names:
         given = call.arguments.get(name)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from engine.layers import normalization as layers
-from engine.layers.arguments import as_ints
+from engine.layers.arguments import as_ints, axes_of
 from engine.layers.ncnn import normalization as ncnn
-from engine.provenance.arithmetic import format_index, grid, make_factor
+from engine.provenance.arithmetic import format_index, grid, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, Operand, rounding, take
 from engine.provenance.records import Breakdown, Interval, Kind, Step, Terms
 from engine.provenance.table import explains, locates
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "READERS",
+    "Normalization",
     "explain_normalization",
     "locate_neighbours",
     "locate_normalization",
@@ -33,7 +34,7 @@ __all__ = [
 _Weight = Any  # an operand, an array or None
 
 
-class _Normalization(NamedTuple):
+class Normalization(NamedTuple):
     """The arguments of a normalisation.
 
     Attributes
@@ -66,15 +67,15 @@ class _Normalization(NamedTuple):
     channel: int = 1
 
 
-def _stored(call: Call, arguments: tuple[Any, ...], eps: float, *, own: bool) -> _Normalization:
+def _stored(call: Call, arguments: tuple[Any, ...], eps: float, *, own: bool) -> Normalization:
     mean, variance, weight, bias = arguments
     ndim = call.array("input").ndim
     if own or mean is None or variance is None:
-        return _Normalization((0, *range(2, ndim)), weight, bias, eps)
-    return _Normalization((), weight, bias, eps, mean=mean, variance=variance)
+        return Normalization((0, *range(2, ndim)), weight, bias, eps)
+    return Normalization((), weight, bias, eps, mean=mean, variance=variance)
 
 
-def _batch(call: Call) -> _Normalization:
+def _batch(call: Call) -> Normalization:
     given, layer = call.arguments, call.layer
     if isinstance(layer, layers.BatchNorm):
         return _stored(call, layer.arguments, layer.eps, own=False)
@@ -83,7 +84,7 @@ def _batch(call: Call) -> _Normalization:
     return _stored(call, arguments, given["eps"], own=bool(given["training"]))
 
 
-def _instance(call: Call) -> _Normalization:
+def _instance(call: Call) -> Normalization:
     given, layer, ndim = call.arguments, call.layer, call.array("input").ndim
     if isinstance(layer, layers.InstanceNorm):
         mean, variance, weight, bias = layer.arguments
@@ -93,19 +94,19 @@ def _instance(call: Call) -> _Normalization:
         weight, bias, eps = given["weight"], given["bias"], given["eps"]
         own, channel = bool(given["use_input_stats"]), 1
     if not own:
-        return _Normalization(
+        return Normalization(
             (), weight, bias, eps, mean=mean, variance=variance, channel=channel
         )
-    return _Normalization(tuple(range(channel + 1, ndim)), weight, bias, eps, channel=channel)
+    return Normalization(tuple(range(channel + 1, ndim)), weight, bias, eps, channel=channel)
 
 
-def _group(call: Call) -> _Normalization:
+def _group(call: Call) -> Normalization:
     given, ndim = call.arguments, call.array("input").ndim
     axes, groups = tuple(range(2, ndim)), given["num_groups"]
-    return _Normalization(axes, given["weight"], given["bias"], given["eps"], groups=groups)
+    return Normalization(axes, given["weight"], given["bias"], given["eps"], groups=groups)
 
 
-def _last(call: Call) -> _Normalization:
+def _last(call: Call) -> Normalization:
     given, input = call.arguments, call.array("input")
     shape = given["normalized_shape"]
     if isinstance(shape, Operand):
@@ -115,29 +116,29 @@ def _last(call: Call) -> _Normalization:
     eps = given["eps"]
     if eps is None:
         eps = float(np.finfo(np.float32 if input.dtype == np.float16 else input.dtype).eps)
-    return _Normalization(
+    return Normalization(
         axes, given["weight"], given.get("bias"), eps, by_channel=False, centred=centred
     )
 
 
-def _ncnn_batch(call: Call) -> _Normalization:
+def _ncnn_batch(call: Call) -> Normalization:
     given = call.arguments
-    return _Normalization(
+    return Normalization(
         (), given["slope"], given["bias"], given["eps"], mean=given["mean"],
         variance=given["var"], channel=0,
     )  # fmt: skip
 
 
-def _ncnn_groups(call: Call) -> _Normalization:
+def _ncnn_groups(call: Call) -> Normalization:
     given, input = call.arguments, call.array("input")
     groups = given.get("group", input.shape[0])
     axes = tuple(range(1, input.ndim))
-    return _Normalization(
+    return Normalization(
         axes, given["gamma"], given["beta"], given["eps"], groups=groups, channel=0
     )
 
 
-def _ncnn_last(call: Call) -> _Normalization:
+def _ncnn_last(call: Call) -> Normalization:
     given, input = call.arguments, call.array("input")
     shape = ncnn.find_trailing_axes(given["affine_size"], input.shape)
     weight, bias = (
@@ -145,7 +146,7 @@ def _ncnn_last(call: Call) -> _Normalization:
         for each in (given["gamma"], given.get("beta"))
     )
     axes = tuple(range(input.ndim - len(shape), input.ndim))
-    return _Normalization(
+    return Normalization(
         axes, weight, bias, given["eps"], by_channel=False, centred="beta" in given
     )
 
@@ -163,15 +164,17 @@ READERS: dict[Any, Any] = {
     layers.group_norm: _group,
     layers.layer_norm: _last,
     layers.rms_norm: _last,
+    layers.native_layer_norm: _last,
+    layers.native_group_norm: _group,
 }
 
 
-def read_normalization(call: Call) -> _Normalization:
+def read_normalization(call: Call) -> Normalization:
     """Return the arguments of a normalisation."""
     return READERS[call.layer_code](call)  # type: ignore[no-any-return]
 
 
-def _region(found: _Normalization, input: Operand, box: Box) -> Box:
+def _region(found: Normalization, input: Operand, box: Box) -> Box:
     """Return the elements whose statistics a region uses."""
     region = list(box)
     for axis in found.axes:
@@ -188,6 +191,8 @@ def _region(found: _Normalization, input: Operand, box: Box) -> Box:
 def locate_normalization(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the elements with the same statistics, and the weights where they are computed."""
     found, input = read_normalization(call), call.array("input")
+    if call.place:  # statistics of other shapes
+        return {each.name: each.whole for each in call.arrays}
     regions: dict[str, Box] = {input.name: _region(found, input, box)}
     for other in (found.mean, found.variance, found.weight, found.bias):
         if isinstance(other, Operand):
@@ -199,6 +204,8 @@ def locate_normalization(call: Call, box: Box) -> Mapping[str, Box]:
 def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Scale and shift an element; both numbers follow from statistics."""
     found, input = read_normalization(call), call.array("input")
+    if call.place:
+        raise NoBreakdownError("the statistics have no breakdown")
     if call.dtype.kind != "f":
         raise NoBreakdownError("integers are not normalised")
     at = grid([index[found.channel]])
@@ -242,7 +249,7 @@ def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
 
 
 def _statistics(
-    found: _Normalization, input: Operand, index: tuple[int, ...]
+    found: Normalization, input: Operand, index: tuple[int, ...]
 ) -> tuple[float, float, int, float]:
     """Return mean and variance, the number of their elements, and the mean magnitude.
 
@@ -261,7 +268,7 @@ def _statistics(
     return mean, variance, wide.size, float(np.abs(wide).mean())
 
 
-def _formula(found: _Normalization, name: str, index: tuple[int, ...], spread: str) -> str:
+def _formula(found: Normalization, name: str, index: tuple[int, ...], spread: str) -> str:
     element = f"{name}{format_index(index)}"
     centred = f"({element} − mean)" if found.centred else element
     weight = " · weight" if found.weight is not None else ""
@@ -276,7 +283,132 @@ def _number(source: _Weight, name: str, at: Array, default: float) -> float:
 @locates(layers.local_response_norm)
 def locate_neighbours(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the neighbouring channels."""
-    input, size = call.array("input"), int(call.arguments["size"])
-    low, high = box[1].start - size // 2, box[1].stop + (size - 1) // 2
-    channels = Interval.cut(low, high, input.shape[1])
-    return {input.name: (box[0], channels, *box[2:])}
+    input = call.array("input")
+    return {input.name: (box[0], _neighbours(call, box[1]), *box[2:])}
+
+
+def _neighbours(call: Call, channels: Interval) -> Interval:
+    """Return the channels beside some, which share their squares."""
+    size = int(call.arguments["size"])
+    low, high = channels.start - size // 2, channels.stop + (size - 1) // 2
+    return Interval.cut(low, high, call.array("input").shape[1])
+
+
+@explains(layers.local_response_norm)
+def explain_neighbours(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Divide an element by a power of the squares of its neighbours."""
+    given = call.arguments
+    channels = _neighbours(call, Interval(index[1], index[1] + 1))
+    rows = [[place] for place in index]
+    squares = take(
+        call.array("input"),
+        "input",
+        grid(rows[0], range(channels.start, channels.stop), *rows[2:]),
+    )
+    total = float(np.square(squares.values).sum())
+    alpha, beta, k = (float(given[name]) for name in ("alpha", "beta", "k"))
+    base = k + alpha / int(given["size"]) * total
+    steps = Step(f"Σ x² of {len(squares.values)} channels", total), Step("base", base)
+    text = f"({k:g} + {alpha:g}/{given['size']} · Σ x²)^{beta:g}"
+    return _scaled(call, index, base**-beta, text, steps)
+
+
+@locates(ncnn.local_response_norm)
+def locate_ncnn_neighbours(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the neighbouring channels or pixels."""
+    return {call.array("input").name: _ncnn_neighbours(call, box)}
+
+
+def _ncnn_neighbours(call: Call, box: Box) -> Box:
+    input, size = call.array("input"), int(call.arguments["local_size"])
+    axes = (0,) if call.arguments["region_type"] == 0 else (input.ndim - 2, input.ndim - 1)
+    before, after = size // 2, size - size // 2 - 1
+    return tuple([
+        Interval.cut(each.start - before, each.stop + after, input.shape[axis])
+        if axis in axes else each
+        for axis, each in enumerate(box)
+    ])  # fmt: skip
+
+
+@explains(ncnn.local_response_norm)
+def explain_ncnn_neighbours(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Divide an element by a power of the squares of its neighbours."""
+    given, input = call.arguments, call.array("input")
+    region = _ncnn_neighbours(call, tuple([Interval(at, at + 1) for at in index]))
+    part = input.value[tuple([slice(each.start, each.stop) for each in region])]
+    total = float(np.square(part.astype(np.float64)).sum())
+    alpha, beta, bias = (float(given[name]) for name in ("alpha", "beta", "bias"))
+    count = int(given["local_size"]) ** (1 if given["region_type"] == 0 else 2)
+    base = bias + alpha / count * total
+    steps = Step(f"Σ x² of {part.size} neighbours", total), Step("base", base)
+    text = f"({bias:g} + {alpha:g}/{count} · Σ x²)^{beta:g}"
+    return _scaled(call, index, base**-beta, text, steps)
+
+
+def _scaled(
+    call: Call, index: tuple[int, ...], scale: float, text: str, steps: tuple[Step, ...]
+) -> Breakdown:
+    """Make the breakdown of an element that is divided by a number."""
+    x = take(call.array("input"), "input", grid(*[[place] for place in index]))
+    total = float(x.values[0]) * scale
+    terms = multiply([x, make_factor("scale", np.array([scale]))], (1,), ("term",))
+    formula = f"y{format_index(index)} = {x.name}{format_index(index)} / {text}"
+    error = 64 * rounding(call.dtype) * abs(total)
+    return Breakdown(Kind.NORMALISED, formula, terms, total, error, steps=steps)
+
+
+@locates(layers.normalize)
+def locate_unit(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the whole vector."""
+    input = call.array("input")
+    axes = axes_of(call.arguments["dim"], input.ndim)
+    region = [Interval.whole(input.shape[axis]) if axis in axes else each
+              for axis, each in enumerate(box)]  # fmt: skip
+    return {input.name: tuple(region)}
+
+
+@explains(layers.normalize)
+def explain_unit(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Divide an element by the length of its vector."""
+    given, input = call.arguments, call.array("input")
+    axes = axes_of(given["dim"], input.ndim)
+    part = input.value[tuple([slice(None) if axis in axes else at
+                              for axis, at in enumerate(index)])]  # fmt: skip
+    lengths, order = np.abs(part.astype(np.float64)), float(given["p"])
+    with np.errstate(all="ignore"):
+        length = float(np.linalg.norm(lengths.reshape(-1), order))
+    divisor = max(length, float(given["eps"]))
+    steps = Step(f"length of {part.size} elements", length), Step("eps", float(given["eps"]))
+    scale = 1 / divisor if divisor else math.inf
+    return _scaled(call, index, scale, "max(length, eps)", steps)
+
+
+@locates(ncnn.mean_variance)
+def locate_centred(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the channels with the same statistics."""
+    input = call.array("input")
+    whole = input.whole
+    return {input.name: whole if call.arguments["across_channels"] else (box[0], *whole[1:])}
+
+
+@explains(ncnn.mean_variance)
+def explain_centred(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Subtract the mean, and divide by the deviation."""
+    given, input = call.arguments, call.array("input")
+    part = input.value if given["across_channels"] else input.value[index[0]]
+    wide = part.astype(np.float64)
+    mean, deviation = float(wide.mean()), float(wide.std())
+    divisor = deviation + float(given["eps"]) if given["normalize_variance"] else 1.0
+    scale = 1 / divisor if divisor else math.inf
+    x = take(input, "input", grid(*[[place] for place in index]))
+    product, shift = float(x.values[0]) * scale, -mean * scale
+    terms = multiply([x, make_factor("scale", np.array([scale]))], (1,), ("term",))
+    by = " / (deviation + eps)" if given["normalize_variance"] else ""
+    formula = f"y{format_index(index)} = ({x.name}{format_index(index)} − mean){by}"
+    size = f" of {part.size} elements"
+    steps = Step(f"mean{size}", mean), Step(f"deviation{size}", deviation)
+    magnitude = abs(scale) * (abs(float(x.values[0])) + float(np.abs(wide).mean()))
+    error = 8 * (math.sqrt(part.size) + 4) * rounding(call.dtype) * magnitude
+    return Breakdown(
+        Kind.NORMALISED, formula, terms, product + shift, error, shift, "shift", steps=steps
+    )

@@ -9,9 +9,16 @@ import numpy as np
 from engine.layers.adaptive_pooling import AdaptiveAveragePool, AdaptiveMaxPool, window_bounds
 from engine.layers.ncnn.pooling import Pooling
 from engine.layers.pooling import AveragePool, MaxPool, PowerPool, count_taps_inside
-from engine.provenance.arithmetic import add_up, format_index, grid, make_factor, multiply
+from engine.provenance.arithmetic import (
+    add_up,
+    format_index,
+    grid,
+    make_factor,
+    multiply,
+    take_root,
+)
 from engine.provenance.call import NoBreakdownError, take
-from engine.provenance.records import Breakdown, Kind
+from engine.provenance.records import Breakdown, Kind, Terms
 from engine.provenance.rules.windows import AXIS_NAMES, Table, read_box, sliding
 from engine.provenance.table import explains, locates
 
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.provenance.call import Call, Operand
-    from engine.provenance.records import Box, Factor, Terms
+    from engine.provenance.records import Box, Factor
     from engine.provenance.rules.windows import AxisReads
 
 __all__ = [
@@ -91,12 +98,40 @@ def _shape(factor: Factor, rank: int) -> tuple[int, ...]:
 @explains(MaxPool, AdaptiveMaxPool)
 def explain_largest(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Choose the largest element of a window."""
-    if call.place:
-        raise NoBreakdownError("the index of an element is no sum")
     reads = pool_reads(call)
     window = _window(call, reads, index)
     terms = multiply([window], _shape(window, len(reads)), AXIS_NAMES[len(reads)])
-    return choose(index, terms, window.name, np.argmax(window.values))
+    found = choose(index, terms, window.name, np.argmax(window.values))
+    if not call.place:
+        return found
+    sizes = call.array("input").shape[-len(reads) :]
+    place = window.indices[found.chosen or 0, -len(reads) :]
+    number = float(np.ravel_multi_index(tuple(place.tolist()), sizes))
+    formula = (
+        f"y{format_index(index)} = position of the largest of {len(window.values)} elements "
+        f"of {window.name}, counted over the image"
+    )
+    return Breakdown(Kind.FUNCTION, formula, terms, number, 0.0, chosen=found.chosen)
+
+
+@explains(PowerPool)
+def explain_power(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum powers of the elements of a window, and take the root."""
+    layer, reads = call.layer, pool_reads(call)
+    if not isinstance(layer, PowerPool):
+        raise NoBreakdownError("this is no pooling")
+    window, order = _window(call, reads, index), float(layer.power)
+    with np.errstate(all="ignore"):
+        powers = make_factor(f"x^{order:g}", np.power(window.values, order))
+    shape, axes = _shape(window, len(reads)), AXIS_NAMES[len(reads)]
+    # The mean of the existing elements replaces those beyond the end.
+    share = layer.windows.tap_count / max(1, len(window.values))
+    terms = multiply([powers], shape, axes, share)
+    terms = Terms((window, powers), terms.products, terms.shape, terms.axes)
+    scale = "" if share == 1 else f"{share:g} · "
+    text = f"{scale}Σ {window.name}^{order:g} over {len(window.values)} elements"
+    formula = f"y{format_index(index)} = ({text})^(1/{order:g})"
+    return take_root(call, add_up(call, formula, terms), order)
 
 
 def choose(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from engine.layers import linear, matmul
+from engine.layers.arguments import as_ints
 from engine.layers.einsum import einsum
 from engine.layers.ncnn import products as ncnn
 from engine.provenance.arithmetic import activate_sum, add_up, format_index, grid, multiply
@@ -144,6 +145,59 @@ def _einsum(call: Call) -> _Contraction:
     return _Contraction(tuple(members), result)
 
 
+def _bilinear(call: Call) -> _Contraction:
+    one, two = call.arguments["input1"], call.arguments["input2"]
+    weight, bias = call.arguments["weight"], call.arguments["bias"]
+    lead = string.ascii_uppercase[: one.ndim - 1]
+    members = (
+        _Member(one, "input1", lead + "i"), _Member(weight, "weight", "nij"),
+        _Member(two, "input2", lead + "j"),
+    )  # fmt: skip
+    offset = None if bias is None else _Member(bias, "bias", "n")
+    return _Contraction(members, lead + "n", offset)
+
+
+def _outer(call: Call) -> _Contraction:
+    left, right = call.arguments["input"], call.arguments["vec2"]
+    return _Contraction((_Member(left, "input", "m"), _Member(right, "vec2", "n")), "mn")
+
+
+def _add_outer(call: Call, one: str, other: str, labels: tuple[str, str]) -> _Contraction:
+    """Return a product that is added to a matrix."""
+    given = call.arguments
+    alpha, beta = given["alpha"], given["beta"]
+    if not isinstance(alpha, (int, float)) or not isinstance(beta, (int, float)):
+        raise NoBreakdownError("alpha and beta are no numbers")
+    added = given["input"]
+    members = (_Member(given[one], one, labels[0]), _Member(given[other], other, labels[1]))
+    offset = _Member(added, "input", "mn"[2 - added.ndim :]) if beta else None
+    return _Contraction(members, "mn", offset, float(alpha), float(beta))
+
+
+def _inner(call: Call) -> _Contraction:
+    left, right = call.arguments["input"], call.arguments["other"]
+    if not left.ndim or not right.ndim:
+        raise NoBreakdownError("a number is no vector")
+    rows = string.ascii_uppercase[: left.ndim - 1]
+    columns = string.ascii_lowercase[: right.ndim - 1]
+    members = _Member(left, "input", rows + "z"), _Member(right, "other", columns + "z")
+    return _Contraction(members, rows + columns)
+
+
+def _tensordot(call: Call) -> _Contraction:
+    left, right = call.arguments["input"], call.arguments["other"]
+    own, others = (
+        as_ints(call.arguments[f"dims_{each}"], "dims") for each in ("self", "other")
+    )
+    one = list(string.ascii_uppercase[: left.ndim])
+    two = list(string.ascii_lowercase[: right.ndim])
+    for axis, other in zip(own, others, strict=True):
+        two[other % right.ndim] = one[axis % left.ndim]
+    result = [label for label in (*one, *two) if (label in one) != (label in two)]
+    members = _Member(left, "input", "".join(one)), _Member(right, "other", "".join(two))
+    return _Contraction(members, "".join(result))
+
+
 def _inner_product(call: Call) -> _Contraction:
     """Return a fully connected layer of ncnn, which takes an image as one vector."""
     layer, input = call.layer, call.array("input")
@@ -211,6 +265,13 @@ PRODUCTS: dict[Any, Any] = {
     matmul.addmm: lambda call: _add_product(call, "mat1", "mat2"),
     matmul.baddbmm: lambda call: _add_product(call, "batch1", "batch2"),
     matmul.addmv: lambda call: _add_product(call, "mat", "vec"),
+    matmul.vdot: _matmul,
+    matmul.inner: _inner,
+    matmul.outer: _outer,
+    matmul.tensordot: _tensordot,
+    matmul.addbmm: lambda call: _add_outer(call, "batch1", "batch2", ("bmk", "bkn")),
+    matmul.addr: lambda call: _add_outer(call, "vec1", "vec2", ("m", "n")),
+    linear.bilinear: _bilinear,
     einsum: _einsum,
 }
 

@@ -2,48 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from engine.layers import extremes, norm, reduction, scan
 from engine.layers.arguments import axes_of
 from engine.layers.ncnn import shapes as ncnn
-from engine.provenance.arithmetic import add_up, format_index, grid, multiply
-from engine.provenance.call import NoBreakdownError, Operand, take
-from engine.provenance.records import Interval
+from engine.provenance.arithmetic import (
+    add_up,
+    format_index,
+    grid,
+    make_factor,
+    multiply,
+    take_root,
+)
+from engine.provenance.call import NoBreakdownError, Operand, rounding, take
+from engine.provenance.records import Breakdown, Interval, Kind, Step, Terms
 from engine.provenance.rules.elementwise import explain_function, locate_elementwise
 from engine.provenance.rules.pooling import choose, mean_of
 from engine.provenance.table import codes_of, explains, locates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.provenance.call import Call
-    from engine.provenance.records import Box, Breakdown, Factor
+    from engine.provenance.records import Box, Factor
 
 __all__ = [
+    "LOGSUMS",
     "MEANS",
+    "NORMS",
+    "PRODUCTS_OF",
+    "SPREADS",
     "SUMS",
     "explain_extreme",
     "explain_mean",
     "explain_sum",
     "locate_reduction",
+    "norm_of",
+    "read_order",
     "reduced_axes",
+    "spread_divisor",
 ]
 
 SUMS, MEANS = codes_of("torch.sum"), codes_of("torch.mean")
 _EXTREMES = codes_of("torch.amax", "torch.amin")
-_OTHERS = codes_of(
-    "torch.prod", "torch.nansum", "torch.nanmean", "torch.all", "torch.any", "torch.logsumexp"
-)
+_NAN_SUMS, _NAN_MEANS = codes_of("torch.nansum"), codes_of("torch.nanmean")
+PRODUCTS_OF, LOGSUMS = codes_of("torch.prod"), codes_of("torch.logsumexp")
+_TRUTHS = codes_of("torch.all", "torch.any")
+_OTHERS = (*PRODUCTS_OF, *_NAN_SUMS, *_NAN_MEANS, *_TRUTHS, *LOGSUMS)
 _BOTH = (extremes.maximum, extremes.minimum)
-_SPREADS = (reduction.var, reduction.std, reduction.var_mean, reduction.std_mean)
+SPREADS = (reduction.var, reduction.std, reduction.var_mean, reduction.std_mean)
+NORMS = (norm.norm, norm.vector_norm, norm.frobenius_norm)
 _ALONG = (
-    extremes.argmax, extremes.argmin, extremes.median, extremes.mode, extremes.kthvalue,
-    norm.norm, norm.vector_norm, norm.frobenius_norm,
+    extremes.argmax, extremes.argmin, extremes.median, extremes.nanmedian, extremes.mode,
+    extremes.kthvalue, *NORMS,
 )  # fmt: skip
-_SORTS = (extremes.topk, extremes.sort, extremes.argsort)
+_SORTS = (extremes.topk, extremes.sort, extremes.argsort, extremes.msort)
 
 
 def reduced_axes(call: Call) -> tuple[int, ...]:
@@ -72,7 +90,7 @@ def _aligned(call: Call, items: tuple[Any, ...], axes: tuple[int, ...]) -> list[
     return [None if axis in axes else next(left) for axis in range(ndim)]
 
 
-@locates(*SUMS, *MEANS, *_EXTREMES, *_OTHERS, *_SPREADS, *_ALONG, ncnn.Reduction)
+@locates(*SUMS, *MEANS, *_EXTREMES, *_OTHERS, *SPREADS, *_ALONG, ncnn.Reduction)
 def locate_reduction(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the reduced dimensions as a whole."""
     input = call.array("input")
@@ -98,9 +116,15 @@ def _compares(call: Call) -> bool:
 @locates(*_SORTS)
 def locate_sort(call: Call, box: Box) -> Mapping[str, Box]:
     """Return whole rows."""
-    input, dim = call.array("input"), call.arguments["dim"]
-    axis = dim % input.ndim if input.ndim else 0
+    input = call.array("input")
+    axis = _sorted_axis(call)
     return {input.name: _whole_along(input, box, axis)}
+
+
+def _sorted_axis(call: Call) -> int:
+    """Return the dimension that is sorted; ``torch.msort`` sorts the first."""
+    ndim, dim = call.array("input").ndim, call.arguments.get("dim", 0)
+    return int(dim) % ndim if ndim else 0
 
 
 def _whole_along(input: Operand, box: Box, axis: int) -> Box:
@@ -142,11 +166,227 @@ def explain_extreme(call: Call, index: tuple[int, ...]) -> Breakdown:
     if call.layer_code in _BOTH and _compares(call):
         return explain_function(call, index)
     if call.place:
-        raise NoBreakdownError("the index of an element is no sum")
+        return explain_choice(call, index)
     elements, sizes, names = _elements(call, index)
     smallest = call.layer_code in {extremes.minimum, *codes_of("torch.amin")}
     chosen = (np.argmin if smallest else np.argmax)(elements.values)
     return choose(index, multiply([elements], sizes, names), elements.name, chosen)
+
+
+@explains(*_NAN_SUMS, *_NAN_MEANS)
+def explain_sum_of_numbers(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the elements that are not NaN, or divide each by their number."""
+    elements, sizes, names = _elements(call, index)
+    known = ~np.isnan(elements.values)
+    elements = replace(elements, values=np.where(known, elements.values, 0.0))
+    count = int(known.sum())
+    if call.layer_code in _NAN_MEANS:
+        if not count:
+            raise NoBreakdownError("all elements are NaN")
+        return mean_of(call, index, elements, float(count), sizes, names)
+    formula = f"y{format_index(index)} = Σ {elements.name} over {count} elements"
+    return add_up(call, formula, multiply([elements], sizes, names))
+
+
+@explains(*PRODUCTS_OF, *_TRUTHS)
+def explain_product_of_all(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Multiply elements, or say whether they are true."""
+    elements, sizes, names = _elements(call, index)
+    values = elements.values
+    name = call.operator.type.rpartition(".")[2].rpartition(":")[2]
+    with np.errstate(all="ignore"):
+        total = {"all": values.all, "any": values.any}.get(name, values.prod)()
+    word = "Π" if name == "prod" else f"{name} of"
+    formula = f"y{format_index(index)} = {word} {elements.name} over {len(values)} elements"
+    terms = Terms((elements,), values, tuple(sizes), tuple(names))
+    error = 8 * rounding(call.dtype) * (len(values) + 1) * abs(float(total))
+    return Breakdown(Kind.FUNCTION, formula, terms, float(total), error)
+
+
+@explains(*LOGSUMS)
+def explain_log_of_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum exponentials, and take the logarithm."""
+    elements, sizes, names = _elements(call, index)
+    return log_of_sum(call, index, elements, sizes, names)
+
+
+def log_of_sum(
+    call: Call,
+    index: tuple[int, ...],
+    elements: Factor,
+    sizes: Sequence[int],
+    names: Sequence[str],
+) -> Breakdown:
+    """Make the breakdown of the logarithm of a sum of exponentials."""
+    peak = float(elements.values.max(initial=-np.inf))
+    shift = peak if math.isfinite(peak) else 0.0
+    with np.errstate(all="ignore"):
+        powers = np.exp(elements.values - shift)
+        total = float(np.log(powers.sum())) + shift
+    terms = Terms((elements,), powers, tuple(sizes), tuple(names))
+    formula = f"y{format_index(index)} = log Σ exp({elements.name}) over {len(powers)} elements"
+    relative = 8 * (math.sqrt(len(powers)) + 4) * rounding(call.dtype)
+    error = relative * (1 + abs(shift)) + 2 * rounding(call.dtype) * abs(total)
+    steps = Step("max", shift), Step("Σ exp(x − max)", float(powers.sum()))
+    return Breakdown(Kind.ACTIVATED, formula, terms, total, error, steps=steps)
+
+
+@explains(*SPREADS)
+def explain_spread(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the squared distances from the mean, divided by their number; std takes the root."""
+    elements, sizes, names = _elements(call, index)
+    values, count = elements.values, len(elements.values)
+    mean = float(values.mean()) if count else math.nan
+    if call.place:
+        return mean_of(call, index, elements, float(max(1, count)), sizes, names)
+    divisor = spread_divisor(call, count)
+    squares = make_factor("(x − mean)²", np.square(values - mean))
+    share = make_factor("1 / count", np.full(count, 1 / divisor if divisor else math.inf))
+    terms = replace(
+        multiply([squares, share], sizes, names), factors=(elements, squares, share)
+    )
+    is_root = call.layer_code in {reduction.std, reduction.std_mean}
+    text = f"1/{divisor:g} · Σ ({elements.name} − mean)² over {count} elements"
+    formula = f"y{format_index(index)} = {f'√({text})' if is_root else text}"
+    magnitude = float(np.square(values).mean()) if count else 0.0
+    found = add_up(call, formula, terms, steps=(Step("mean", mean),))
+    error = found.error + 8 * rounding(call.dtype) * magnitude
+    found = replace(found, kind=Kind.SUM, error=error)
+    return take_root(call, found, 2.0) if is_root else found
+
+
+def spread_divisor(call: Call, count: int) -> float:
+    """Return what the squared distances are divided by."""
+    given = call.arguments
+    correction = given.get("correction")
+    if correction is None:
+        unbiased = given.get("unbiased")
+        correction = 1 if unbiased is None else unbiased
+    if isinstance(correction, Operand):
+        correction = correction.value.item()
+    return max(0.0, count - float(correction))
+
+
+@explains(*NORMS)
+def explain_norm(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum powers of magnitudes, and take the root."""
+    elements, sizes, names = _elements(call, index)
+    return norm_of(call, index, elements, read_order(call), sizes, names)
+
+
+def read_order(call: Call) -> float:
+    """Return the order of a norm."""
+    given: Any = call.arguments.get("ord", call.arguments.get("p", 2))
+    if given is None or given == "fro":
+        return 2.0
+    if isinstance(given, Operand):
+        return float(given.value)
+    return float(given)
+
+
+def norm_of(
+    call: Call,
+    index: tuple[int, ...],
+    elements: Factor,
+    order: float,
+    sizes: Sequence[int],
+    names: Sequence[str],
+) -> Breakdown:
+    """Make the breakdown of a norm of elements."""
+    sizes_of = np.abs(elements.values)
+    magnitudes = make_factor("|x|", sizes_of)
+    if math.isinf(order):
+        terms = Terms((elements, magnitudes), sizes_of, tuple(sizes), tuple(names))
+        chosen = int((np.argmax if order > 0 else np.argmin)(sizes_of))
+        return choose(index, terms, f"|{elements.name}|", chosen)
+    with np.errstate(all="ignore"):
+        powers = np.power(sizes_of, order) if order else (sizes_of != 0).astype(np.float64)
+    factor = make_factor(f"|x|^{order:g}", powers)
+    terms = Terms((elements, factor), powers, tuple(sizes), tuple(names))
+    text = f"Σ |{elements.name}|^{order:g} over {len(powers)} elements"
+    root = f"({text})^(1/{order:g})" if order not in {0.0, 1.0, 2.0} else text
+    formula = f"y{format_index(index)} = {f'√({text})' if order == 2 else root}"
+    found = add_up(call, formula, terms)
+    return found if order in {0.0, 1.0} else take_root(call, found, order)
+
+
+_WORDS: Final[dict[Any, str]] = {
+    extremes.argmax: "position of the largest",
+    extremes.argmin: "position of the smallest",
+    extremes.median: "median",
+    extremes.nanmedian: "median",
+    extremes.mode: "most frequent",
+    extremes.kthvalue: "k-th smallest",
+    extremes.topk: "one of the sorted",
+    extremes.sort: "one of the sorted",
+    extremes.msort: "one of the sorted",
+    extremes.argsort: "position of one of the sorted",
+    scan.cummax: "largest so far",
+    scan.cummin: "smallest so far",
+}
+_POSITIONS: Final = frozenset({extremes.argmax, extremes.argmin, extremes.argsort})
+
+
+@explains(
+    extremes.argmax, extremes.argmin, extremes.median, extremes.nanmedian, extremes.mode,
+    extremes.kthvalue, *_SORTS, scan.cummax, scan.cummin,
+)  # fmt: skip
+def explain_choice(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Choose one of several elements, or say where it is.
+
+    The operator itself chooses, among copies of these elements alone.
+    """
+    rows = locate_choice(call, index)
+    elements = take(call.array("input"), "input", grid(*rows))
+    sizes = [len(row) for row in rows]
+    dtype = call.array("input").dtype
+    alone = elements.values.astype(dtype).reshape(sizes)
+    values = [
+        alone if isinstance(each, Operand) and each.name == elements.name
+        else each.value if isinstance(each, Operand) else each
+        for each in call.inputs
+    ]  # fmt: skip
+    at = tuple([
+        place if len(call.shape) == len(sizes) and sizes[axis] > 1 else 0
+        for axis, place in enumerate(index)
+    ])  # fmt: skip
+    found = np.asarray(call.operator.forward(values)[call.place])
+    number = found[at if found.ndim == len(index) else ()]
+    is_position = call.place > 0 or call.layer_code in _POSITIONS
+    total = float(number)
+    word = _WORDS.get(call.layer_code, "extreme")
+    if is_position and not word.startswith("position"):
+        word = f"position of the {word}"
+    varied = [axis for axis, size in enumerate(sizes) if size > 1]
+    shape = [sizes[axis] for axis in varied] or [1]
+    names = [f"dim {axis}" for axis in varied] or ["term"]
+    terms = multiply([elements], shape, names)
+    chosen: int | None = int(number) if is_position else None
+    if chosen is None:
+        equal = np.flatnonzero(
+            np.isnan(elements.values) if math.isnan(total) else elements.values == total
+        )
+        chosen = int(equal[0]) if equal.size else None
+    count = len(elements.values)
+    formula = f"y{format_index(index)} = {word} of {count} elements of {elements.name}"
+    kind = Kind.FUNCTION if is_position else Kind.CHOICE
+    return Breakdown(kind, formula, terms, total, 0.0, chosen=chosen)
+
+
+def locate_choice(call: Call, index: tuple[int, ...]) -> list[Sequence[int]]:
+    """Return the positions along each dimension of the elements that are chosen from."""
+    input, code = call.array("input"), call.layer_code
+    if code in _SORTS or code in {scan.cummax, scan.cummin}:
+        axis = _sorted_axis(call)
+        rows: list[Sequence[int]] = [[place] for place in index]
+        if rows:
+            stop = index[axis] + 1 if code not in _SORTS else input.shape[axis]
+            rows[axis] = range(stop)
+        return rows
+    aligned = _aligned(call, index, reduced_axes(call))
+    return [
+        range(input.shape[axis]) if row is None else [row] for axis, row in enumerate(aligned)
+    ]
 
 
 @explains(ncnn.Reduction)
@@ -187,6 +427,27 @@ def explain_running_sum(call: Call, index: tuple[int, ...]) -> Breakdown:
     elements = take(input, "input", grid(*rows[:axis], before, *rows[axis + 1 :]))
     formula = f"y{format_index(index)} = Σ {elements.name} over {len(before)} elements"
     return add_up(call, formula, multiply([elements], (len(before),), (f"dim {axis}",)))
+
+
+@explains(scan.cumprod, scan.logcumsumexp)
+def explain_running_product(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Multiply the elements up to a position, or take the logarithm of their exponentials."""
+    input, axis = call.array("input"), _scanned(call)
+    if not index:
+        raise NoBreakdownError("one number has no breakdown")
+    axis %= input.ndim
+    rows: list[Sequence[int]] = [[place] for place in index]
+    rows[axis] = range(index[axis] + 1)
+    elements = take(input, "input", grid(*rows))
+    count = len(elements.values)
+    if call.layer_code is scan.logcumsumexp:
+        return log_of_sum(call, index, elements, (count,), (f"dim {axis}",))
+    with np.errstate(all="ignore"):
+        total = float(elements.values.prod())
+    formula = f"y{format_index(index)} = Π {elements.name} over {count} elements"
+    terms = Terms((elements,), elements.values, (count,), (f"dim {axis}",))
+    error = 8 * rounding(call.dtype) * (count + 1) * abs(total)
+    return Breakdown(Kind.FUNCTION, formula, terms, total, error)
 
 
 @locates(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.layers.grid_sampling import grid_sample
 from engine.layers.ncnn.resizing import Interp
 from engine.layers.resampling import (
+    RAW_MODES,
     interpolate,
     interpolation_taps,
     upsample_bilinear,
@@ -29,9 +29,15 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box, Breakdown
     from engine.provenance.rules.windows import AxisReads
 
-__all__ = ["RESIZES", "explain_resize", "locate_resize", "locate_sampled", "resize_taps"]
+__all__ = ["RESIZES", "explain_resize", "locate_resize", "resize_taps"]
 
-RESIZES = (interpolate, upsample_nearest, upsample_bilinear, Interp)
+RESIZES: tuple[Any, ...] = (
+    interpolate,
+    upsample_nearest,
+    upsample_bilinear,
+    Interp,
+    *RAW_MODES,
+)
 
 
 def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float64]]]:
@@ -40,6 +46,14 @@ def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float6
         return _ncnn_taps(call, call.layer)
     given, input = call.arguments, call.array("input")
     mode = given.get("mode", "bilinear" if call.layer_code is upsample_bilinear else "nearest")
+    size, scale, antialias = (
+        given.get("size"),
+        given.get("scale_factor"),
+        given.get("antialias"),
+    )
+    if call.layer_code in RAW_MODES:
+        mode, antialias = RAW_MODES[call.layer_code]
+        size, scale = given["output_size"], _raw_scales(call)
     corners = given.get("align_corners", call.layer_code is upsample_bilinear)
     sizes, counts = input.shape[2:], call.shape[2:]
     if mode == "area":
@@ -49,7 +63,6 @@ def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float6
             inside = axis.positions(np.arange(count)).T >= 0
             weights.append(inside / inside.sum(axis=0))
         return reads, weights
-    size, scale = given.get("size"), given.get("scale_factor")
     if not all(isinstance(each, (int, float, tuple, type(None))) for each in (size, scale)):
         size, scale = counts, None
     found = interpolation_taps(
@@ -60,12 +73,20 @@ def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float6
         mode,
         align_corners=bool(corners),
         recompute_scale_factor=bool(given.get("recompute_scale_factor")),
-        antialias=bool(given.get("antialias")),
+        antialias=bool(antialias),
     )
     return (
         [Table(length, places) for length, (places, _) in zip(sizes, found, strict=True)],
         [np.asarray(weights, np.float64) for _, weights in found],
     )
+
+
+def _raw_scales(call: Call) -> Any:
+    """Return the scales of a traced resize, which has them as a list or one by one."""
+    given, ndim = call.arguments, call.array("input").ndim
+    single = [given[f"scales_{axis}"] for axis in "dhw"[5 - ndim :]]
+    found = tuple([each for each in single if each is not None])
+    return found or given["scale_factors"]
 
 
 def _ncnn_taps(
@@ -135,11 +156,3 @@ def explain_resize(call: Call, index: tuple[int, ...]) -> Breakdown:
     )
     terms = multiply([x, factor], [len(each) for each in places], AXIS_NAMES[rank])
     return add_up(call, formula, terms)
-
-
-@locates(grid_sample)
-def locate_sampled(call: Call, box: Box) -> Mapping[str, Box]:
-    """Return the grid's positions, and whole pictures: the grid chooses their positions."""
-    image, positions = call.array("input"), call.array("grid")
-    chosen = (box[0], *box[2:], positions.whole[-1])
-    return {image.name: (*box[:2], *image.whole[2:]), positions.name: chosen}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from engine.layers.recurrent import GRU, LSTM, RNN
+from engine.layers.recurrent import GRU, LSTM, RNN, TRACED_LAYERS, make_traced
 from engine.layers.recurrent_cells import lstm_step
 from engine.provenance.arithmetic import (
     add_up,
@@ -32,9 +32,18 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box, Terms
     from engine.values import Array
 
-__all__ = ["explain_recurrent", "locate_recurrent"]
+__all__ = [
+    "RECURRENT",
+    "Recurrent",
+    "explain_recurrent",
+    "is_sequence",
+    "locate_recurrent",
+    "read_recurrent",
+    "read_states",
+]
 
-_Recurrent: TypeAlias = RNN | GRU | LSTM
+Recurrent: TypeAlias = RNN | GRU | LSTM
+RECURRENT: Final[tuple[Any, ...]] = (RNN, GRU, LSTM, *TRACED_LAYERS)
 _Vector: TypeAlias = "npt.NDArray[np.float64]"
 
 _MOST_PRODUCTS: Final = 1 << 28  # of all steps before: half a second to compute again
@@ -84,13 +93,17 @@ class _Run(NamedTuple):
     outputs: list[Array]
 
 
-@locates(RNN, GRU, LSTM)
+@locates(*RECURRENT)
 def locate_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
     """Return a sample's sequence up to the element; all of it if it is read backwards, too."""
-    layer = _layer_of(call)
-    x, states = _operands(call, layer)
-    found: dict[str, Box] = {}
-    samples = box[0 if layer.batch_first and _is_sequence(call, layer) else 1 % len(box)]
+    layer = read_recurrent(call)
+    x, states = read_states(call, layer)
+    found: dict[str, Box] = {
+        each.name: each.whole
+        for each in call.arguments.get("params", ())
+        if isinstance(each, Operand)
+    }
+    samples = box[0 if layer.batch_first and is_sequence(call, layer) else 1 % len(box)]
     for each in states:
         if each is not None:
             whole = each.whole
@@ -99,21 +112,21 @@ def locate_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
     time = 1 if x.ndim == 3 and layer.batch_first else 0
     if x.ndim == 3:
         region[1 - time] = samples
-    if layer.directions == 1 and _is_sequence(call, layer):
+    if layer.directions == 1 and is_sequence(call, layer):
         region[time] = Interval(0, box[time].stop)
     found[x.name] = tuple(region)
     return found
 
 
-@explains(RNN, GRU, LSTM)
+@explains(*RECURRENT)
 def explain_recurrent(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the products of the gates, and compute the step from the state before it.
 
     The steps before, and the layers below, are computed again in float64. The same in float32
     shows how far rounding takes them.
     """
-    layer = _layer_of(call)
-    x, states = _operands(call, layer)
+    layer = read_recurrent(call)
+    x, states = read_states(call, layer)
     spot = _find_spot(call, layer, x, index)
     wide = _run(layer, x, states, spot, np.float64)
     narrow = _run(layer, x, states, spot, np.float32)
@@ -126,16 +139,29 @@ def explain_recurrent(call: Call, index: tuple[int, ...]) -> Breakdown:
     return _explain_gates(call, layer, x, spot, wide, index, drift)
 
 
-def _layer_of(call: Call) -> _Recurrent:
-    layer = call.layer
-    if not isinstance(layer, (RNN, GRU, LSTM)):
-        raise NoBreakdownError("this is no recurrent layer")
-    return layer
+def read_recurrent(call: Call) -> Recurrent:
+    """Return the layer; that of a traced graph is made from its operands."""
+    layer, given = call.layer, call.arguments
+    if isinstance(layer, (RNN, GRU, LSTM)):
+        return layer
+    weights = [each.value if isinstance(each, Operand) else each for each in given["params"]]
+    if given["train"] and given["dropout"]:
+        raise NoBreakdownError("a layer that drops at random has no breakdown")
+    return make_traced(
+        TRACED_LAYERS[call.layer_code],
+        weights,
+        has_biases=given["has_biases"],
+        num_layers=given["num_layers"],
+        bidirectional=given["bidirectional"],
+        batch_first=given["batch_first"],
+    )
 
 
-def _operands(call: Call, layer: _Recurrent) -> tuple[Operand, list[Operand | None]]:
+def read_states(call: Call, layer: Recurrent) -> tuple[Operand, list[Operand | None]]:
     """Return the input, and the initial states or None for zeros."""
     given: list[Any] = [call.arguments.get(name) for name in ("input", "hx", "cx")]
+    if isinstance(given[1], tuple):
+        given[1:] = given[1]
     if not all(each is None or isinstance(each, Operand) for each in given):
         raise NoBreakdownError("initial states in a list have no breakdown")
     count = len(_states_of(layer))
@@ -143,19 +169,19 @@ def _operands(call: Call, layer: _Recurrent) -> tuple[Operand, list[Operand | No
     return x, [*states, *[None] * (count - len(states))]
 
 
-def _states_of(layer: _Recurrent) -> tuple[str, ...]:
+def _states_of(layer: Recurrent) -> tuple[str, ...]:
     return ("h", "c") if isinstance(layer, LSTM) else ("h",)
 
 
-def _is_sequence(call: Call, layer: _Recurrent) -> bool:
+def is_sequence(call: Call, layer: Recurrent) -> bool:
     """Whether the output is that of all steps, not a last state."""
     return call.place == (len(_states_of(layer)) if layer.states_first else 0)
 
 
-def _find_spot(call: Call, layer: _Recurrent, x: Operand, index: tuple[int, ...]) -> _Spot:
+def _find_spot(call: Call, layer: Recurrent, x: Operand, index: tuple[int, ...]) -> _Spot:
     """Return which cell makes an element, at which step."""
     time = 1 if x.ndim == 3 and layer.batch_first else 0
-    if not _is_sequence(call, layer):
+    if not is_sequence(call, layer):
         number, *samples, unit = index
         step = 0 if number % layer.directions else x.shape[time] - 1
         memory = call.place == (1 if layer.states_first else 2)
@@ -167,7 +193,7 @@ def _find_spot(call: Call, layer: _Recurrent, x: Operand, index: tuple[int, ...]
 
 
 def _run(
-    layer: _Recurrent,
+    layer: Recurrent,
     x: Operand,
     states: list[Operand | None],
     spot: _Spot,
@@ -207,7 +233,7 @@ def _run(
 
 
 def _begin(
-    layer: _Recurrent,
+    layer: Recurrent,
     states: list[Operand | None],
     number: int,
     sample: int,
@@ -226,13 +252,13 @@ def _begin(
     return tuple(found)
 
 
-def _label(layer: _Recurrent, part: str, number: int) -> str:
+def _label(layer: Recurrent, part: str, number: int) -> str:
     level, direction = divmod(number, layer.directions)
     return f"{part}_l{level}{'_reverse' if direction else ''}"
 
 
 def _explain_projected(
-    call: Call, layer: _Recurrent, spot: _Spot, run: _Run, index: tuple[int, ...], drift: float
+    call: Call, layer: Recurrent, spot: _Spot, run: _Run, index: tuple[int, ...], drift: float
 ) -> Breakdown:
     """Sum the results of all units of an LSTM times a row of its projection."""
     cell = layer.cells[spot.number]
@@ -249,7 +275,7 @@ def _explain_projected(
 
 def _explain_gates(
     call: Call,
-    layer: _Recurrent,
+    layer: Recurrent,
     x: Operand,
     spot: _Spot,
     run: _Run,
@@ -269,7 +295,7 @@ def _explain_gates(
     states = kept.sum(axis=1) + shift[1]
     old = float(run.before[0][0, spot.unit]) if cell.hr is None else 0.0
     cells = float(run.before[1][0, spot.unit]) if len(run.before) > 1 else 0.0
-    total, steps = _finish(layer, call, sums, states, old, cells)
+    total, steps = _finish(layer, sums, states, old, cells)
     if spot.memory:
         total = steps[-1].value
     steps = (
@@ -289,7 +315,7 @@ def _explain_gates(
 
 
 def _products(
-    layer: _Recurrent, x: Operand, spot: _Spot, input: _Vector, rows: list[int]
+    layer: Recurrent, x: Operand, spot: _Spot, input: _Vector, rows: list[int]
 ) -> Terms:
     """Multiply the input of a step by the rows of a unit's gates."""
     places = grid(range(len(rows)), range(len(input)))
@@ -308,8 +334,7 @@ def _products(
 
 
 def _finish(
-    layer: _Recurrent,
-    call: Call,
+    layer: Recurrent,
     inputs: _Vector,
     states: _Vector,
     old: float,
@@ -318,8 +343,9 @@ def _finish(
     """Return the new state from the sums of the gates, and the gates."""
     gates = [float(a + b) for a, b in zip(inputs, states, strict=True)]
     if isinstance(layer, RNN):
-        relu = call.operator.params.get("nonlinearity") == "relu"
-        return (max(gates[0], 0.0) if relu else math.tanh(gates[0])), (Step("h before", old),)
+        return (max(gates[0], 0.0) if layer.is_relu else math.tanh(gates[0])), (
+            Step("h before", old),
+        )
     if isinstance(layer, GRU):
         r, z = _sigmoid(gates[0]), _sigmoid(gates[1])
         n = math.tanh(float(inputs[2]) + r * float(states[2]))

@@ -11,7 +11,7 @@ import engine
 from engine.errors import TensorError, ValueNotComputedError
 from engine.provenance.records import Kind
 
-SUM, MOVE, FUNCTION = Kind.SUM, Kind.MOVE, Kind.FUNCTION
+SUM, MOVE, FUNCTION, ACTIVATED = Kind.SUM, Kind.MOVE, Kind.FUNCTION, Kind.ACTIVATED
 
 
 def net(line, *shapes):
@@ -313,6 +313,61 @@ CASES = {
         _ATTENTION,
         SUM,
     ),
+    "multihead-more-keys": (
+        (
+            "nn.MultiheadAttention num_heads=2 embed_dim=4 batch_first=True add_bias_kv=True "
+            "add_zero_attn=True"
+        ),
+        [(2, 5, 4)],
+        {**_ATTENTION, "bias_k": (1, 1, 4), "bias_v": (1, 1, 4)},
+        SUM,
+    ),
+    "multihead-without-batch": (
+        "nn.MultiheadAttention num_heads=2 embed_dim=4",
+        [(5, 4), (3, 4), (3, 4)],
+        _ATTENTION,
+        SUM,
+    ),
+    "lp_pool": ("nn.LPPool2d norm_type=2 kernel_size=(2,3)", [(1, 2, 6, 7)], {}, ACTIVATED),
+    "lrn": (
+        "nn.LocalResponseNorm size=3 alpha=0.5 beta=0.75 k=1.0",
+        [(1, 5, 3, 3)],
+        {},
+        Kind.NORMALISED,
+    ),
+    "normalize": ("F.normalize p=2 dim=1 eps=1e-12", [(2, 5, 3)], {}, Kind.NORMALISED),
+    "grid_sample": (
+        (
+            "F.grid_sample mode=bilinear padding_mode=reflection align_corners=False "
+            "$input=x0 $grid=x1"
+        ),
+        [(1, 2, 5, 6), (1, 3, 4, 2)],
+        {},
+        SUM,
+    ),
+    "fold": (
+        "nn.Fold output_size=(5,6) kernel_size=(3,2) stride=(2,1) padding=(1,0)",
+        [(2, 12, 15)],
+        {},
+        SUM,
+    ),
+    "norm": ("torch.norm p=3 dim=(1) keepdim=False", [(2, 5)], {}, ACTIVATED),
+    "prod": ("torch.prod dim=1 keepdim=False", [(2, 5)], {}, FUNCTION),
+    "logsumexp": ("torch.logsumexp dim=(1) keepdim=False", [(2, 5)], {}, ACTIVATED),
+    "var": ("torch.var dim=(1) unbiased=True keepdim=False", [(2, 5)], {}, SUM),
+    "std": ("torch.std dim=(1) unbiased=False keepdim=False", [(2, 5)], {}, ACTIVATED),
+    "argmax": ("torch.argmax dim=1 keepdim=False", [(2, 5)], {}, FUNCTION),
+    "cumprod": ("torch.cumprod dim=1", [(2, 5)], {}, FUNCTION),
+    "cosine": ("F.cosine_similarity dim=1 eps=1e-8", [(2, 5, 3), (2, 5, 3)], {}, SUM),
+    "cdist": ("torch.cdist p=2.0 $x1=x0 $x2=x1", [(2, 4, 3), (2, 5, 3)], {}, ACTIVATED),
+    "bilinear product": (
+        "nn.Bilinear",
+        [(2, 3), (2, 4)],
+        {"weight": (5, 3, 4), "bias": (5,)},
+        SUM,
+    ),
+    "outer": ("torch.outer $input=x0 $vec2=x1", [(3,), (4,)], {}, SUM),
+    "cross": ("torch.cross dim=1", [(2, 3, 4), (2, 3, 4)], {}, SUM),
     "lstm": ("nn.LSTM hidden_size=3 batch_first=True", [(2, 6, 4)], _recurrent(4), Kind.GATES),
     "gru": ("nn.GRU hidden_size=3 batch_first=False", [(6, 2, 4)], _recurrent(3), Kind.GATES),
     "rnn": ("nn.RNN hidden_size=3 batch_first=True", [(2, 6, 4)], _recurrent(1), Kind.GATES),
@@ -471,7 +526,7 @@ def test_an_element_is_what_its_terms_say(run, line, shapes, weights, kind):
 LINEAR = [
     name
     for name, case in CASES.items()
-    if case[3] is SUM and not name.startswith(("sdpa", "multihead", "lstm"))
+    if case[3] is SUM and not name.startswith(("sdpa", "multihead", "lstm", "var", "cosine"))
 ]
 
 
@@ -643,14 +698,53 @@ def test_an_embedding_leads_to_its_row(make_pair):
     assert found.value == found.breakdown.total == 7.0
 
 
+@pytest.mark.parametrize(
+    ("line", "index", "expected", "chosen"),
+    [
+        ("torch.topk k=2 dim=1 largest=True sorted=True", (0, 1), 5.0, 3),
+        ("torch.sort dim=1 descending=False", (1, 0), -4.0, 1),
+        ("torch.kthvalue k=2 dim=1 keepdim=False", (0,), 2.0, 0),
+        ("torch.cummax dim=1", (1, 2), 3.0, 0),
+    ],
+)
+def test_a_choice_names_the_element_that_was_chosen(make_pair, line, index, expected, chosen):
+    kind, _, arguments = line.partition(" ")
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(2,4)f32", f"{kind} op 1 2 x y at {arguments}",
+        "pnnx.Output out 2 0 y at",
+    )  # fmt: skip
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.array([[2, 9, -1, 5], [3, -4, 0, 7]], np.float32)])
+    session.run()
+    found = engine.explain_element(session, "y", index)
+    assert (found.kind, found.breakdown.total, found.value) == (
+        Kind.CHOICE, expected, expected,
+    )  # fmt: skip
+    assert found.breakdown.chosen == chosen
+    where = engine.explain_element(session, "at", index)
+    assert (where.kind, where.breakdown.total) == (FUNCTION, chosen)
+    assert where.breakdown.formula.startswith(f"y[{', '.join(map(str, index))}] = position")
+
+
+def test_zeros_depend_on_nothing(make_pair):
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(2,3)f32", "torch.zeros_like z 1 1 x z dtype=None",
+        "pnnx.Expression e 2 1 x z y expr=add(@0,@1)", "pnnx.Output out 1 0 y",
+    )  # fmt: skip
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.ones((2, 3), np.float32)])
+    session.run()
+    found = engine.explain_element(session, "z", (1, 2))
+    assert (found.kind, found.breakdown.total, found.sources) == (MOVE, 0.0, ())
+    assert engine.receptive_field(session, "y", (1, 2)).guessed == ()
+
+
 def test_an_operator_without_a_rule_says_so(run):
-    session, _ = run("torch.prod dim=1 keepdim=False", [(2, 3)], {})
-    found = engine.explain_element(session, "y", (1,))
+    session, _ = run("torch.renorm p=2 dim=0 maxnorm=1", [(2, 3)], {})
+    found = engine.explain_element(session, "y", (1, 0))
     assert found.kind is Kind.UNKNOWN
-    assert found.reason == "There is no breakdown for torch.prod yet."
-    assert [(each.operand, each.slices) for each in found.sources] == [
-        ("x0", (slice(1, 2), slice(0, 3)))
-    ]
+    assert found.reason == "There is no breakdown for torch.renorm yet."
+    assert [(each.operand, each.is_whole) for each in found.sources] == [("x0", True)]
 
 
 @pytest.mark.parametrize("index", [(2, 0), (0, 3), (0,), (0, 0, 0), (-3, 0)])

@@ -241,6 +241,30 @@ def test_recurrent_layers_read_what_came_before(make_pair):
     assert field.guessed == ()
 
 
+def test_a_sequence_that_is_query_and_key_counts_as_a_whole(make_pair):
+    """Also beside a mask, which is no key."""
+    shapes = {"in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4),
+              "out_proj.bias": (4,)}  # fmt: skip
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in shapes.items())
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(2,5,4)f32",
+        "pnnx.Input mask 0 1 1 #1=(5,5)f32",
+        (
+            "nn.MultiheadAttention a 2 1 0 1 2 num_heads=2 embed_dim=4 batch_first=True "
+            f"$input=0 $attn_mask=1 {texts}"
+        ),
+        "pnnx.Output out 1 0 2",
+    )
+    rng = np.random.default_rng(0)
+    weights = {f"a.{k}": rng.normal(size=v).astype(np.float32) for k, v in shapes.items()}
+    session = engine.Session(engine.load(make_pair(*lines, weights=weights)))
+    session.feed([rng.normal(size=(2, 5, 4)).astype(np.float32), np.eye(5, dtype=np.float32)])
+    session.run()
+    field = engine.receptive_field(session, "2", (1, 2, 0))
+    assert field.inputs[0].slices == (slice(1, 2), slice(0, 5), slice(0, 4))
+    assert engine.check_field(session, "2", (1, 2, 0)).is_same
+
+
 def test_states_of_recurrent_layers_count_for_their_sample(make_pair):
     rng = np.random.default_rng(0)
     shapes = {"weight_ih_l0": (9, 2), "weight_hh_l0": (9, 3), "weight_ih_l1": (9, 3),

@@ -97,6 +97,90 @@ ON = {
         {},
         1,
     ),
+    "attention with an additive mask": (
+        ["F.scaled_dot_product_attention a 4 1 0 0 0 0 1"],
+        {},
+        1,
+    ),
+    "attention with shared heads": (
+        [
+            "Tensor.slice k 1 1 0 1 dim=1 start=0 end=1 step=1",
+            "F.scaled_dot_product_attention a 3 1 0 1 1 2 enable_gqa=True",
+        ],
+        {},
+        2,
+    ),
+    "computed kernel": (
+        [
+            "Tensor.slice k 1 1 0 1 dim=3 start=1 end=4 step=1",
+            ("F.conv2d c 2 1 0 1 2 stride=(1,2) padding=(1,1) dilation=(1,1) groups=1 "
+            "$input=0 $weight=1"),
+        ],
+        {},
+        2,
+    ),
+    "computed factors": (
+        [
+            "torch.mean m 1 1 0 1 dim=(0,2,3) keepdim=False",
+            "F.group_norm n 3 1 0 1 1 2 eps=1e-5 num_groups=1 $input=0 $weight=1 $bias=1",
+        ],
+        {},
+        2,
+    ),
+    **{
+        line.partition(" ")[0]: ([f"{line.replace(' ', ' op 1 1 0 1 ', 1)}"], {}, 1)
+        for line in (
+            "nn.LPPool2d norm_type=2 kernel_size=(2,2) stride=(1,2)",
+            "nn.LocalResponseNorm size=2 alpha=0.5 beta=0.75 k=1.0",
+            "F.normalize p=2 dim=3 eps=1e-12",
+            "F.glu dim=2",
+            "torch.amax dim=(2,3) keepdim=False",
+            "torch.std dim=(2) unbiased=True keepdim=False",
+            "torch.norm p=3 dim=(1,3) keepdim=True",
+            "torch.logsumexp dim=(1) keepdim=False",
+            "torch.prod dim=1 keepdim=True",
+            "torch.cumsum dim=3",
+        )
+    },
+    "deformable": (
+        [
+            "torch.tile o 1 1 0 1 dims=(1,9,1,1)",
+            (
+                "torchvision.ops.DeformConv2d d 2 1 0 1 2 padding=(1,1) $input=0 $offset=1 "
+                "@weight=(3,2,3,3)f32"
+            ),
+        ],
+        {"d.weight": RNG.normal(size=(3, 2, 3, 3)).astype(np.float32)},
+        2,
+    ),
+    "sampled on a grid": (
+        [
+            "Tensor.permute p 1 1 0 1 dims=(0,2,3,1)",
+            (
+                "F.grid_sample s 2 1 0 1 2 mode=bilinear padding_mode=border "
+                "align_corners=False $input=0 $grid=1"
+            ),
+        ],
+        {},
+        2,
+    ),
+    "multihead with a mask": (
+        [
+            "torch.mean q 1 1 0 1 dim=(0) keepdim=False",
+            "Tensor.slice s 1 1 1 2 dim=2 start=0 end=4 step=1",
+            "torch.mean m 1 1 0 3 dim=(0,1) keepdim=False",
+            ("nn.MultiheadAttention a 2 1 2 3 4 num_heads=2 embed_dim=4 batch_first=True "
+            "$input=2 $attn_mask=3 @in_proj_weight=(12,4)f32 @in_proj_bias=(12)f32 "
+            "@out_proj.weight=(4,4)f32 @out_proj.bias=(4)f32"),
+        ],
+        {
+            "a.in_proj_weight": RNG.normal(size=(12, 4)).astype(np.float32),
+            "a.in_proj_bias": RNG.normal(size=12).astype(np.float32),
+            "a.out_proj.weight": RNG.normal(size=(4, 4)).astype(np.float32),
+            "a.out_proj.bias": RNG.normal(size=4).astype(np.float32),
+        },
+        4,
+    ),
 }  # fmt: skip
 
 

@@ -1,0 +1,29 @@
+"""How gradients go back, one family of operators per file; importing it registers the rules."""
+
+from __future__ import annotations
+
+from engine.provenance.back import (
+    attention,
+    distances,
+    elementwise,
+    moving,
+    normalization,
+    products,
+    reduction,
+    sampling,
+    sequences,
+    windows,
+)
+
+__all__ = [
+    "attention",
+    "distances",
+    "elementwise",
+    "moving",
+    "normalization",
+    "products",
+    "reduction",
+    "sampling",
+    "sequences",
+    "windows",
+]

@@ -1,0 +1,117 @@
+"""Sums of products: matrices and convolutions."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.layers.ncnn import activations as ncnn_activations
+from engine.layers.ncnn.convolution import NcnnConvolution, NcnnDeconvolution
+from engine.layers.ncnn.products import InnerProduct
+from engine.provenance.back.windows import add_at, mesh, occupied, tap_reads, within
+from engine.provenance.call import NoBreakdownError, Operand
+from engine.provenance.rules.convolution import CONVOLUTIONS, read_convolution
+from engine.provenance.rules.products import PRODUCTS, read_product
+from engine.provenance.slopes import STEP, accumulate, slope_between, unbroadcast, wide
+from engine.provenance.table import passes_back
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.provenance.call import Call
+    from engine.provenance.slopes import Gradient
+
+
+def _before_activation(call: Call, gradient: Gradient) -> Gradient:
+    """Return the gradient by the sums to which a layer of ncnn applies an activation."""
+    layer = call.layer
+    if not isinstance(layer, (NcnnConvolution, NcnnDeconvolution, InnerProduct)):
+        return gradient
+    if not layer.activation[0]:
+        return gradient
+    plain: Any = copy.copy(layer)
+    plain.activation = 0, ()
+    sums = np.asarray(plain.forward(*[each.value for each in call.arrays]), np.float64)
+    steps = STEP * np.maximum(1.0, np.abs(sums))
+    ends = [
+        ncnn_activations.activate(sums + sign * steps, *layer.activation)
+        for sign in (0.0, 1.0, -1.0)
+    ]
+    return gradient * slope_between((ends[1] - ends[0]) / steps, (ends[0] - ends[2]) / steps)
+
+
+@passes_back(*PRODUCTS)
+def _product(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Contract with all other factors."""
+    found, gradient = read_product(call), _before_activation(call, gradient)
+    result: dict[str, Gradient] = {}
+    for place, member in enumerate(found.members):
+        if not isinstance(member.array, Operand):
+            continue
+        if len(set(member.labels)) < len(member.labels):
+            raise NoBreakdownError("a diagonal is summed")
+        others = [each for number, each in enumerate(found.members) if number != place]
+        arrays = [gradient * found.alpha, *(wide(each.array) for each in others)]
+        labels = [found.result, *(each.labels for each in others)]
+        known = "".join(labels)
+        kept = "".join([label for label in member.labels if label in known])
+        back = np.einsum(",".join(labels) + "->" + kept, *arrays, optimize=True)
+        full = back.reshape([
+            back.shape[kept.index(label)] if label in kept else 1 for label in member.labels
+        ])  # fmt: skip
+        shape = np.broadcast_shapes(full.shape, member.array.shape)
+        back = unbroadcast(np.broadcast_to(full, shape), member.array.shape)
+        accumulate(result, member.array.name, back)
+    offset = found.offset
+    if offset is not None and isinstance(offset.array, Operand):
+        if not found.result.endswith(offset.labels):
+            raise NoBreakdownError("a column that is added is not followed")
+        back = unbroadcast(gradient * found.beta, offset.array.shape)
+        accumulate(result, offset.array.name, back)
+    return result
+
+
+@passes_back(*CONVOLUTIONS)
+def _convolved(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Spread the gradient over the window by the kernel, one tap after the other."""
+    found, gradient = read_convolution(call), _before_activation(call, gradient)
+    given, rank, groups = found.input, found.rank, found.groups
+    if not rank:  # an image of ncnn of one pixel
+        shape = (groups, found.per_group, found.taken)
+        back = np.einsum(
+            "go,goc->gc", gradient.reshape(shape[:2]), wide(found.weight).reshape(shape)
+        )
+        return {given.name: back.reshape(given.shape)}
+    samples = given.shape[0] if given.ndim > rank + 1 else 1
+    result = np.zeros((samples, groups, found.taken, *given.shape[-rank:]))
+    flowing = gradient.reshape((samples, groups, found.per_group, *call.shape[-rank:]))
+    kernel = wide(found.weight)
+    taps = kernel.shape[2:]
+    kernel = kernel.reshape(groups, kernel.shape[0] // groups, *kernel.shape[1:])
+    if not found.inputs_first:
+        kernel = kernel.swapaxes(1, 2)  # shape (groups, inputs, outputs, taps)
+    area = occupied(flowing, rank)
+    part = flowing[within(area)]
+    by_weight = np.zeros(kernel.shape) if isinstance(found.weight, Operand) else None
+    values = None if by_weight is None else wide(given).reshape(result.shape)
+    for tap in np.ndindex(*taps):
+        sources, targets = tap_reads(found.reads, area, tap)
+        taken = part[mesh(sources)]
+        flat = taken.reshape(*taken.shape[:3], -1)
+        if by_weight is not None and values is not None:
+            read = values[mesh(targets)].reshape(*result.shape[:3], -1)
+            by_weight[within(tap)] = np.einsum("ngop,ngcp->gco", flat, read)
+        weights = kernel[within(tap)]
+        spread = weights * flat if weights.shape[1:] == (1, 1) else weights @ flat
+        add_at(result, targets, spread.reshape(*spread.shape[:3], *taken.shape[3:]))
+    back = {given.name: result.reshape(given.shape)}
+    if by_weight is not None and isinstance(found.weight, Operand):
+        if not found.inputs_first:
+            by_weight = by_weight.swapaxes(1, 2)
+        accumulate(back, found.weight.name, by_weight.reshape(found.weight.shape))
+    if isinstance(found.bias, Operand):
+        channels = flowing.reshape(samples, groups * found.per_group, -1).sum(axis=(0, 2))
+        accumulate(back, found.bias.name, channels.reshape(found.bias.shape))
+    return back
