@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from PIL import Image
 
+    from engine.meanings.results import LabelMap
     from engine.values import Array
 
-__all__ = ["read_mask", "resize_nearest"]
+__all__ = ["Match", "match_mask", "read_mask", "resize_nearest"]
 
 _UNKNOWN: Final = 255  # the usual value of pixels without a class
 _MOST_PIXELS: Final = 1 << 26
@@ -86,4 +88,53 @@ def resize_nearest(
         for wanted, given in zip(shape, labels.shape, strict=True)
     )
     found: npt.NDArray[np.int32] = labels[rows[:, np.newaxis], columns]
+    return found
+
+
+class Match(IntEnum):
+    """How a pixel compares with the mask."""
+
+    NEITHER = 0
+    AGREEMENT = 1
+    FALSE = 2
+    MISSED = 3
+    OTHER = 4
+
+
+def match_mask(result: LabelMap, entry: int = -1) -> npt.NDArray[np.uint8]:
+    """Compare each pixel with the user's mask.
+
+    Parameters
+    ----------
+    result : LabelMap
+        With `expected`.
+    entry : int, optional
+        A class; by default all classes but background.
+
+    Returns
+    -------
+    ndarray of shape (H, W), uint8
+        Of `Match`. For one class a pixel is false where only the output has the class, missed
+        where only the mask has it, and never `OTHER`. For all classes a pixel is `OTHER` where
+        both have different ones. `NEITHER` where the mask knows no class, or both have none.
+
+    Raises
+    ------
+    MeaningError
+        If there is no mask.
+    """
+    if result.expected is None:
+        raise MeaningError("there is no mask to compare with")
+    labels, expected = result.labels, result.expected
+    if entry >= 0:
+        ours, theirs = labels == entry, expected == entry
+    else:
+        empty = 0 if result.has_background else -1
+        ours, theirs = labels != empty, expected != empty
+    found = np.zeros(labels.shape, np.uint8)
+    found[ours & ~theirs] = Match.FALSE
+    found[theirs & ~ours] = Match.MISSED
+    both = ours & theirs
+    found[both] = np.where(labels == expected, Match.AGREEMENT, Match.OTHER)[both]
+    found[expected < 0] = Match.NEITHER
     return found

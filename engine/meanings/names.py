@@ -11,15 +11,15 @@ from engine.meanings.registry import Option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BODY", "NAMES", "class_names", "data_set"]
+__all__ = ["AUTOMATIC", "BODY", "NAMES", "class_names", "data_set"]
 
-_AUTOMATIC: Final = "automatic"
+AUTOMATIC: Final = "automatic"
 _NUMBERS: Final = "numbers"
 
 NAMES: Final = Option(
-    "names", "Names", "choice", _AUTOMATIC,
+    "names", "Names", "choice", AUTOMATIC,
     "Names of the classes. A file of labels comes first where it has as many names",
-    (_AUTOMATIC, "ImageNet", "COCO", "COCO 91", "VOC", _NUMBERS),
+    (AUTOMATIC, "ImageNet", "COCO", "COCO 91", "VOC", _NUMBERS),
 )  # fmt: skip
 
 # By the number of classes, where that tells the data set.
@@ -47,7 +47,7 @@ def data_set(name: str) -> tuple[str, ...]:
 
 
 def class_names(
-    count: int, labels: tuple[str, ...] = (), choice: str = _AUTOMATIC
+    count: int, labels: tuple[str, ...] = (), choice: str = AUTOMATIC
 ) -> tuple[str, ...]:
     """Return a name for each class.
 
@@ -66,7 +66,7 @@ def class_names(
         Numbers where there is no name.
     """
     found: tuple[str, ...] = ()
-    if choice == _AUTOMATIC:
+    if choice == AUTOMATIC:
         if len(labels) == count:
             return labels
         choice = _BY_COUNT.get(count, _NUMBERS)

@@ -148,6 +148,11 @@ class LabelMap:
     expected: npt.NDArray[np.int32] | None = field(default=None, repr=False)
     note: str = ""
 
+    @property
+    def has_background(self) -> bool:
+        """Whether class 0 occurs and is no object."""
+        return any(row.entry == 0 and row.name == "background" for row in self.rows)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPoints:

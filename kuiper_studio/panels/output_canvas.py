@@ -22,7 +22,7 @@ from engine.meanings.results import (
 )
 from engine.text import format_brief
 from kuiper_studio.panels.class_colors import class_color, ink_on
-from kuiper_studio.panels.output_images import picture_of
+from kuiper_studio.panels.output_images import MaskView, picture_of
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
@@ -74,6 +74,7 @@ class OutputCanvas(QWidget):
         self._size = (1, 1)
         self._opacity = 1.0
         self._selected = -1
+        self._view = MaskView.CLASSES
         self.setObjectName("outputCanvas")
         self.setAccessibleName("Output over the input picture")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -115,7 +116,7 @@ class OutputCanvas(QWidget):
         self._result = result
         self._image = None if isinstance(result, Spectrogram) else image
         self._selected = -1
-        self._overlay = picture_of(result) if result is not None else None
+        self._overlay = self._make_overlay()
         if isinstance(result, (Boxes, KeyPoints)):
             self._size = result.size
         elif size is not None and self._image is not None:
@@ -129,10 +130,21 @@ class OutputCanvas(QWidget):
         """Mark a row of the result; -1 for none."""
         if row != self._selected:
             self._selected = row
-            if self._result is not None:
-                self._overlay = picture_of(self._result, row)
+            self._overlay = self._make_overlay()
             self._describe()
             self.update()
+
+    def set_mask_view(self, view: MaskView) -> None:
+        """Set what of a label map with a mask is shown."""
+        if view is not self._view:
+            self._view = view
+            self._overlay = self._make_overlay()
+            self.update()
+
+    def _make_overlay(self) -> QImage | None:
+        if self._result is None:
+            return None
+        return picture_of(self._result, self._selected, self._view)
 
     def set_opacity(self, opacity: float) -> None:
         """Set how much of the input is covered, from 0 to 1."""
@@ -211,7 +223,8 @@ class OutputCanvas(QWidget):
         row = self.row_at(at)
         if row >= 0:
             found = self._rows()[row]
-            return f"{found.name} {found.text}  {found.detail}".strip()
+            text = f"{found.name} {found.text}  {found.detail}".strip()
+            return text + self._mask_text(at)
         if result is None or not area.contains(at):
             return ""
         match result:
@@ -234,6 +247,15 @@ class OutputCanvas(QWidget):
                 return f"{seconds:.3f} s  {hertz:.0f} Hz  {level} dB"
             case _:
                 return ""
+
+    def _mask_text(self, at: QPointF) -> str:
+        """Return what the mask has at a place; ``""`` without one."""
+        result = self._result
+        if not isinstance(result, LabelMap) or result.expected is None:
+            return ""
+        entry = int(result.expected[self._cell(at, result.expected.shape)])
+        names = {row.entry: row.name for row in result.rows}
+        return f"  mask: {names.get(entry, 'no class')}"
 
     # Painting
 

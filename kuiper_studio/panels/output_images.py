@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QColor, QImage
 
+from engine.meanings.masks import Match, match_mask
 from engine.meanings.results import Boxes, Field, FlowField, LabelMap, Picture, Spectrogram
 from engine.pictures import colorize, lookup_table
 from kuiper_studio.panels.class_colors import class_color, class_table
@@ -17,13 +19,30 @@ if TYPE_CHECKING:
     from engine.meanings.results import Result
     from engine.values import Array
 
-__all__ = ["picture_of"]
+__all__ = ["MATCH_COLORS", "MaskView", "match_shares", "picture_of"]
 
 _QUIET: Final = 80.0  # decibels below the loudest that are black
 _DIMMED: Final = 70  # of 255, of classes that are not selected
+# Okabe and Ito's: bluish green, vermilion, sky blue and yellow.
+MATCH_COLORS: Final = {
+    Match.AGREEMENT: QColor("#009E73"),
+    Match.FALSE: QColor("#D55E00"),
+    Match.MISSED: QColor("#56B4E9"),
+    Match.OTHER: QColor("#F0E442"),
+}
 
 
-def picture_of(result: Result, selected: int = -1) -> QImage | None:
+class MaskView(Enum):
+    """What of a label map with a mask is shown; the value is its name."""
+
+    CLASSES = "Classes"
+    MASK = "Mask"
+    AGREEMENT = "Agreement"
+
+
+def picture_of(
+    result: Result, selected: int = -1, view: MaskView = MaskView.CLASSES
+) -> QImage | None:
     """Return the picture of a result; None for one that has none.
 
     Parameters
@@ -31,12 +50,12 @@ def picture_of(result: Result, selected: int = -1) -> QImage | None:
     result : Result
     selected : int
         Row of a label map or of boxes, which is shown alone; -1 for all.
+    view : MaskView
+        What of a label map is shown; only classes without a mask.
     """
     match result:
         case LabelMap():
-            entry = result.rows[selected].entry if 0 <= selected < len(result.rows) else -1
-            first = [row.name for row in result.rows if row.entry == 0]
-            return _of_labels(result.labels, entry, has_background=first == ["background"])
+            return _of_label_map(result, _entry(result, selected), view)
         case Boxes(masks=masks) if masks is not None and len(masks):
             return _of_masks(masks, result.classes, selected)
         case Field():
@@ -64,10 +83,42 @@ def _of_colors(colors: Array) -> QImage:
     return image.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
 
 
+def _entry(result: LabelMap, selected: int) -> int:
+    """Return the class of a row of a label map; -1 for no row."""
+    return result.rows[selected].entry if 0 <= selected < len(result.rows) else -1
+
+
+def match_shares(result: LabelMap, selected: int = -1) -> dict[Match, float]:
+    """Return the shares of the pixels whose class the mask knows, without empty ones.
+
+    Parameters
+    ----------
+    result : LabelMap
+        With a mask.
+    selected : int
+        Row of a class; -1 for all classes.
+    """
+    counts = np.bincount(match_mask(result, _entry(result, selected)).reshape(-1), minlength=5)
+    known = np.count_nonzero(result.expected >= 0) if result.expected is not None else 0
+    return {each: counts[each] / known for each in MATCH_COLORS if counts[each]}
+
+
+def _of_label_map(result: LabelMap, entry: int, view: MaskView) -> QImage:
+    if result.expected is None or view is MaskView.CLASSES:
+        return _of_labels(result.labels, entry, has_background=result.has_background)
+    if view is MaskView.MASK:
+        return _of_labels(result.expected, entry, has_background=result.has_background)
+    table = np.zeros((len(Match), 4), np.uint8)
+    for match, color in MATCH_COLORS.items():
+        table[match] = (color.red(), color.green(), color.blue(), 255)
+    return _of_colors(table[match_mask(result, entry)])
+
+
 def _of_labels(labels: npt.NDArray[np.int32], selected: int, *, has_background: bool) -> QImage:
     count = int(labels.max(initial=0)) + 1
-    table = np.full((count, 4), 255, np.uint8)
-    table[:, :3] = class_table(count)
+    table = np.full((count + 1, 4), 255, np.uint8)
+    table[:count, :3] = class_table(count)
+    table[-1] = 0  # of -1, where a mask knows no class
     if has_background:
         table[0, 3] = 0
     if selected >= 0:

@@ -23,6 +23,8 @@ from engine.meanings.results import Boxes, Classes, LabelMap, Picture, Tokens
 from engine.text import format_count
 from kuiper_studio.panels.input_picture import InputPicture
 from kuiper_studio.panels.output_canvas import OutputCanvas, has_picture
+from kuiper_studio.panels.output_images import MaskView, match_shares
+from kuiper_studio.panels.output_legend import MatchLegend
 from kuiper_studio.panels.output_options import OptionFields
 from kuiper_studio.panels.output_table import OutputTable
 from kuiper_studio.panels.panel import Panel, plain_label
@@ -56,6 +58,9 @@ class OutputPanel(Panel):
     canvas : OutputCanvas
     table : OutputTable
     options : OptionFields
+    mask_view : QComboBox
+        What of a segmentation with a mask is shown.
+    legend : MatchLegend
     message : QLabel
         What is to be done, where there is nothing to show.
     """
@@ -78,7 +83,16 @@ class OutputPanel(Panel):
         self.opacity.setRange(0, 100)
         self.opacity.setAccessibleName("Opacity of the output over the input")
         self.opacity.setToolTip(self.opacity.accessibleName())
+        self.mask_view = QComboBox()
+        self.mask_view.setAccessibleName("What of the segmentation is shown")
+        self.mask_view.setToolTip(
+            "The classes of the output, those of the mask, or where the two agree"
+        )
+        for view in MaskView:
+            self.mask_view.addItem(view.value, view)
+        self.mask_view.setCurrentIndex(self.mask_view.count() - 1)
         self.canvas, self.table = OutputCanvas(theme), OutputTable(theme)
+        self.legend = MatchLegend(theme)
         self.options = OptionFields()
         self.message = plain_label("outputMessage", "secondary")
         self.why = plain_label("outputWhy", "caption")
@@ -106,12 +120,14 @@ class OutputPanel(Panel):
         foot.setContentsMargins(12, 2, 12, 4)
         foot.setSpacing(8)  # not the column's, which is 0
         foot.addWidget(self.value, 1)
+        foot.addWidget(self.mask_view)
         foot.addWidget(self._opacity_label)
         self.opacity.setMaximumWidth(110)
         foot.addWidget(self.opacity)
         upper = QVBoxLayout()
         upper.setContentsMargins(12, 2, 12, 2)
         upper.addWidget(self.canvas, 1)
+        upper.addWidget(self.legend)
         self._upper = _column(upper, foot)
         self._content = QSplitter(Qt.Orientation.Vertical)
         self._content.setChildrenCollapsible(False)
@@ -145,6 +161,7 @@ class OutputPanel(Panel):
         self.reading.activated.connect(self._on_reading_chosen)
         self.options.changed.connect(self.session.meanings.set_option)
         self.opacity.valueChanged.connect(lambda value: self.canvas.set_opacity(value / 100))
+        self.mask_view.currentIndexChanged.connect(self._show_mask)
         self.canvas.chosen.connect(self._on_chosen)
         self.canvas.hovered.connect(self.value.setText)
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
@@ -199,7 +216,7 @@ class OutputPanel(Panel):
         chosen = self.table.chosen
         rows = result.rows if result is not None else ()
         with QSignalBlocker(self.table.selectionModel()):
-            self.table.show_rows(rows, swatches=isinstance(result, (Boxes, LabelMap)))
+            self.table.show_rows(rows)
         self.table.set_empty_text(
             "No box has this score. Lower the threshold." if isinstance(result, Boxes) else ""
         )
@@ -212,11 +229,26 @@ class OutputPanel(Panel):
             if 0 <= chosen < len(rows):
                 self.table.choose(chosen)
                 self.canvas.set_selected(chosen)
+        self._show_mask()
         has_opacity = self.canvas.has_overlay and has_picture(result)
         self._opacity_label.setVisible(has_opacity)
         self.opacity.setVisible(has_opacity)
         self.note.setText(_note(result))
         self.note.setVisible(bool(self.note.text()))
+
+    @Slot()
+    def _show_mask(self) -> None:
+        """Show classes, mask or agreement of a segmentation, and a legend of the latter."""
+        result = self._meaning.result if self._meaning is not None else None
+        has_mask = isinstance(result, LabelMap) and result.expected is not None
+        view = MaskView(self.mask_view.currentData()) if has_mask else MaskView.CLASSES
+        agreement = view is MaskView.AGREEMENT
+        self.mask_view.setVisible(has_mask)
+        self.canvas.set_mask_view(view)
+        self.table.set_swatches(isinstance(result, (Boxes, LabelMap)) and not agreement)
+        self.legend.setVisible(agreement)
+        if isinstance(result, LabelMap) and agreement:
+            self.legend.show_shares(match_shares(result, self.canvas.selected))
 
     def _offer(self, meaning: Meaning | None) -> None:
         """List the readings, those that fit first."""
@@ -264,11 +296,15 @@ class OutputPanel(Panel):
     @Slot(int)
     def _on_chosen(self, row: int) -> None:
         self.table.choose(row)
-        self.canvas.set_selected(row)
+        self._select(row)
 
     @Slot(QModelIndex, QModelIndex)
     def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:
-        self.canvas.set_selected(index.row())
+        self._select(index.row())
+
+    def _select(self, row: int) -> None:
+        self.canvas.set_selected(row)
+        self._show_mask()
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:

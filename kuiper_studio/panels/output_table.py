@@ -137,10 +137,15 @@ class OutputTable(Table):
         self.show_header(shown=False)
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
 
-    def show_rows(self, rows: Sequence[Row], *, swatches: bool) -> None:
-        """Show rows, with the colours of their classes if there is a picture."""
-        self.has_swatches = swatches
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Show rows."""
         self.rows.show(rows)
+
+    def set_swatches(self, shown: bool) -> None:  # noqa: FBT001 - a property of the table
+        """Set whether rows have the colours that their classes have in the picture."""
+        if shown != self.has_swatches:
+            self.has_swatches = shown
+            self.viewport().update()
 
     @property
     def chosen(self) -> int:

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import capitalized
+from engine.meanings.names import AUTOMATIC, class_names
 from engine.meanings.scores import are_probabilities, best_scores
 from engine.statistics import sampling_step
 from engine.text import format_count, format_shape
@@ -141,6 +142,7 @@ class TensorPane(QWidget):
         self._settling.timeout.connect(self._measure_channels)
         self._settling.timeout.connect(self.rested)
         self._labels: tuple[str, ...] = ()
+        self._data_set = AUTOMATIC
         self._has_other_tab = False
         self._facts: TensorStatistics | None = None
         self._distances: ChannelDistances | None = None
@@ -314,10 +316,19 @@ class TensorPane(QWidget):
         if self.model.set_wide_ranges(ranges) and self.model.scope.is_wide:
             self.refresh_colors()
 
-    def set_labels(self, labels: tuple[str, ...]) -> None:
-        """Set class names, for vectors of the same length."""
-        if labels != self._labels:
-            self._labels = labels
+    def set_labels(self, labels: tuple[str, ...], data_set: str = AUTOMATIC) -> None:
+        """Set class names, for vectors of the same length, and for outputs.
+
+        Parameters
+        ----------
+        labels : tuple of str
+            The user's; empty without.
+        data_set : str, optional
+            Whose names outputs have that the labels do not fit: a choice of
+            `engine.meanings.names.NAMES`.
+        """
+        if (labels, data_set) != (self._labels, self._data_set):
+            self._labels, self._data_set = labels, data_set
             self._show_top()
 
     def show_other_tab(self, *, exists: bool, shown: bool) -> None:
@@ -511,9 +522,10 @@ class TensorPane(QWidget):
         """Show the best classes of a vector with one entry per label, or of an output."""
         model = self.model
         vector = model.planes[0, 0] if model.reading.kind is Kind.VECTOR else np.empty(0)
-        labels = self._labels if len(vector) == len(self._labels) else ()
-        shown = bool(len(vector)) and (bool(labels) or self._is_output)
+        named = len(vector) == len(self._labels)
+        shown = bool(len(vector)) and (named or self._is_output)
         if shown:
+            labels = class_names(len(vector), self._labels, self._data_set)
             title = "Top 5, probabilities" if are_probabilities(vector) else "Top 5, scores"
             self.top.set_scores(best_scores(vector, labels), title)
         self.top.setVisible(shown and model.counterpart is None)

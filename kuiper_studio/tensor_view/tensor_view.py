@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedWidget, QVBoxLayout, Q
 from typing_extensions import override
 
 from engine.errors import ExportError, capitalized
+from engine.meanings.names import NAMES
 from engine.states import OperatorStatus
 from kuiper_studio.commands import COMMANDS
 from kuiper_studio.elided_label import ElidedLabel
@@ -174,6 +175,7 @@ class TensorView(QWidget):
         self.gallery.producer_chosen.connect(session.select)
         session.graph_changed.connect(self._on_graph_changed)
         session.workspace.labels_changed.connect(self._on_labels_changed)
+        session.meanings.chosen_changed.connect(self._on_labels_changed)
         session.tensors.recalled.connect(self._on_recalled)
         session.settled.connect(self._refresh)
         session.layouts.changed.connect(self._on_layouts_changed)
@@ -764,7 +766,9 @@ class TensorView(QWidget):
 
     @Slot()
     def _on_labels_changed(self) -> None:
-        self.pane.set_labels(self._session.workspace.labels)
+        choice = self._session.meanings.choice
+        names = str(choice.options.get(NAMES.name, NAMES.default))  # as the output panel has
+        self.pane.set_labels(self._session.workspace.labels, names)
 
     @Slot(object)
     def _on_recalled(self, name: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reading_tools import best_of, ends_of, read
 
 from engine.errors import MeaningError
+from engine.meanings.masks import Match, match_mask
 from engine.meanings.names import class_names, data_set
+from engine.meanings.results import LabelMap, Row
 
 RNG = np.random.default_rng(3)
 
@@ -98,6 +102,28 @@ def test_overlap_with_a_mask(tmp_path):
     details = {row.entry: row.detail for row in found.rows}
     assert details == {1: "IoU 0.333", 0: "IoU 0.273"}
     assert found.note.startswith("mean IoU 0.303 over 2 classes; 46.7% of pixels")
+
+
+def test_where_a_mask_is_met():
+    labels = np.array([[0, 1, 1, 2], [2, 0, 1, 1]], np.int32)
+    expected = np.array([[0, 1, 0, 1], [2, 1, -1, 1]], np.int32)
+    rows = tuple(Row(entry, name, "") for entry, name in enumerate(("background", "a", "b")))
+    found = LabelMap(labels, rows, 3, expected)
+    assert match_mask(found).tolist() == [
+        [Match.NEITHER, Match.AGREEMENT, Match.FALSE, Match.OTHER],
+        [Match.AGREEMENT, Match.MISSED, Match.NEITHER, Match.AGREEMENT],
+    ]
+    assert match_mask(found, 1).tolist() == [
+        [Match.NEITHER, Match.AGREEMENT, Match.FALSE, Match.MISSED],
+        [Match.NEITHER, Match.MISSED, Match.NEITHER, Match.AGREEMENT],
+    ]
+    # Without a background every pixel has a class.
+    named = replace(found, rows=(Row(0, "road", ""),))
+    assert match_mask(named)[0].tolist() == [
+        Match.AGREEMENT, Match.AGREEMENT, Match.OTHER, Match.OTHER,
+    ]  # fmt: skip
+    with pytest.raises(MeaningError, match="no mask"):
+        match_mask(replace(found, expected=None))
 
 
 def test_a_mask_as_a_picture(tmp_path):

@@ -155,6 +155,35 @@ def test_a_class_of_a_label_map_is_shown_alone(qtbot, show) -> None:
     assert overlay.pixelColor(2, 2).alpha() < 128
 
 
+def test_a_mask_is_compared_over_the_picture(qtbot, show, tmp_path) -> None:
+    scores = np.zeros((1, 2, SIZE, SIZE), np.float32)
+    scores[0, 1, :, 16:48] = 5
+    mask = np.zeros((SIZE, SIZE), np.uint8)
+    mask[:, 32:] = 1
+    np.save(tmp_path / "mask.npy", mask)
+    window = show(scores)
+    panel, meanings = window.output_panel, window.session.meanings
+    meanings.choose("segmentation")
+    qtbot.waitUntil(lambda: len(texts(panel)) == 2)
+    assert not panel.mask_view.isVisible()
+    meanings.set_option("mask", str(tmp_path / "mask.npy"))
+    qtbot.waitUntil(panel.legend.isVisible)
+    assert panel.mask_view.currentText() == "Agreement"
+    # A quarter each: background of both, false, agreement, missed.
+    assert panel.legend.texts == ("agreement 25.0%", "false 25.0%", "missed 25.0%")
+    shown = [panel.canvas.overlay.pixelColor(x, 5).name() for x in (20, 40, 60)]
+    assert shown == ["#d55e00", "#009e73", "#56b4e9"]
+    assert panel.canvas.overlay.pixelColor(5, 5).alpha() == 0
+    place = panel.canvas.area().center()
+    assert panel.canvas.text_at(place).endswith("mask: foreground")
+    panel.table.setCurrentIndex(panel.table.rows.index(texts(panel).index("background")))
+    assert panel.legend.texts == ("agreement 25.0%", "false 25.0%", "missed 25.0%")
+    assert panel.canvas.overlay.pixelColor(5, 5).name() == "#009e73"
+    panel.mask_view.setCurrentText("Mask")
+    assert not panel.legend.isVisible()
+    assert panel.table.has_swatches
+
+
 def test_nothing_fits(show) -> None:
     panel = show(RNG.standard_normal((1, 50, 768)).astype(np.float32)).output_panel
     assert panel.reading.currentText() == "Automatic: nothing fits"

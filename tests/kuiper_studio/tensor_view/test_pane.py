@@ -876,6 +876,15 @@ def test_best_classes_by_label(pane, qtbot):
     assert not pane.top.isVisible()
 
 
+def test_best_classes_of_an_output_have_names_of_their_data_set(pane):
+    scores = np.zeros((1, 1000), np.float32)
+    scores[0, 817] = 4
+    pane.set_value("x", scores, is_output=True)
+    assert pane.top.scores[0].name == "sports car"
+    pane.set_labels((), "numbers")
+    assert pane.top.scores[0].name == "817"
+
+
 def test_best_classes_by_number_of_an_output_without_labels(pane):
     scores = np.array([[0.5, 3, 1, -2, 7, 0.25, np.nan]], np.float32)
     pane.set_value("x", scores)
