@@ -145,6 +145,8 @@ class Call:
             kinds = (Kind.BATCH, *kinds)
         # A signal may be a text: convolutions also run over tokens.
         rank = Rank.DECLARED if spatial > 1 else Rank.EXPECTED
+        if spatial == 2 and len(dims) == 4 and len(dims[0]) > 1:
+            self.factors.note_frames(dims[0])
         self.claim(dims[:-spatial], kinds[:-spatial], rank)
         if self._is_pointwise():
             rank = Rank.GUESSED

@@ -60,6 +60,8 @@ class Factors:
         By factor: the factor that it is a rolled copy of, and the number of positions.
     hints : dict of int to str
         Name of the weight that a factor comes from.
+    frames : set of int
+        Factors that count pictures beside a batch; see `note_frames`.
     """
 
     def __init__(self) -> None:
@@ -67,6 +69,7 @@ class Factors:
         self.segments: dict[int, tuple[Dim, ...]] = {}
         self.shifts: dict[int, tuple[int, int]] = {}
         self.hints: dict[int, str] = {}
+        self.frames: set[int] = set()
         self._same: list[int] = []
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
@@ -98,8 +101,9 @@ class Factors:
         The factors of a flattened dimension have no counterpart in the new one.
         """
         made = self.make(size)
-        if len(dim) == 1:
-            self.relate(made, dim[0])
+        long = self._without_ones(dim)
+        if len(long) == 1 and self.sizes[long[0]] != 1:  # one position has no meaning to give
+            self.relate(made, long[0])
         return (made,)
 
     def roll(self, dim: Dim, shift: int) -> Dim:
@@ -230,6 +234,15 @@ class Factors:
         if lost is not None and lost[0] > self._claims.get(first, (0,))[0]:
             self._claims[first] = lost
 
+    def note_frames(self, dim: Dim) -> None:
+        """Note that a dimension counts the pictures of several samples: those of a film.
+
+        Windows are no pictures of their own, but parts of one.
+        """
+        self.frames |= {
+            leaf for leaf in self.leaves(dim) if self.sizes[leaf] != 1 and not self.wholes(leaf)
+        }
+
     def _contradict(self, first: int, second: int) -> bool:
         """Whether there is certain evidence that two roots have different meanings."""
         one, other = self._claims.get(first), self._claims.get(second)
@@ -237,8 +250,20 @@ class Factors:
             return False
         return min(one[0], other[0]) >= Rank.STATED
 
+    def _side(self, factor: int) -> Kind | None:
+        """Return which side of an image a factor certainly is of, or was split from."""
+        waiting = [factor]
+        while waiting:
+            each = waiting.pop()
+            if self.rank(each) >= Rank.STATED and self.kind(each) in SPATIAL:
+                return self.kind(each)
+            waiting += self.wholes(each)
+        return None
+
     def claim(self, dim: Dim, kind: Kind, rank: Rank) -> None:
         """Note evidence for the meaning of a dimension, unless it is flattened."""
+        if kind is not Kind.BATCH:  # samples and something else, perhaps frames
+            dim = self._without_ones(dim)
         if len(dim) != 1:
             return
         root = _find(self._kin, dim[0])
@@ -249,7 +274,7 @@ class Factors:
         """Note that two dimensions have the same positions, and split factors to match."""
         waiting = [(one, other)]
         while waiting:
-            first, second = waiting.pop()
+            first, second = map(self._without_ones, waiting.pop())
             if len(first) == len(second) == 1:
                 both = self._join(first[0], second[0])
                 if both is not None:
@@ -260,6 +285,35 @@ class Factors:
                 self._compose(second[0], first)
             else:
                 self._align(first, second)
+
+    def unfold(self, dim: Dim) -> Dim:
+        """Join the cells of a grid with features that were positions inside them.
+
+        So do transformers that give an image: their last features are the pixels of a patch.
+        """
+        long = self._without_ones(dim)
+        outer, *inner = [self.find(factor) for factor in long]
+        kind = self.kind(outer)
+        if not inner or kind not in SPATIAL or self.rank(outer) < Rank.STATED:
+            return dim
+        if any(self.kind(each) is not Kind.UNKNOWN for each in inner):
+            return dim
+        if any(self.kind(self.origin(each)) is not Kind.FEATURE for each in inner):
+            return dim
+        made = self.make(self.extent(long))
+        self._parts[made] = (outer, *inner)
+        for each in (outer, *inner):
+            self._wholes[each] = (*self._wholes.get(each, ()), made)[-_MOST_WHOLES:]
+        self.claim((made,), kind, Rank.STATED)
+        for each in inner:
+            self.claim((each,), kind, Rank.STATED)
+        return (made,)
+
+    def _without_ones(self, dim: Dim) -> Dim:
+        """Return a dimension without flattened factors of size 1, which have no positions."""
+        if len(dim) == 1:
+            return dim
+        return tuple([factor for factor in dim if self.sizes[factor] != 1]) or dim[:1]
 
     def regroup(self, dims: Sequence[Dim], shape: Sequence[Size]) -> Dims:
         """Distribute the factors of dimensions over those of another shape, as a reshape does.
@@ -366,6 +420,9 @@ class Factors:
             return None
         if self._contradict(_find(self._kin, first), _find(self._kin, second)):
             return None
+        sides = {self._side(first), self._side(second)} - {None}
+        if len(sides) > 1:
+            return None
         parts = self._parts.get(first), self._parts.get(second)
         self._same[second] = first
         self.relate(first, second)
@@ -406,6 +463,9 @@ class Factors:
 
     def settle(self) -> None:
         """Give factors without evidence the meaning of their segments, whole or parts."""
+        for factor in self.frames:
+            if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time
+                self.claim((factor,), Kind.TIME, Rank.STATED)
         for _ in range(3):  # each direction may wait for the other
             changed = self._spread_kinds()
             for factor in range(len(self.sizes)):

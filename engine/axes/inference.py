@@ -12,6 +12,7 @@ from engine.axes.products import SOFTMAX, find_product
 from engine.axes.registry import find_rule
 from engine.axes.rules.attention import claim_heads
 from engine.axes.rules.elementwise import keep
+from engine.axes.weights import weight_layout
 from engine.collector import collector_paused
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _LINEAR: Final = frozenset({"nn.Linear", "F.linear", "InnerProduct", "Gemm"})
 _OWN_KINDS: Final = {
     Kind.CHANNEL: Kind.FEATURE, Kind.QUERY: Kind.TOKEN, Kind.KEY: Kind.TOKEN,
 }  # fmt: skip
+_RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view"})
 _HEADS: Final = ("fc", "head", "classifier", "logits", "cls")
 
 
@@ -83,6 +85,10 @@ class _Inference:
         self.graph, self.shapes, self.overrides = graph, shapes, overrides or {}
         self.factors = Factors()
         self.dims: dict[str, Dims] = {}
+        # Equal constants share an operand; each consumer may mean something else by it.
+        self.constants: set[str] = set()
+        self.copies: dict[str, list[Dims]] = {}
+        self._named: dict[tuple[tuple[int, ...], ...], Layout] = {}
         self.vocabularies: set[int] = set()
         self.has_batch = graph.file.format != "ncnn"
 
@@ -96,14 +102,22 @@ class _Inference:
         for name, (layout, inferred) in self.overrides.items():
             self._override(name, layout, inferred)
         self.factors.settle()
-        named: dict[tuple[tuple[int, ...], ...], Layout] = {}
-        found: dict[str, Layout] = {}
-        for name, dims in self.dims.items():
-            key = tuple([tuple([self.factors.find(f) for f in dim]) for dim in dims])
-            if key not in named:
-                named[key] = name_dims(self.factors, dims)
-            found[name] = named[key]
+        found = {name: self._name(name, dims) for name, dims in self.dims.items()}
         return {**found, **{name: layout for name, (layout, _) in self.overrides.items()}}
+
+    def _name(self, name: str, dims: Dims) -> Layout:
+        """Name an operand; a constant by the first consumer that knows its meaning."""
+        layout = self._name_dims(dims)
+        if layout.is_named:
+            return layout
+        others = (self._name_dims(copy) for copy in self.copies.get(name, ()))
+        return next((other for other in others if other.is_named), layout)
+
+    def _name_dims(self, dims: Dims) -> Layout:
+        key = tuple([tuple([self.factors.find(f) for f in dim]) for dim in dims])
+        if key not in self._named:
+            self._named[key] = name_dims(self.factors, dims)
+        return self._named[key]
 
     # One operator
 
@@ -116,7 +130,10 @@ class _Inference:
         results: Results = []
         if operator.inputs and operator.outputs:
             results = (find_rule(operator.type) or keep)(call)
+        is_constant = all(operand.name in self.constants for operand in operator.inputs)
         for place, operand in enumerate(operator.outputs):
+            if is_constant and not operator.is_input:
+                self.constants.add(operand.name)
             shape = shapes[place]
             if shape is None:
                 continue
@@ -125,42 +142,69 @@ class _Inference:
                 dims = self.factors.make_dims(shape)
             self.dims[operand.name] = dims
         if not operator.inputs and operator.outputs and operator.type != "pnnx.Input":
-            self._hint(operator)
+            self._hint(operator, self.dims.get(operator.outputs[0].name, ()))
         if operator.type.endswith(("Embedding", "embedding")):
             self._note_vocabulary(operator)
         if operator.tied_inputs and inputs and operator.outputs:
-            self._relate_weight(operator, inputs[0])
+            self._relate_weights(operator, inputs[0])
 
     def _shape(self, operand: RuntimeOperand) -> tuple[Size, ...] | None:
         shape = self.shapes.get(operand.name)
         shape = operand.shape if shape is None else shape
+        shape = _stated_shape(operand) if shape is None else shape
         return shape if shape is not None and len(shape) <= _MOST_DIMENSIONS else None
 
     def _input(self, operand: RuntimeOperand) -> Dims | None:
         found = self.dims.get(operand.name)
+        if found is not None and operand.name in self.constants:
+            return self._copy(operand, found)
         if found is None:
             shape = self._shape(operand)
             if shape is not None:
                 found = self.dims[operand.name] = self.factors.make_dims(shape)
         return found
 
-    def _hint(self, operator: RuntimeOperator) -> None:
+    def _copy(self, operand: RuntimeOperand, dims: Dims) -> Dims:
+        """Return the dimensions of a constant for its first consumer, then others each time."""
+        copies = self.copies.get(operand.name)
+        if copies is None:
+            self.copies[operand.name] = []
+            return dims
+        copies.append(self.factors.make_dims([self.factors.extent(dim) for dim in dims]))
+        if operand.producer is not None and not operand.producer.inputs:
+            self._hint(operand.producer, copies[-1])
+        return copies[-1]
+
+    def _hint(self, operator: RuntimeOperator, dims: Dims) -> None:
         """Remember the name of a weight for the tokens that it may hold."""
-        for dim in self.dims.get(operator.outputs[0].name, ()):
+        for dim in dims:
             self.factors.hints[dim[0]] = operator.name
 
-    def _relate_weight(self, operator: RuntimeOperator, source: Dims | None) -> None:
-        """Name the dimensions of a weight that is an operand by the features that it maps."""
-        matrix = self.dims.get(operator.tied_inputs[0].name)
+    def _relate_weights(self, operator: RuntimeOperator, source: Dims | None) -> None:
+        """Name the dimensions of weights that are operands."""
         result = self.dims.get(operator.outputs[0].name)
-        if matrix is None or len(matrix) != 2 or not source or not result:
-            return
+        for place, tied in enumerate(operator.tied_inputs):
+            dims = self.dims.get(tied.name)
+            if dims is not None and source and result:
+                self._relate_weight(operator, place, dims, source, result)
+
+    def _relate_weight(
+        self, operator: RuntimeOperator, place: int, dims: Dims, source: Dims, result: Dims
+    ) -> None:
         if operator.type in _LINEAR:
-            self.factors.unify(matrix[0], result[-1])
-            self.factors.unify(matrix[1], source[-1])
-        elif operator.type.endswith("mbedding"):
-            self.factors.claim(matrix[0], Kind.VOCABULARY, Rank.STATED)
-            self.factors.unify(matrix[1], result[-1])
+            self.factors.unify(dims[0], result[-1])
+            if len(dims) == 2:
+                self.factors.unify(dims[1], source[-1])
+        elif operator.type.endswith("mbedding") and len(dims) == 2:
+            self.factors.claim(dims[0], Kind.VOCABULARY, Rank.STATED)
+            self.factors.unify(dims[1], result[-1])
+        else:
+            shape = tuple([self.factors.size(dim) or 0 for dim in dims])
+            layout = weight_layout(operator.type, "bias" if place else "weight", shape)
+            for dim, kind in zip(
+                dims, layout.kinds if layout is not None else (), strict=False
+            ):
+                self.factors.claim(dim, kind, Rank.EXPECTED)
 
     def _note_vocabulary(self, operator: RuntimeOperator) -> None:
         weight = operator.attributes.get("weight")
@@ -174,9 +218,11 @@ class _Inference:
         dims = self.dims.get(operator.inputs[0].name)
         if dims is None or len(dims) < 3:
             return
+        factors = self.factors
         for dim in dims[-2:]:
-            self.factors.claim(dim, Kind.TOKEN, Rank.EXPECTED)
-        claim_heads(self.factors, dims)
+            if factors.kind(factors.origin(dim[0])) is not Kind.FEATURE:  # of channels
+                factors.claim(dim, Kind.TOKEN, Rank.EXPECTED)
+        claim_heads(factors, dims)
 
     def _claim_outputs(self) -> None:
         """Name classes, vocabulary and boxes of the model's results."""
@@ -245,3 +291,15 @@ class _Inference:
             if part.kind in SPATIAL:
                 self.factors.claim((made[-1],), part.kind, Rank.USER)
         return tuple(made)
+
+
+def _stated_shape(operand: RuntimeOperand) -> tuple[Size, ...] | None:
+    """Return the shape that a reshape gives by its parameter; None if that is open."""
+    producer = operand.producer
+    if producer is None or producer.type not in _RESHAPES:
+        return None
+    shape = producer.params.get("shape")
+    if not isinstance(shape, tuple):
+        return None
+    sizes = tuple([size for size in shape if isinstance(size, int) and size > 0])
+    return sizes if len(sizes) == len(shape) else None

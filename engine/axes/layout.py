@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeAlias
@@ -137,7 +138,18 @@ def _is_count(value: object) -> bool:
 
 
 def _sizes(axes: tuple[Axis, ...]) -> str:
-    return "×".join(["?" if axis.size is None else str(axis.size) for axis in axes])
+    """Return the sizes of a grid: one for rows, one for columns, also of patches in patches."""
+    sides: dict[Kind, list[Size]] = {}
+    for axis in axes:
+        sides.setdefault(axis.kind, []).append(axis.size)
+    return "×".join([_product(sizes) for sizes in sides.values()])
+
+
+def _product(sizes: list[Size]) -> str:
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) == len(sizes):
+        return str(math.prod(known))
+    return "·".join(["?" if size is None else str(size) for size in sizes])
 
 
 def _segments_text(axis: Axis) -> str:

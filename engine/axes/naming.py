@@ -179,7 +179,7 @@ class _Namer:
         """Return the meaning of tokens beside a grid, by the name of their weight if known."""
         hint = self.factors.hints.get(self.factors.find(segment[0]), "").lower()
         for word, kind in _HINTS.items():
-            if word in hint:
+            if word in hint and not (kind is Kind.CLASS_TOKEN and before):
                 return kind
         if axis.size != 1:  # without a weight they come from an input, such as a text
             return Kind.REGISTER_TOKEN if hint else Kind.TOKEN
@@ -195,6 +195,9 @@ class _Namer:
         pair = self._repeated() or tuple(places[-2:])
         if len(pair) < 2:
             return
+        sides = [axis.kind in SPATIAL for axis in axes]
+        if sides[pair[0]] and sides[pair[1]] and sum(sides) > 2:
+            return  # scores of one side of an image, for each position of the other
         repeats = self.members[pair[0]] == self.members[pair[1]]
         if not repeats and any(axis.kind is Kind.FEATURE for axis in axes):
             return
@@ -245,4 +248,6 @@ def _is_sequence(axis: Axis) -> bool:
 
 
 def _is_position(axis: Axis) -> bool:
+    if axis.kind is Kind.TIME and axis.size == 1:  # a single picture is no film
+        return False
     return axis.kind in SPATIAL or (axis.kind is Kind.WINDOW and len(axis.factors) == 1)

@@ -12,23 +12,24 @@ if TYPE_CHECKING:
     from engine.axes.call import Call, Results
     from engine.axes.factors import Dims, Factors
 
-__all__ = ["claim_heads"]
+__all__ = ["claim_heads", "claim_split_heads"]
 
 
 def claim_heads(factors: Factors, dims: Dims) -> None:
     """Note which dimension counts heads: the third last, or one that is split from features."""
-    if len(dims) > 4 and _claim_split_heads(factors, dims[:-2]):
+    if len(dims) > 4 and claim_split_heads(factors, dims[:-2]):
         return  # the third last counts windows or frames
     if len(dims) > 3:
         factors.claim(dims[-3], Kind.HEAD, Rank.STATED)
         for leaf in factors.leaves(dims[-3]):  # several if heads share keys
-            if factors.kind(leaf) is Kind.UNKNOWN and not factors.wholes(leaf):
+            origin = factors.kind(factors.origin(leaf))
+            if factors.kind(leaf) is Kind.UNKNOWN and origin in {Kind.UNKNOWN, Kind.FEATURE}:
                 factors.claim((leaf,), Kind.HEAD, Rank.STATED)
         return
-    _claim_split_heads(factors, dims[:1])
+    claim_split_heads(factors, dims[:1])
 
 
-def _claim_split_heads(factors: Factors, dims: Dims) -> bool:
+def claim_split_heads(factors: Factors, dims: Dims) -> bool:
     """Note which dimensions were split from features; return whether there are any."""
     found = [
         leaf

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from engine.axes.factors import Rank
 from engine.axes.layout import Kind
 from engine.axes.registry import rule
+from engine.axes.rules.attention import claim_split_heads
 from engine.axes.rules.elementwise import keep
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def pool(call: Call) -> Results:
 
 
 @rule("upsample", "interpolate", "upsamplenearest", "upsamplebilinear", "pixelshuffle",
-      "pixelunshuffle", "gridsample", "localresponsenorm", "upsamplingbilinear2d",
+      "pixelunshuffle", "localresponsenorm", "upsamplingbilinear2d",
       "upsamplingnearest2d")  # fmt: skip
 def resize(call: Call) -> Results:
     """Resample images; channels may become positions."""
@@ -87,6 +88,20 @@ def resize(call: Call) -> Results:
     if not call.claim_image(dims, len(dims) - 2):
         return []
     return [resample(call, dims, shape)]
+
+
+@rule("gridsample")
+def sample(call: Call) -> Results:
+    """Sample an image at the places of a grid, which need be no image."""
+    dims, grid, shape = call.first, call.input("grid", 1), call.shape
+    if dims is None or not call.claim_image(dims, len(dims) - 2):
+        return []
+    claim_split_heads(call.factors, dims[:1])
+    if grid is None or shape is None or len(grid) != len(dims):
+        return []
+    call.factors.unify(dims[0], grid[0])
+    call.factors.claim(grid[-1], Kind.COORDINATE, Rank.STATED)
+    return [call.fit((*dims[:2], *grid[1:-1]))]
 
 
 @rule("batchnorm1d", "batchnorm2d", "batchnorm3d", "instancenorm1d", "instancenorm2d",

@@ -81,6 +81,9 @@ def linear(call: Call) -> Results:
     made = (call.factors.make(shape[-1]),) if shape else ()
     if made:
         call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
+    bias = call.input("bias", 2)
+    if made and bias is not None and len(bias) == 1:
+        call.factors.unify(bias[0], made)
     return [call.fit((*dims[:-1], made))]
 
 

@@ -95,6 +95,9 @@ def split(call: Call) -> Results:
     place = call.place("dim", len(dims)) if dims else None
     if dims is None or place is None:
         return []
+    if all(shape is not None and shape[place:] and shape[place] == 1 for shape in call.shapes):
+        claim_parts(call, dims[place])
+        call.factors.claim(dims[place], Kind.PART, Rank.GUESSED)
     results: Results = []
     start: int | None = 0
     for shape in call.shapes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.axes.factors import Rank
 from engine.axes.layout import Kind
 from engine.axes.registry import rule
+from engine.axes.rules.attention import claim_split_heads
 
 if TYPE_CHECKING:
     from engine.axes.call import Call, Results
@@ -68,6 +69,8 @@ def multiply(call: Call, one: Dims | None, other: Dims | None) -> Dims | None:
     found = [*lead, *ends]
     if len(found) != len(shape):
         return None
+    # Parts of the features that are multiplied one by one are heads, with a softmax or without.
+    claim_split_heads(factors, tuple(lead))
     return call.fit(found)
 
 

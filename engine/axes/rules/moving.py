@@ -125,7 +125,14 @@ def index(call: Call) -> Results:
     if call.operator.type.endswith("index_select"):
         return [call.fit(dims)]
     picked = _index_dims(call, dims)
-    return [None if picked is None else call.fit(picked)]
+    if picked is not None:
+        return [call.fit(picked)]
+    # Masks of transformers are indexed by a range of all positions, which adds dimensions.
+    before, after = (
+        [size for size in sizes if size != 1]
+        for sizes in (map(call.factors.extent, dims), shape)
+    )
+    return [call.factors.regroup(dims, shape)] if before == after else [None]
 
 
 def _index_dims(call: Call, dims: Dims) -> Dims | None:
@@ -139,8 +146,19 @@ def _index_dims(call: Call, dims: Dims) -> Dims | None:
 
 @rule("gather", "takealongdim")
 def gather(call: Call) -> Results:
-    """Pick positions of one dimension by index."""
-    return [call.fit(call.first)] if call.first is not None else []
+    """Pick positions of one dimension by an index of as many dimensions."""
+    dims, index = call.first, call.input("index", 1)
+    if dims is None:
+        return []
+    place = call.place("dim", len(dims))
+    if index is None or len(index) != len(dims) or place is None:
+        return [call.fit(dims)]
+    for at, (dim, picked) in enumerate(zip(dims, index, strict=True)):
+        if at != place:
+            call.factors.unify(dim, picked)
+        elif len(dim) == len(picked) == 1:
+            call.factors.relate(dim[0], picked[0])
+    return [call.fit([*dims[:place], index[place], *dims[place + 1 :]])]
 
 
 @rule("unfold")

@@ -65,7 +65,7 @@ def reshape(call: Call) -> Results:
     if call.operator.type.endswith(".squeeze") and call.integers("dim") is not None:
         gone = call.places("dim", len(dims)) or ()
         return [call.fit([dim for place, dim in enumerate(dims) if place not in gone])]
-    return [call.factors.regroup(dims, shape)]
+    return [tuple(map(call.factors.unfold, call.factors.regroup(dims, shape)))]
 
 
 @rule("expand", "expandas", "broadcastto")
