@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -214,7 +214,9 @@ def sampling_step(size: int) -> int:
     return step
 
 
-def channel_statistics(array: Array, axis: int) -> ChannelStatistics:
+def channel_statistics(
+    array: Array, axis: int, check_cancelled: Callable[[], None] | None = None
+) -> ChannelStatistics:
     """Compute the statistics of every channel.
 
     Parameters
@@ -222,6 +224,8 @@ def channel_statistics(array: Array, axis: int) -> ChannelStatistics:
     array : ndarray of any shape with C entries along `axis`
         Complex numbers count by magnitude.
     axis : int
+    check_cancelled : callable, optional
+        Called before each part; may raise to give up.
 
     Returns
     -------
@@ -230,11 +234,14 @@ def channel_statistics(array: Array, axis: int) -> ChannelStatistics:
     channels = np.moveaxis(array, axis, 0)
     size = math.prod(channels.shape[1:])
     if size >= _BLOCK:
-        parts = [_of_channel(channel) for channel in channels]
+        parts = [_of_channel(channel) for channel in _checked(channels, check_cancelled)]
     else:
         step = _BLOCK // max(size, 1)
         blocks = (channels[i : i + step] for i in range(0, len(channels), step))
-        parts = [_of_block(block.reshape(len(block), size)) for block in blocks]
+        parts = [
+            _of_block(block.reshape(len(block), size))
+            for block in _checked(blocks, check_cancelled)
+        ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     if not columns:
         columns = [np.empty(0, dtype) for dtype in [np.float64] * 4 + [np.int64] * 4]
@@ -597,6 +604,13 @@ class Scratch:
         if found is None or found.size < size:
             found = self._arrays[dtype] = np.empty(size, dtype)
         return found[:size]
+
+
+def _checked(parts: Iterable[Array], check: Callable[[], None] | None) -> Iterator[Array]:
+    for part in parts:
+        if check is not None:
+            check()
+        yield part
 
 
 def _of_channel(channel: Array) -> tuple[Array, ...]:

@@ -156,6 +156,8 @@ class DebugCommands(QObject):
         options = str(self._settings.value("ncnnOptions", EXACT.text))
         with suppress(SessionStateError):  # the file was edited by hand
             self._session.set_ncnn_options(NcnnOptions.parse(options).text)
+        allowed = str(self._settings.value("tuning", "true")) != "false"
+        self._session.set_tuning(allowed=allowed)
         # Both are read first, because setting one remembers both.
         limit = self._remembered_bytes("memoryLimit")
         bound = self._remembered_bytes("memoryBound")
@@ -172,6 +174,11 @@ class DebugCommands(QObject):
         """Use options of ncnn, now and in runs of the window to come."""
         self._settings.setValue("ncnnOptions", options)
         self._session.set_ncnn_options(options)
+
+    def set_tuning(self, *, allowed: bool) -> None:
+        """Tune kernels at rest or not, now and in runs of the window to come."""
+        self._settings.setValue("tuning", str(allowed).lower())
+        self._session.set_tuning(allowed=allowed)
 
     def _remembered_bytes(self, key: str) -> int | None:
         try:

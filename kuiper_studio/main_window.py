@@ -60,6 +60,7 @@ from kuiper_studio.commands import (
     Surface,
 )
 from kuiper_studio.debug_commands import DebugCommands
+from kuiper_studio.desktop_motion import desktop_is_still
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.file_dialogs import FileDialogs
@@ -119,6 +120,7 @@ _HISTORY_WIDTH: Final = 370  # at least, to see the values at the place
 _OUTPUT_WIDTH: Final = 330  # at least, to see boxes on the picture
 _PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
+_ASK_DESKTOP_MS: Final = 300  # after the start, what it says of motion
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = QSize(1440, 900)  # that the docks were designed for
 _SHARE: Final = 0.94  # of either side of a larger screen, for a first window
@@ -588,6 +590,7 @@ class MainWindow(QMainWindow):
             stored_size(self.settings),
             str(self.settings.value(MONO_FAMILY, "")),
             is_still(self.settings),
+            session.tunes,
         )
         commands: tuple[Keyed, ...] = (*COMMANDS, *TENSOR_COMMANDS)
         dialog = PreferencesDialog(present, self, commands=commands)
@@ -602,6 +605,7 @@ class MainWindow(QMainWindow):
         if chosen.backend != present.backend:
             self.debugging.set_preferred_backend(chosen.backend)
         self.debugging.set_preferred_ncnn_options(chosen.ncnn_options)
+        self.debugging.set_tuning(allowed=chosen.tuning)
         self.file_dialogs.set_folder("dump", chosen.folder)
         self.exporting.set_preferred_format(chosen.format)
         if chosen.keymap != present.keymap:
@@ -610,12 +614,17 @@ class MainWindow(QMainWindow):
         store_size(self.settings, chosen.interface_size)
         self.settings.setValue(MONO_FAMILY, chosen.mono_family)
         store_still(self.settings, still=chosen.still)
-        self.graph_view.canvas.reduced_motion = is_still(self.settings)
+        self._use_motion()
         if chosen.numbers != present.numbers:
             store_numbers(self.settings, chosen.numbers)
             for widget in self.findChildren(QWidget):
                 # PySide 6.9 knows only an update with an index of item views.
                 QWidget.update(widget)
+
+    @Slot()
+    def _use_motion(self) -> None:
+        """Animate nothing where the user wants that, here or in the whole desktop."""
+        self.graph_view.canvas.reduced_motion = is_still(self.settings) or desktop_is_still()
 
     def _use_keys(self, keymap: Keymap) -> None:
         """Give the commands keys, and show them wherever keys are shown."""
@@ -913,6 +922,7 @@ class MainWindow(QMainWindow):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
         self.graph_view.canvas.reduced_motion = is_still(self.settings)
+        QTimer.singleShot(_ASK_DESKTOP_MS, self._use_motion)
         self.overlaying.restore()
         self.operators_panel.restore_order(str(self.settings.value(_ORDER, "")))
         side = self.settings.value("compare/side")

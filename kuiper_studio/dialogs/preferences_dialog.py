@@ -95,6 +95,8 @@ class Preferences:
         Font of numbers and names; ``""`` for the usual one; from the next start.
     still : bool
         Whether nothing is animated.
+    tuning : bool
+        Whether the engine looks for the fastest kernels while it rests.
     """
 
     scheme: Scheme
@@ -110,6 +112,7 @@ class Preferences:
     interface_size: int = 100
     mono_family: str = ""
     still: bool = False
+    tuning: bool = True
 
 
 class PreferencesDialog(Question):
@@ -143,6 +146,15 @@ class PreferencesDialog(Question):
         )
         self.decimals, self.exponent = QSpinBox(), QSpinBox()
         self.still = QCheckBox("The graph moves at once")
+        self.still.setToolTip(
+            "Shows the next operator without gliding there. Nothing glides either where the\n"
+            "desktop asks for reduced motion."
+        )
+        self.tuning = QCheckBox("Look for the fastest kernels after a run")
+        self.tuning.setToolTip(
+            "Tries other kernels a second after a run, with its values; later runs use the\n"
+            "fastest. Off, a laptop stays cool and times do not change."
+        )
         self.limit, self.bound, self.seed, self.folder = (QLineEdit() for _ in range(4))
         self.browse = QPushButton("Browse…")
         self.browse.clicked.connect(self._browse)
@@ -164,7 +176,9 @@ class PreferencesDialog(Question):
             self.mono_family,
         ):  # fmt: skip
             combo.currentIndexChanged.connect(self._check)
+        self.tuning.setChecked(preferences.tuning)
         self.still.toggled.connect(self._check)
+        self.tuning.toggled.connect(self._check)
         for spin in (self.decimals, self.exponent):
             spin.valueChanged.connect(self._check)
         if self.keys is not None:
@@ -249,7 +263,7 @@ class PreferencesDialog(Question):
             self._add_page("Keys", self.keys, None)
         self._add_form("Computing", (
             ("&Backend", self.backend), ("Models of &ncnn", self.ncnn_options),
-            ("Random &seed", self.seed),
+            ("Random &seed", self.seed), ("Tuning", self.tuning),
         ))  # fmt: skip
         self._add_form(
             "Memory", (("&Keep at most", self.limit), ("&Refuse more than", self.bound))
@@ -334,6 +348,7 @@ class PreferencesDialog(Question):
                 self.interface_size.currentData(),
                 self.mono_family.currentData(),
                 self.still.isChecked(),
+                self.tuning.isChecked(),
             )
         except ValueError as exc:
             sentence = f"{capitalized(str(exc))}."

@@ -13,6 +13,8 @@ from engine.statistics import channel_statistics, find_twins
 from kuiper_studio.engine_service.channels import ChannelView
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from engine.axes import ViewPlan
@@ -86,15 +88,19 @@ class ChannelTotals:
         )
 
 
-def total_of(channels: Array) -> ChannelTotals:
+def total_of(
+    channels: Array, check_cancelled: Callable[[], None] | None = None
+) -> ChannelTotals:
     """Return the totals of one input.
 
     Parameters
     ----------
     channels : ndarray of shape (C, ...)
         Real.
+    check_cancelled : callable, optional
+        See `channel_statistics`.
     """
-    facts = channel_statistics(channels, 0)
+    facts = channel_statistics(channels, 0, check_cancelled)
     size = math.prod(channels.shape[1:])
     finite = size - facts.nan - facts.pinf - facts.ninf
     alike = find_twins(
@@ -134,7 +140,12 @@ class RunTotals:
             self._channels = 0
 
     def count(
-        self, operand: str, array: Array, source: bytes, view: ChannelView | None = None
+        self,
+        operand: str,
+        array: Array,
+        source: bytes,
+        view: ChannelView | None = None,
+        check_cancelled: Callable[[], None] | None = None,
     ) -> ChannelTotals | None:
         """Add what an operand holds with an input, unless it is known already.
 
@@ -147,6 +158,8 @@ class RunTotals:
         view : ChannelView, optional
             Which axis has the channels; what is fixed in it counts as a whole. By default
             the axis that was looked at last. Another one begins anew.
+        check_cancelled : callable, optional
+            Called every few milliseconds; when it raises, nothing is added.
 
         Returns
         -------
@@ -168,7 +181,7 @@ class RunTotals:
             if entry is None or source in entry.sources:
                 return entry.totals if entry is not None else None
             if len(entry.sources) < _MOST_INPUTS:
-                found = total_of(channels)
+                found = total_of(channels, check_cancelled)
                 entry.totals = entry.totals.joined(found) if entry.totals is not None else found
                 entry.sources.add(source)
             return entry.totals

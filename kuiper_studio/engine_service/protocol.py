@@ -85,6 +85,7 @@ __all__ = [
     "SupplyRequest",
     "TraceRequest",
     "Tuned",
+    "TuningRequest",
     "UnloadLayersRequest",
     "WeightRequest",
     "WeightsKept",
@@ -311,6 +312,18 @@ class MemoryRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TuningRequest:
+    """Allow the engine to tune kernels while it rests, or not. Has no reply.
+
+    Attributes
+    ----------
+    allowed : bool
+    """
+
+    allowed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRequest:
     """Open a model, feed it and run it to the requested operator.
 
@@ -325,6 +338,8 @@ class OpenRequest:
     memory : MemoryRequest
     keeps_place : bool
         Whether to run to the current position of the engine's session instead of the plan's.
+    tunes : bool
+        See `TuningRequest`.
     """
 
     run_id: int
@@ -333,6 +348,7 @@ class OpenRequest:
     seed: int | None
     memory: MemoryRequest
     keeps_place: bool = False
+    tunes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -813,6 +829,7 @@ Request: TypeAlias = (
     | CloseRequest
     | CancelRequest
     | MemoryRequest
+    | TuningRequest
     | FetchRequest
     | MeasureRequest
     | ExplainRequest

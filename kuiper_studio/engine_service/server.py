@@ -78,6 +78,7 @@ from kuiper_studio.engine_service.protocol import (
     SupplyRequest,
     TraceRequest,
     Tuned,
+    TuningRequest,
     UnloadLayersRequest,
     WeightRequest,
     WeightsKept,
@@ -203,6 +204,7 @@ class EngineServer:
         self._compared: ComparedRun | None = None
         self._sent: dict[int, _Sent] = {}  # by the operator's index
         self._source = b""
+        self._tunes = True
         self._totals = RunTotals()
         self._uncounted: set[int] = set()  # operators whose channels are not in the totals
         self._queue: deque[Request] = deque()
@@ -239,6 +241,7 @@ class EngineServer:
             ExtractRequest: self._extract,
             PrecisionRequest: self._simulate,
             MemoryRequest: self._limit_memory,
+            TuningRequest: self._allow_tuning,
             FetchRequest: self._recompute,
             ExplainRequest: self._explain,
             TraceRequest: self._trace,
@@ -371,6 +374,7 @@ class EngineServer:
             self._done(request.run_id)
             return
         started = time.perf_counter()
+        self._tunes = request.tunes
         model = request.model
         graph, description = self._take_prepared(request) or self._load(request)
         dump, seed = model.kernels_from, request.seed
@@ -457,8 +461,14 @@ class EngineServer:
 
     def _count_channels(self) -> None:
         """Add channels of this pass to the totals, until something is asked for."""
+
+        def check() -> None:
+            if self._is_wanted():
+                raise _CancelledError
+
         while self._uncounted and not self._is_wanted():
-            sent = self._sent.get(self._uncounted.pop())
+            index = self._uncounted.pop()
+            sent = self._sent.get(index)
             resident = sent.outputs.resident if sent is not None else None
             for operand, held in (resident or {}).items():
                 # A lazy array is read without being kept in NumPy's order.
@@ -468,7 +478,10 @@ class EngineServer:
                 if value.size > _LARGEST_COUNTED:
                     continue
                 try:
-                    self._totals.count(operand, value, sent.source)
+                    self._totals.count(operand, value, sent.source, check_cancelled=check)
+                except _CancelledError:
+                    self._uncounted.add(index)
+                    return
                 except Exception:  # noqa: BLE001 - nobody has asked for it
                     _log.exception("channels of operand %s were not counted", operand)
 
@@ -490,6 +503,7 @@ class EngineServer:
         session = self._session
         if (
             session is None
+            or not self._tunes
             or session is self._untunable
             or session.state is not SessionState.FINISHED
             or session.tuned == len(session.graph.operators)
@@ -553,6 +567,9 @@ class EngineServer:
 
         unload_layers()
         self._done(request.run_id)
+
+    def _allow_tuning(self, request: TuningRequest) -> None:
+        self._tunes = request.allowed
 
     def _limit_memory(self, request: MemoryRequest) -> None:
         if self._session is not None:

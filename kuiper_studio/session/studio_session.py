@@ -62,6 +62,7 @@ from kuiper_studio.engine_service.protocol import (
     Supply,
     SupplyRequest,
     Tuned,
+    TuningRequest,
     UnloadLayersRequest,
     WeightsKept,
     WithdrawRequest,
@@ -260,6 +261,14 @@ class StudioSession(SessionView):
             self._ask(lambda run_id: ReseedRequest(run_id, seed))
         else:
             self._tell(replace(self._told, seed=seed))
+
+    def set_tuning(self, *, allowed: bool) -> None:
+        """Let the engine tune kernels while it rests, or not; silent when nothing changes."""
+        if allowed != self._tunes:
+            self._tunes = allowed
+            self._client.send(TuningRequest(allowed))
+            self.workspace.log("info", f"kernels are {'' if allowed else 'not '}tuned at rest")
+            self.tuning_changed.emit("")
 
     def set_memory_limit(self, limit: int | None) -> None:
         """Set the memory limit in bytes for computed values; silent when nothing changes.
@@ -676,7 +685,9 @@ class StudioSession(SessionView):
         def make(run_id: int) -> Request:
             self._openings[run_id] = opening
             keeps = opening.keeps_place
-            return OpenRequest(run_id, opening.model, plan, seed, self._memory, keeps)
+            return OpenRequest(
+                run_id, opening.model, plan, seed, self._memory, keeps, self._tunes
+            )
 
         self._set_progress(Progress(f"Opening {opening.model.path.name}"))
         self._ask(make)

@@ -201,6 +201,7 @@ class SessionView(QObject):
         self._client, self._backend = client, backend
         self._ncnn_options = "exact"
         self._memory = MemoryRequest(limit=None, bound=None)
+        self._tunes = True
         self.tensors = Tensors(client, self._outputs_with, self)
         self.layouts = Layouts(lambda: self._graph, self.tensors, self)
         self.attentions = Attentions(client, lambda: self._graph, self)
@@ -329,6 +330,11 @@ class SessionView(QObject):
     def memory_bound(self) -> int | None:
         """The memory bound in bytes; None for half of the machine's memory."""
         return self._memory.bound
+
+    @property
+    def tunes(self) -> bool:
+        """Whether the engine tunes kernels while it rests."""
+        return self._tunes
 
     def random_text(self, operator: str) -> str:
         """``random, seed 7``; ``""`` for an operator that draws no random numbers."""

@@ -202,3 +202,17 @@ def test_looks_are_kept_for_the_next_start(open_window, settings, monkeypatch):
     monkeypatch.setenv("QT_SCALE_FACTOR", "1.25")
     scale_interface(settings)
     assert os.environ["QT_SCALE_FACTOR"] == "1.25"
+
+
+def test_tuning_is_remembered(open_window, settings, monkeypatch):
+    window = open_window()
+    assert window.session.tunes
+
+    def choose(dialog):
+        dialog.tuning.setChecked(False)
+        return True
+
+    monkeypatch.setattr(PreferencesDialog, "exec", choose)
+    window.findChild(QAction, "edit.preferences").trigger()
+    assert not window.session.tunes
+    assert not open_window().session.tunes

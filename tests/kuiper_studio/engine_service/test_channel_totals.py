@@ -179,3 +179,21 @@ def test_totals_are_forgotten_when_an_operand_is_overridden(line, tmp_path):
     line.do(lambda number: SupplyRequest(number, supply, steps_over=False))
     line.do(lambda number: RunRequest(number, None, None, frozenset()))
     assert line.totals("1", view).result.inputs == 1
+
+
+def test_counting_gives_up_between_parts_and_adds_nothing():
+    """Of 64 channels of 64x64 elements 16 are a part."""
+    array = np.zeros((1, 64, 64, 64), np.float32)
+    totals, checks = RunTotals(), []
+
+    def check():
+        checks.append(1)
+        if len(checks) == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        totals.count("x", array, b"0", check_cancelled=check)
+    found = totals.count("x", array, b"0", check_cancelled=check)
+    assert found.inputs == 1
+    assert found.zeros.tolist() == [64 * 64] * 64
+    assert len(checks) == 3 + 4

@@ -21,6 +21,7 @@ from kuiper_studio.engine_service.protocol import (
     RunRequest,
     StepBackRequest,
     Tuned,
+    TuningRequest,
     WorkFailed,
 )
 from kuiper_studio.engine_service.transport import ThreadTransport
@@ -68,9 +69,10 @@ def line(make_pair, tmp_path, monkeypatch):
     monkeypatch.setattr("engine.backends._tuning_cache", lambda: own)
     line = Line()
 
-    def begin(backend="auto"):
+    def begin(backend="auto", *, tunes=True):
         model = Model(make_pair(*CHAIN), None, backend, None)
-        line.transport.send(OpenRequest(1, model, Plan(), 0, MemoryRequest(None, None)))
+        memory = MemoryRequest(None, None)
+        line.transport.send(OpenRequest(1, model, Plan(), 0, memory, tunes=tunes))
         line.next(Done)
         plan = Plan((InputSource("constant", value=-1.0),))
         line.do(lambda number: FeedRequest(number, plan))
@@ -146,3 +148,20 @@ def test_tuning_keeps_the_values(line):
     session = started.transport._server._session
     expected = np.full((64, 256), 0.5, np.float32)
     np.testing.assert_array_equal(session.value("2"), expected)
+
+
+def test_tuning_can_be_off(line, monkeypatch):
+    """It stays off with the next model, and may be allowed again."""
+    calls = []
+    monkeypatch.setattr(
+        engine.Session, "tune", lambda _self, **_: bool(calls.append(1)) or True
+    )
+    monkeypatch.setattr(engine.Session, "tuned", 0)
+    started = line(tunes=False)
+    for _ in range(3):
+        started.do(StepBackRequest)
+        started.run()
+    assert not calls
+    started.transport.send(TuningRequest(allowed=True))
+    started.next(Tuned)
+    assert calls
