@@ -36,8 +36,7 @@ from engine.comparison.matching import (
     WEIGHTS,
     Match,
 )
-from engine.comparison.measures import Meter, relative_distance
-from engine.comparison.pairs import Numbers
+from engine.comparison.measures import relative_distance
 from engine.comparison.requantised import dequantise, find_requantised
 from engine.cost import is_free
 from engine.errors import EngineError
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from engine.backends.kernel import Kernels
     from engine.comparison.fingerprints import FingerprintIndex, Similar
     from engine.comparison.matching import Matcher
+    from engine.comparison.pairs import Numbers, PairMeter
     from engine.comparison.references import Reference
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.session import Session
@@ -139,8 +139,9 @@ class Alignment:
         Operands that the reference does not show, confirmed by results downstream.
     computed : dict of str to Value
         What our operators give on the reference's values, by operand that it does not show.
-    numbers : dict of str to Numbers
-        Of our run's values, by matched operand, where the walk has measured them.
+    numbers : dict of str to callable
+        Return the `Numbers` of our run's values, by matched operand, where the walk has them
+        measured.
     by_chance : dict of str to str
         Tensors by operands that have their elements for this input only; these are no matches.
     remarks : dict of str to str
@@ -152,7 +153,7 @@ class Alignment:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stand_ins: frozenset[str] = frozenset()
     computed: dict[str, Value] = field(default_factory=dict)
-    numbers: dict[str, Numbers] = field(default_factory=dict)
+    numbers: dict[str, Callable[[], Numbers]] = field(default_factory=dict)
     by_chance: dict[str, str] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
 
@@ -162,6 +163,7 @@ def align(
     reference: Reference,
     index: FingerprintIndex,
     matcher: Matcher,
+    meter: PairMeter,
     tolerance: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Alignment:
@@ -175,12 +177,13 @@ def align(
     index : FingerprintIndex
         Of the reference.
     matcher : Matcher
+    meter : PairMeter
     tolerance : float
         Relative distance up to which a value of our run stands for the reference's.
     progress : callable, optional
         Called with the number of operators done and the total; an exception ends the walk.
     """
-    return _Walk(session, reference, index, matcher, tolerance).run(progress)
+    return _Walk(session, reference, index, matcher, meter, tolerance).run(progress)
 
 
 class _Above(NamedTuple):
@@ -208,13 +211,14 @@ class _Walk:
         reference: Reference,
         index: FingerprintIndex,
         matcher: Matcher,
+        meter: PairMeter,
         tolerance: float,
     ) -> None:
         self._session, self._reference, self._tolerance = session, reference, tolerance
         self._index, self._matcher = index, matcher
         self._operators = session.graph.operators
         self._kernels = make_kernels_for(session)
-        self._result, self._meter = Alignment(), Meter()
+        self._result, self._meter = Alignment(), meter
         self._taken: dict[str, str] = {}  # operand by its matched tensor
         # Operands whose value in our run is the one here, up to rounding; their distances.
         self._as_run: dict[str, float] = {}
@@ -992,9 +996,8 @@ class _Walk:
                     return Born(distance)
             return Born(1.0, f"it gives {shapes[0]} instead of {shapes[1]}")
         if self._is_of_run(operand, result):
-            measures, *described = self._meter.measure(result, theirs)
-            self._result.numbers[operand] = Numbers(measures, *described)
-            distance = measures.relative
+            distance, numbers = self._meter.measure_distance(result, theirs)
+            self._result.numbers[operand] = numbers
         else:
             distance = relative_distance(result, theirs)
         return Born(distance if np.isfinite(distance) else 1.0)
