@@ -8,23 +8,40 @@ import numpy as np
 
 import engine
 from benchmarks.measure import alternate, timed
+from engine.pnnx import Attribute, load, save
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from benchmarks.measure import Bench, Row
 
+_FAULTY = "convbn2d_29"  # a convolution in the middle of the network
+
 
 def rows(bench: Bench) -> Iterator[Row]:
-    """resnet50 as it runs when tuned, beside a dump of what NumPy computes, read anew."""
-    graph = engine.load(bench.model("resnet50.pnnx.param"))
+    """resnet50 as it runs when tuned, beside a dump of what NumPy computes, read anew.
+
+    Once as it is, and once with a bias that is lost, whose operator and reason are found.
+    """
+    param = bench.model("resnet50.pnnx.param")
     image = np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)
-    plain, session = engine.Session(graph, backend="numpy"), engine.Session(graph)
-    for each in (plain, session):
-        each.feed([image])
-        each.run()
+    plain = engine.Session(engine.load(param), backend="numpy")
+    plain.feed([image])
+    plain.run()
     folder = bench.folder / "reference"
     engine.write_dump(plain, folder)
+    for what, file in {
+        "compare resnet50 with a dump": param,
+        "the same with a fault": _lose_bias(param, bench.folder),
+    }.items():
+        yield _row(bench, what, file, folder, image)
+
+
+def _row(bench: Bench, what: str, param: Path, reference: Path, image: np.ndarray) -> Row:
+    session = engine.Session(engine.load(param))
+    session.feed([image])
+    session.run()
     session.tune()
 
     def run() -> None:
@@ -32,7 +49,16 @@ def rows(bench: Bench) -> Iterator[Row]:
         session.run()
 
     times = alternate(
-        {"pass": timed(run), "comparison": timed(lambda: engine.compare(session, folder))},
+        {"pass": timed(run), "comparison": timed(lambda: engine.compare(session, reference))},
         bench.rounds,
     )
-    yield times.row("compare resnet50 with a dump", "comparison", "pass", 3)
+    return times.row(what, "comparison", "pass", 3)
+
+
+def _lose_bias(param: Path, folder: Path) -> Path:
+    """Write the network with a bias of zeros."""
+    graph = load(param)
+    weights = next(each.attrs for each in graph.operators if each.name == _FAULTY)
+    weights["bias"] = Attribute.from_array(np.zeros_like(weights["bias"].array))
+    save(graph, folder / "faulty.pnnx.param", folder / "faulty.pnnx.bin")
+    return folder / "faulty.pnnx.param"

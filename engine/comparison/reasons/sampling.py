@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from engine.backends.blas import one_blas_thread
 from engine.comparison.reasons.case import DROPPED, Alternative, Case
 from engine.comparison.reasons.discrepancy import Discrepancy
 from engine.comparison.reasons.normalizing import norm_family
@@ -70,7 +71,9 @@ class Preview:
         discrepancy = Discrepancy(self.small.finish(mine), expected[region])
         if discrepancy.is_rounding:
             return None
-        result = self.small.result_of(cut)
+        # A second thread would be waited for longer than so small a product takes.
+        with one_blas_thread:
+            result = self.small.result_of(cut)
         if not isinstance(result, np.ndarray):
             return math.inf
         found = result[region] if result.ndim == expected.ndim else result
