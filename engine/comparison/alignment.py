@@ -74,6 +74,7 @@ _EXACT: Final = 2e-4  # rounding
 _ROUNDED: Final = 2e-3  # rounding, float16 included
 _CORRELATED: Final = 1 - 1e-6  # rows that are equal up to scale and shift
 _CENTRED: Final = 1e-4  # largest mean of a row that is normalized, relative to its deviation
+_UNIT: Final = 1e-2  # by how much the deviation of what is normalized differs from 1
 _NEAR: Final = 5e-2
 _ALIKE: Final = 0.6
 _CONFIRMING: Final = 3e-3  # relative to the largest element
@@ -95,6 +96,7 @@ _MOST_TRIALS: Final = 4  # operators that one trial runs
 _TELLING: Final = 1.5  # evidence that names a match, even if a trial confirms it
 _ENOUGH: Final = 2.0  # evidence for a match that no trial confirms
 _CONFIRMED: Final = 5.0  # what a trial counts
+_OF_SHAPES: Final = frozenset({"shape", "size", "constantofshape"})
 _COMPOSITE: Final = re.compile(r"attention|lstm|gru|rnn|einsum")
 _LAYER: Final = re.compile(rf"conv|mm$|linear|matmul|innerproduct|{_COMPOSITE.pattern}")
 
@@ -268,7 +270,7 @@ class _Walk:
         A linear layer without its bias gives a tensor of a reference that adds the bias in a
         call of its own. Return whether an input was matched so.
         """
-        shifted, least = False, self._confirming()
+        shifted, least = False, max(self._tolerance, _CONFIRMING)
         for operator in self._operators:
             for operand in operator.outputs:
                 born = self._result.born.get(operand.name)
@@ -786,6 +788,8 @@ class _Walk:
             if call is None or seen.issuperset(call.outputs):
                 continue
             seen.update(call.outputs)
+            if _function(call.type) in _OF_SHAPES:  # only sizes lead through it
+                continue
             count += _is_layer(call.type)
             waiting += [each for each in call.inputs if each not in seen]
         return count
@@ -1107,17 +1111,36 @@ class _Walk:
         certain = confirmed and placed
         if certain and best is not None and best[1].matched_by in {CONTENT, ALIGNMENT}:
             certain = self._is_next(operator, operand, result, best[1], best[2])
-        if not (confirmed and placed) and self._shift_inputs(
+        if not ((confirmed and placed) or self._leads_to_twin(operator)) and self._shift_inputs(
             operator, operand, over_layers=True
         ):
             return
-        if not certain and self._skip(operator, operand, result):
+        # The weights of the next layer give its result of this one's input, too.
+        beside = confirmed and placed and _is_layer(operator.type)
+        if not (certain or beside) and self._skip(operator, operand, result):
             return
         if best is None or not (confirmed or (best[0] >= _ENOUGH and placed)):
             self._given_up.add(name)
             self._refresh(set())
             return
         self._replace(name, best[1], result, best[2])
+
+    def _leads_to_twin(self, operator: RuntimeOperator) -> bool:
+        """Whether the next layer could have an operator's weights, and it that layer's.
+
+        With the weights of the next layer an operator agrees with that one's input, too.
+        """
+        seen, level = set[int](), [operator]
+        while level:
+            below = [c for each in level for operand in each.outputs for c in operand.consumers]
+            found = {each.index: each for each in below if each.index not in seen}
+            layers = [each for each in found.values() if _is_layer(each.type)]
+            if layers:
+                shapes = _shapes_of_weights(operator)
+                return operator.has_attributes and shapes in map(_shapes_of_weights, layers)
+            seen.update(found)
+            level = list(found.values())
+        return False
 
     def _match_all_of_failed(self, operator: RuntimeOperator) -> bool:
         """Match all results of an operator that fails at once, if what follows agrees then.
@@ -1208,6 +1231,8 @@ class _Walk:
                 continue  # the reference's operator also computes
             shape, layout = found
             if matched_by in {CONTENT, ALIGNMENT} and key in without:
+                continue
+            if self._is_step_of_norm(operand, result, key, layout, shape):
                 continue
             if not self._is_fused(operand, result, key, layout, shape):
                 yield key, evidence, matched_by, shape, layout
@@ -1314,10 +1339,25 @@ class _Walk:
             for key in evidence
             if key == pinned or (key not in others and key not in self._taken)
         ]
-        for key in sorted(free, key=lambda key: -evidence[key]):
+        free.sort(key=lambda key: -evidence[key])
+        for key in self._before_readers(operand, free):
             guessed = matched_by[key] in {CONTENT, ALIGNMENT} and key not in equal
             if not guessed or not self._is_taken_upstream(key, operand.name):
                 yield key, evidence[key], matched_by[key]
+
+    def _before_readers(self, operand: RuntimeOperand, keys: Sequence[str]) -> list[str]:
+        """Return tensors, the input of a call that our reader makes before its output.
+
+        Where a sum before a ReLU is lost, say, what is left may be like the ReLU's output.
+        """
+        functions = {_function(consumer.type) for consumer in operand.consumers}
+        found: list[str] = []
+        for key in keys:
+            call = self._calls.get(key)
+            if call is not None and _function(call.type) in functions:
+                found += [each for each in call.inputs if each in keys]
+            found.append(key)
+        return list(dict.fromkeys(found))
 
     def _named(self, operator: RuntimeOperator) -> Iterator[tuple[str, float, str]]:
         """Return outputs of operators of the same weights, and of the module of that name."""
@@ -1393,6 +1433,25 @@ class _Walk:
             return set()
         similar = self._index.similar(results[0], _EXACT)
         return {each.key for each in similar} - self._inputs_of(operator)
+
+    def _is_step_of_norm(
+        self,
+        operand: RuntimeOperand,
+        result: Value,
+        key: str,
+        layout: Layout,
+        shape: tuple[int, ...],
+    ) -> bool:
+        """Whether a tensor belongs rather inside a normalization that reads an operand.
+
+        Some references normalize, scale and shift in calls of their own. What is normalized
+        already is confirmed by the normalization, which does not change it.
+        """
+        if _is_normalized(result) or not any(
+            "norm" in _function(consumer.type) for consumer in operand.consumers
+        ):
+            return False
+        return _is_normalized(self._as_ours(operand.name, key, layout, shape))
 
     def _is_fused(
         self,
@@ -1523,7 +1582,9 @@ class _Walk:
         """
         for source in operator.inputs:
             found = self._in_own_layout(source)
-            if found is None or not self._leads_on({source.name: found[1]}, source, found[0]):
+            if found is None or not self._leads_on(
+                {source.name: found[1]}, source, found[0], reader=operator
+            ):
                 continue
             first, key, value = self._first_in_other_layout(source, *found)
             self._shift(first, Match(key, ALIGNMENT, 0.8), value.shape)
@@ -1777,6 +1838,15 @@ def _is_normalized_of(value: Value, other: Value) -> bool:
         if (norms > 0).all() and (products >= _CORRELATED * norms).all():
             return True
     return False
+
+
+def _is_normalized(value: Value) -> bool:
+    """Whether each sample has a mean of 0 and a deviation of 1."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.ndim < 2:
+        return False
+    samples = value.reshape(len(value), -1).astype(np.float64)
+    means, deviations = samples.mean(1), samples.std(1)
+    return bool((np.abs(means) < _CENTRED).all() and (np.abs(deviations - 1) < _UNIT).all())
 
 
 def _varies(result: Value) -> bool:

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Explained", "Explainer", "Known"]
 
-_MOST_EXPLAINED: Final = 8  # origins; after so many, the cause lies elsewhere
+_MOST_EXPLAINED: Final = 16  # origins; after so many, the cause lies elsewhere
 _SECONDS: Final = 10.0  # for each
+_SECONDS_OF_ALL: Final = 60.0
 _MOST_SUSPECTS: Final = 24  # operators of an origin
 _WHOLE: Final = 0.999  # share of a reason that leaves nothing to others
 _LIKELY: Final = 3  # likelihood of a setting of the operator
@@ -151,7 +152,7 @@ class Explainer:
         self._check_cancelled = check_cancelled
         self._explained: dict[str, Explained] = {}
         self._corrections: list[_Blamed] = []
-        self._deadline = math.inf
+        self._started = self._deadline = math.inf
 
     def explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
         """Return why an operator alone differs, best first; empty for no known reason."""
@@ -209,9 +210,12 @@ class Explainer:
     def _blame(self, operand: RuntimeOperand, suspects: Sequence[RuntimeOperator]) -> Explained:
         operator = operand.producer
         assert operator is not None  # noqa: S101 - of an origin
-        if len(self._explained) >= _MOST_EXPLAINED:
+        now = time.monotonic()
+        self._started = min(self._started, now)
+        late = now - self._started > _SECONDS_OF_ALL
+        if late or len(self._explained) >= _MOST_EXPLAINED:
             return Explained(operator, tuple(suspects))
-        self._deadline = time.monotonic() + _SECONDS
+        self._deadline = now + _SECONDS
         if operator.is_input:
             return Explained(operator, (), self._diagnose_input(operand))
         span = Span.above(operand, self._is_shown)

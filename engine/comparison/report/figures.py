@@ -139,7 +139,7 @@ def draw_error_plot(rows: Sequence[Row], tolerance: float) -> str:
     tolerance : float
         Drawn as a dashed line.
     """
-    compared = [row for row in rows if row.measures is not None]
+    compared = [row for row in rows if row.measures is not None or row.status is Status.ORIGIN]
     size = -(-len(compared) // _MOST_BARS) or 1
     groups = [compared[start : start + size] for start in range(0, len(compared), size)]
     slot = (_WIDTH - _LEFT) / max(len(groups), 1)
@@ -187,7 +187,10 @@ def _draw_bar(group: Sequence[Row], x: float, width: float) -> str:
 
 
 def _relative(row: Row) -> float:
-    return row.measures.relative if row.measures is not None else 0.0
+    """Return the height of a row's bar; an origin of another shape has the whole height."""
+    if row.measures is not None:
+        return row.measures.relative
+    return 1.0 if row.status is Status.ORIGIN else 0.0
 
 
 def _y(value: float) -> float:

@@ -223,3 +223,63 @@ def test_queries_and_keys_before_a_mask_are_exchanged(make_pair, fill):
     name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
     assert (name, kind) == ("product", "expression")
     assert "queries were taken for keys" in text
+
+
+def test_weights_of_layers_in_a_row_that_the_reference_computes_in_two_calls(make_pair):
+    """The second layer gives the first one's result of the first one's input."""
+    x = normal(9, 1, 20, 16)
+    one, two, shift, other = (
+        normal(n, *size) / 4
+        for n, size in ((10, (16, 16)), (11, (16, 16)), (12, (16,)), (13, (16,)))
+    )
+    biased = [
+        linear(name, *ends).replace("bias=False", "bias=True").replace("@w", "@bias=(16)f32 @w")
+        for name, *ends in (("one", 1, 2), ("two", 3, 4))
+    ]
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"F.relu first 1 1 0 1 $input=0 #1={SIZE}",
+        biased[0], f"F.relu act 1 1 2 3 $input=2 #3={SIZE}", biased[1],
+        f"pnnx.Expression sum 2 1 4 1 5 expr=add(@0,@1) #5={SIZE}",
+        f"F.tanh end 1 1 5 6 $input=5 #6={SIZE}", "pnnx.Output out 1 0 6",
+        weights={"one.weight": two, "two.weight": one, "one.bias": other, "two.bias": shift},
+    )  # fmt: skip
+    first = np.maximum(x, 0)
+    a = first @ one.T
+    c = np.maximum(a + shift, 0)
+    d = c @ two.T
+    e = d + other
+    arrays = {"in": x, "first": first, "mm": a, "one": a + shift, "act": c, "mm2": d, "two": e,
+              "sum": e + first, "end": np.tanh(e + first)}  # fmt: skip
+    calls = (
+        ("relu", ("in",), "first", {}), ("mm", ("first",), "mm", {}),
+        ("add", ("mm",), "one", {}), ("relu", ("one",), "act", {}),
+        ("mm", ("act",), "mm2", {}), ("add", ("mm2",), "two", {}),
+        ("add", ("two", "first"), "sum", {}), ("tanh", ("sum",), "end", {}),
+    )  # fmt: skip
+    found = compare(path, reference_of(arrays, calls), x)
+    assert names(found) == ["one", "two"]
+    assert {origin.reasons[0].kind for origin in found.origins} == {"weight_values"}
+
+
+def test_a_lost_sum_before_a_relu_is_no_relu(make_pair):
+    """What is left of it is not negative, and so like the ReLU's result."""
+    x, weight = normal(12, 1, 20, 16), normal(13, 16, 16)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"F.relu first 1 1 0 1 $input=0 #1={SIZE}",
+        linear("fc", 1, 2), f"nn.Identity sum 1 1 1 3 #3={SIZE}",
+        f"F.relu act 1 1 3 4 $input=3 #4={SIZE}",
+        f"pnnx.Expression end 2 1 4 2 5 expr=mul(@0,@1) #5={SIZE}", "pnnx.Output out 1 0 5",
+        weights={"fc.weight": weight / 8},
+    )  # fmt: skip
+    a = np.maximum(x, 0)
+    b = a @ (weight / 8).T
+    c = np.maximum(a + b, 0)
+    arrays = {"in": x, "first": a, "fc": b, "sum": a + b, "act": c, "end": c * b}
+    calls = (
+        ("relu", ("in",), "first", {}), ("mm", ("first",), "fc", {}),
+        ("add", ("first", "fc"), "sum", {}), ("relu", ("sum",), "act", {}),
+        ("mul", ("act", "fc"), "end", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("sum", "expression")
+    assert "adds the result of 'fc'" in text

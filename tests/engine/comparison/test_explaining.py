@@ -771,3 +771,69 @@ def test_a_bias_of_an_attention_that_a_normalization_hides(run):
     calls = [ReferenceOperator(made, kind, given, (made,), dict) for kind, given, made in rows]
     found = engine.compare(session, shown(theirs, operators=calls))
     assert blamed(found) == [("mix", [], ["bias"])]
+
+
+NORM = "affine={} eps=1e-5 num_channels=6 num_groups=1 {}#{}=(1,6,9)f32"
+
+
+def normalization_of(x, scale, shift):
+    """A reference that normalizes, reshapes back, scales and shifts in calls of their own."""
+    flat = x.reshape(1, 1, -1).astype(np.float64)
+    normed = ((flat - flat.mean()) / np.sqrt(flat.var() + 1e-5)).astype(np.float32)
+    back = normed.reshape(x.shape)
+    scaled = back * scale[:, None]
+    return {
+        "normed": normed,
+        "back": back,
+        "scaled": scaled,
+        "shifted": scaled + shift[:, None],
+    }
+
+
+NORM_CALLS = (
+    ("InstanceNormalization", ("{}",), "normed"), ("Shape", ("{}",), "sizes"),
+    ("Reshape", ("normed", "sizes"), "back"), ("Mul", ("back",), "scaled"),
+    ("Add", ("scaled",), "shifted"),
+)  # fmt: skip
+
+
+def operators_of(*rows):
+    return [ReferenceOperator(made, kind, given, (made,), dict) for kind, given, made in rows]
+
+
+@pytest.mark.parametrize("lost", ["activation", "affine"])
+def test_a_normalization_that_the_reference_computes_in_steps(run, lost):
+    """It does not change its own first step, which is no result of what comes before it."""
+    x, weight = normal(1, 6, 9), normal(5, 6)
+    scale, shift = 1 + normal(6) / 4, normal(6)
+    first = "nn.Identity act 1 1 0 1" if lost == "activation" else "F.relu act 1 1 0 1 $input=0"
+    kept = lost == "activation"
+    attributes = "@bias=(6)f32 @weight=(6)f32 " if kept else ""
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,6,9)f32",
+        f"{first} #1=(1,6,9)f32",
+        f"nn.GroupNorm norm 1 1 1 2 {NORM.format(kept, attributes, 2)}",
+        "nn.Conv1d fc 1 1 2 3 bias=False dilation=(1) groups=1 in_channels=6 kernel_size=(1) "
+        "out_channels=5 padding=(0) padding_mode=zeros stride=(1) @weight=(5,6,1)f32 "
+        "#3=(1,5,9)f32",
+        "F.tanh end 1 1 3 4 $input=3 #4=(1,5,9)f32",
+        "pnnx.Output out0 1 0 4",
+        fc__weight=weight[..., np.newaxis],
+        **({"norm__weight": scale, "norm__bias": shift} if kept else {}),
+    )
+    act = np.maximum(x, 0)
+    steps = normalization_of(act, scale, shift)
+    made = weight @ steps["shifted"]
+    theirs = {"in0x": x, "a": act, "sizes": np.array(x.shape), **steps, "fc": made,
+              "tanh": np.tanh(made)}  # fmt: skip
+    before = [
+        (kind, tuple(g.format("a") for g in given), key) for kind, given, key in NORM_CALLS
+    ]
+    calls = operators_of(
+        ("Relu", ("in0x",), "a"), *before, ("Conv", ("shifted",), "fc"),
+        ("Tanh", ("fc",), "tanh"),
+    )  # fmt: skip
+    expected = ("act", "activation_missing") if kept else ("norm", "normalization")
+    (found,) = blamed(engine.compare(session, shown(theirs, operators=calls)))
+    assert (found[0], *found[2]) == expected
