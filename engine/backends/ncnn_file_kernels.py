@@ -31,8 +31,8 @@ from engine.errors import UnsupportedOperatorError
 from engine.layers.layer import LibraryLayer
 from engine.ncnn.options import EXACT, NcnnOptions
 from engine.ncnn.reader import ncnn_name
-from engine.ncnn.types import TYPES, is_quantized, param_id, weight_specs
-from engine.ncnn.weights import encode_weight
+from engine.ncnn.types import TYPES, is_quantized, param_id
+from engine.ncnn.weights import encode_layer
 from engine.runtime.activity import announce
 from engine.threads import thread_count
 
@@ -198,9 +198,10 @@ class LayerKernel:
         count = len(blobs) + len(self._results)
         text = "\n".join([MAGIC, f"{len(lines)} {count}", *lines, ""])
         quantized = is_quantized(operator.params)
+        pieces = encode_layer(kind, operator.params, operator.attributes)
         self._net = NcnnNet(
             text,
-            _encode_weights(operator, kind),
+            [np.frombuffer(piece, np.float32) for piece in pieces if piece],
             thread_count(),
             lightmode=False,
             use_int8_inference=quantized,
@@ -259,12 +260,3 @@ def _format_params(operator: RuntimeOperator, kind: str) -> list[str]:
         elif value is not None:
             words.append(f"{key}={text}")
     return words
-
-
-def _encode_weights(operator: RuntimeOperator, kind: str) -> list[Array]:
-    """Encode the weights as the ``.bin`` has them, in arrays of float32."""
-    pieces: list[bytes] = []
-    for spec in weight_specs(kind, operator.params):
-        weight = operator.attributes[spec.name]
-        pieces += encode_weight(weight.array, weight.stored_dtype, tagged=spec.tagged)
-    return [np.frombuffer(piece, np.float32) for piece in pieces if piece]

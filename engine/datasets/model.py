@@ -21,13 +21,13 @@ from engine.session import Session
 from engine.shapes import parse_shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from engine.axes import Layout
     from engine.runtime import RuntimeGraph, RuntimeOperand
     from engine.values import Array
 
-__all__ = ["LoadedModel", "ModelSpec", "OperandFacts"]
+__all__ = ["LoadedModel", "ModelSpec", "OperandFacts", "require_operands"]
 
 _CHANNELS: Final = frozenset({Kind.CHANNEL, Kind.FEATURE, Kind.CLASS, Kind.VOCABULARY})
 _MOST_CHANNELS: Final = 1 << 14  # of an operand that are told apart
@@ -271,6 +271,22 @@ class LoadedModel:
         last = max((o.producer.index for o in self.wanted if o.producer), default=-1)
         operators = self.graph.operators
         return operators[last + 1].name if last + 1 < len(operators) else None
+
+
+def require_operands(model: LoadedModel, names: Iterable[str]) -> None:
+    """Check that a study gets the operands that it needs.
+
+    Raises
+    ------
+    SweepError
+        If one is left out, or has no value.
+    """
+    missing = [name for name in names if name not in model.facts]
+    if missing:
+        raise SweepError(
+            f"operand {missing[0]} is needed, but it is not among the operators that are swept "
+            "or has no value; leave --operators out"
+        )
 
 
 def _load(spec: ModelSpec) -> RuntimeGraph:

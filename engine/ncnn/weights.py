@@ -16,7 +16,7 @@ import json
 import math
 import struct
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from typing_extensions import override
@@ -28,14 +28,16 @@ from engine.pnnx.archive import Archive
 from engine.pnnx.attribute import ITEMSIZES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import numpy.typing as npt
 
     from engine.pnnx.attribute import WeightArchive
     from engine.pnnx.graph import Graph
+    from engine.values import Value
 
-__all__ = ["RawWeights", "bind", "encode_weight"]
+__all__ = ["RawWeights", "bind", "encode_layer", "encode_weight"]
 
 _TAG: Final = struct.Struct("<I")
 _DTYPES: Final = {0: "f32", 0x0002C056: "f32", 0x01306B47: "f16", 0x000D4B38: "i8"}
@@ -235,6 +237,51 @@ def encode_weight(array: npt.NDArray[np.generic], dtype: str, *, tagged: bool) -
     data = array.tobytes()
     data = data.ljust(_aligned(len(data)), b"\0")
     return [_TAG.pack(_TAGS[dtype]), data] if tagged else [data]
+
+
+class StoredWeight(Protocol):
+    """A weight as `encode_layer` needs it."""
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """Its numbers, C-contiguous."""
+        ...
+
+    @property
+    def stored_dtype(self) -> str:
+        """PNNX's name of its dtype."""
+        ...
+
+
+def encode_layer(
+    kind: str, params: Mapping[str, Value], weights: Mapping[str, StoredWeight]
+) -> list[bytes]:
+    """Encode the weights of a layer as in a ``.bin``.
+
+    Parameters
+    ----------
+    kind : str
+        ncnn's name of the type.
+    params : mapping of str to Value
+        By name.
+    weights : mapping of str to StoredWeight
+        By name.
+
+    Returns
+    -------
+    list of bytes
+        As for `encode_weight`.
+
+    Raises
+    ------
+    ValueError
+        As for `weight_specs`.
+    """
+    pieces: list[bytes] = []
+    for spec in weight_specs(kind, params):
+        weight = weights[spec.name]
+        pieces += encode_weight(weight.array, weight.stored_dtype, tagged=spec.tagged)
+    return pieces
 
 
 def _aligned(nbytes: int) -> int:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from engine.errors import SessionStateError
 from engine.precision.formats import format_of
+from engine.precision.greedy import Greedy
 from engine.precision.lowered_runs import CancelledError, LoweredRuns
 from engine.precision.simulation import PASSES, Simulation, simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from engine.precision.formats import Format, FormatName
     from engine.precision.loss import Loss
@@ -130,8 +131,7 @@ def choose_float32(
     ended = simulation.cancelled
     if not ended:
         try:
-            choice.add()
-            choice.give_back()
+            choice.make()
         except CancelledError:
             ended = True
     return choice.result(cancelled=ended)
@@ -153,56 +153,38 @@ class _Choice:
         self, runs: LoweredRuns, simulation: Simulation, wanted: float, most: float
     ) -> None:
         self._runs, self._simulation = runs, simulation
-        self._wanted, self._most = wanted, most
+        self._wanted = wanted
         self._of_index = {each.operator.index: each for each in simulation.operators}
-        self._kept: list[int] = []
-        self._steps = [KeptStep((), (), simulation.output)]
+        self._greedy = Greedy(
+            simulation.output, wanted, self._measure, lambda: runs.passes >= most
+        )
 
-    @property
-    def _output(self) -> Loss:
-        return self._steps[-1].output
-
-    def add(self) -> None:
-        """Keep the most harmful operators until the wanted error is reached."""
-        for each in self._simulation.by_harm:
-            if self._output.relative <= self._wanted or self._runs.passes >= self._most:
-                return
-            new = [i for i in self._with_readers(each.operator.index) if i not in self._kept]
-            if new:
-                self._kept.extend(new)
-                output = self._measure(self._kept)
-                self._steps.append(KeptStep(self._labels(new), (), output))
-
-    def give_back(self) -> None:
-        """Drop kept operators that are not needed, the least harmful first."""
-        if self._output.relative > self._wanted:
-            return
-        for index in reversed(self._kept.copy()):
-            if self._runs.passes >= self._most:
-                return
-            fewer = [each for each in self._kept if each != index]
-            output = self._measure(fewer)
-            if output.relative <= self._wanted:
-                self._kept = fewer
-                self._steps.append(KeptStep((), self._labels([index]), output))
+    def make(self) -> None:
+        """Keep the most harmful operators, and drop those that are not needed."""
+        harmful = self._simulation.by_harm
+        self._greedy.add(self._with_readers(each.operator.index) for each in harmful)
+        self._greedy.give_back()
 
     def result(self, *, cancelled: bool) -> KeptOperators:
         """Return the choice so far."""
         return KeptOperators(
             self._simulation,
             self._wanted,
-            tuple(self._steps),
-            self._labels(sorted(self._kept)),
-            self._output,
+            tuple(
+                KeptStep(self._labels(step.added), self._labels(step.removed), step.output)
+                for step in self._greedy.steps
+            ),
+            self._labels(sorted(self._greedy.kept)),
+            self._greedy.output,
             self._runs.passes,
             cancelled,
         )
 
-    def _measure(self, kept: list[int]) -> Loss:
+    def _measure(self, kept: Sequence[int]) -> Loss:
         lowered = self._of_index.keys() - set(kept)
         return self._runs.measure(lowered, self._simulation.format)
 
-    def _labels(self, indexes: list[int]) -> tuple[OperatorLabel, ...]:
+    def _labels(self, indexes: Iterable[int]) -> tuple[OperatorLabel, ...]:
         return tuple(self._of_index[index].operator for index in indexes)
 
     def _with_readers(self, first: int) -> list[int]:

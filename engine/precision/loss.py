@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.precision.formats import Format
     from engine.values import Array, Value
 
-__all__ = ["LOST", "Loss", "Storage", "measure_loss", "measure_storage"]
+__all__ = ["LOST", "Loss", "LossSums", "Storage", "measure_loss", "measure_storage"]
 
 _CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-level cache
 
@@ -111,25 +111,47 @@ def measure_loss(found: Sequence[Value], expected: Sequence[Value]) -> Loss:
         `LOST` if members, shapes or dtypes differ, if other values differ, or if only one of
         two numbers is NaN or infinite.
     """
-    mine, theirs = list(flatten_value(tuple(found))), list(flatten_value(tuple(expected)))
-    if len(mine) != len(theirs):
-        return LOST
-    sums = _Sums()
-    for one, other in zip(mine, theirs, strict=True):
-        if not sums.add(one, other):
-            return LOST
+    sums = LossSums()
+    sums.add(found, expected)
     return sums.loss
 
 
-class _Sums:
-    """Sums over the elements of several arrays, in float64."""
+class LossSums:
+    """Sums over the elements of several values, in float64, for their common loss.
+
+    Sums of different values merge, so inputs may be measured in any order and place.
+    """
+
+    __slots__ = (
+        "_furthest", "_largest", "_lost", "_noise", "_power", "_product", "_signal",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._furthest = self._largest = 0.0
         self._noise = self._signal = self._power = self._product = 0.0
+        self._lost = False
 
-    def add(self, found: Value, expected: Value) -> bool:
-        """Add two values; return whether they can be measured."""
+    def add(self, found: Sequence[Value], expected: Sequence[Value]) -> None:
+        """Add values and the expected ones; see `measure_loss`."""
+        mine, theirs = list(flatten_value(tuple(found))), list(flatten_value(tuple(expected)))
+        self._lost = (
+            self._lost
+            or len(mine) != len(theirs)
+            or not all(self._add_value(*pair) for pair in zip(mine, theirs, strict=True))
+        )
+
+    def merge(self, other: LossSums) -> None:
+        """Add the sums of other values; `other` stays as it is."""
+        self._furthest = max(self._furthest, other._furthest)
+        self._largest = max(self._largest, other._largest)
+        self._noise += other._noise
+        self._signal += other._signal
+        self._power += other._power
+        self._product += other._product
+        self._lost = self._lost or other._lost
+
+    def _add_value(self, found: Value, expected: Value) -> bool:
+        """Add a value; return whether it can be measured."""
         if not (isinstance(found, np.ndarray) and isinstance(expected, np.ndarray)):
             return type(found) is type(expected) and found == expected
         if found.shape != expected.shape or found.dtype != expected.dtype:
@@ -159,7 +181,9 @@ class _Sums:
 
     @property
     def loss(self) -> Loss:
-        """Return the loss over all added values."""
+        """The loss over all added values."""
+        if self._lost:
+            return LOST
         if not self._furthest:
             return Loss()
         relative = self._furthest / self._largest if self._largest else math.inf

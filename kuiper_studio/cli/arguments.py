@@ -301,6 +301,9 @@ def sweep_parser() -> argparse.ArgumentParser:
         "--overwrite", action="store_true", help="replace an earlier sweep in the folder"
     )
     group.add_argument("--json", action="store_true", help="print the summary as JSON")
+    _add_calibration(parser)
+    _add_against(parser)
+    parser.epilog = "Exit status: 0 done, 1 more error than --keep allows, 2 error."
     group = parser.add_argument_group("work")
     where = group.add_mutually_exclusive_group()
     where.add_argument(
@@ -325,6 +328,54 @@ def sweep_parser() -> argparse.ArgumentParser:
     _add_backend(group, recorded=False)
     _add_memory_bound(group, "half of the machine's memory, divided among the workers")
     return parser
+
+
+def _add_calibration(parser: argparse.ArgumentParser) -> None:
+    from engine.datasets.calibration.thresholds import METHODS, PERCENTILE
+
+    group = parser.add_argument_group("int8 of ncnn")
+    group.add_argument(
+        "--calibrate", metavar="METHOD", choices=METHODS,
+        help="write the table that ncnn2int8 takes, an int8 pair and the errors of all "
+        "thresholds, for a model in ncnn's format or the pair beside a PNNX model: kl, aciq, "
+        "minmax or percentile",
+    )  # fmt: skip
+    group.add_argument(
+        "--percentile", metavar="P", type=_wrap_converter(_percentile), default=PERCENTILE,
+        help="of the absolute values, for that method; default %(default)s",
+    )  # fmt: skip
+    group.add_argument(
+        "--held-out", metavar="N", type=_count, default=10,
+        help="do not count every Nth input, but measure errors on it; default %(default)s",
+    )  # fmt: skip
+    group.add_argument(
+        "--keep", metavar="ERROR", type=_tolerance, default=None,
+        help="choose layers to keep in float32, so that no output is off by more than this "
+        "share of its largest element, and comment them out in the table",
+    )  # fmt: skip
+    group.add_argument(
+        "--no-winograd", action="store_true",
+        help="8 bits for the weights of 3x3 convolutions too: more exact, but ncnn must then "
+        "compute them without Winograd's transform",
+    )  # fmt: skip
+
+
+def _add_against(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("comparison")
+    other = group.add_mutually_exclusive_group()
+    other.add_argument(
+        "--against", metavar="MODEL2",
+        help="run every input through this model too, and measure each matched operand",
+    )  # fmt: skip
+    other.add_argument(
+        "--reference", metavar="DUMP",
+        help="the same against the dump of another sweep over the same inputs",
+    )  # fmt: skip
+    group.add_argument(
+        "--labels", metavar="FILE",
+        help="class of each input, to count right ones: a CSV with a name and a label a line, "
+        "or a folder with one for each class",
+    )  # fmt: skip
 
 
 def recorder_parser() -> argparse.ArgumentParser:
@@ -727,6 +778,13 @@ def _whole(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= len("1000000000")):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number such as 8")
     return int(text)
+
+
+def _percentile(text: str) -> float:
+    value = _not_negative(text, "the percentile")
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most 100")
+    return value
 
 
 def _tolerance(text: str) -> float:

@@ -404,12 +404,12 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _sweep(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.sweep import run_sweep, say_sweep, sweep_facts
 
-    found = run_sweep(arguments)
+    found, studies = run_sweep(arguments)
     if arguments.json:
-        _say_json(sweep_facts(found))
+        _say_json(sweep_facts(found, studies))
     else:
-        say_sweep(found)
-    return DONE
+        say_sweep(found, studies)
+    return DONE if studies.reached else DIFFERENT
 
 
 def _recorder(arguments: argparse.Namespace) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.text import format_count, format_number, format_shape
 from kuiper_studio.cli.arguments import image_options
 from kuiper_studio.cli.sessions import load_graph
+from kuiper_studio.cli.sweep_studies import SweepStudies, say_against, say_calibration
 from kuiper_studio.cli.terminal import complain, progress_shown, say, say_table
 
 if TYPE_CHECKING:
@@ -20,19 +22,20 @@ __all__ = ["run_sweep", "say_sweep", "sweep_facts"]
 _LISTED_FAILURES = 5
 
 
-def run_sweep(arguments: argparse.Namespace) -> Sweep:
+def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
     """Run the sweep of a command line, with a progress bar."""
     from engine.datasets import require_extra, sweep
 
     if arguments.workers != 0 or arguments.dump:
         require_extra()  # before the model is loaded or converted
-    graph = load_graph(arguments)
+    options = sweep_options(arguments)
+    studies = SweepStudies(arguments, load_graph(arguments), options)
     with progress_shown("sweeping", "inputs") as show:
-        return sweep(
-            graph,
+        found = sweep(
+            studies.graph,
             arguments.inputs,
             arguments.output,
-            sweep_options(arguments),
+            replace(options, studies=studies.studies),
             workers=arguments.workers,
             scheduler=arguments.scheduler,
             resume=arguments.resume,
@@ -40,6 +43,8 @@ def run_sweep(arguments: argparse.Namespace) -> Sweep:
             progress=show,
             note=complain,
         )
+    studies.conclude(found, options)
+    return found, studies
 
 
 def sweep_options(arguments: argparse.Namespace) -> SweepOptions:
@@ -67,14 +72,14 @@ def sweep_options(arguments: argparse.Namespace) -> SweepOptions:
     )
 
 
-def sweep_facts(found: Sweep) -> dict[str, Any]:
-    """Return the summary, as it is in the folder."""
+def sweep_facts(found: Sweep, studies: SweepStudies) -> dict[str, Any]:
+    """Return the summary, as it is in the folder, and what studies found."""
     facts: dict[str, Any] = json.loads((found.path / "summary.json").read_bytes())
-    return facts
+    return facts | studies.facts
 
 
-def say_sweep(found: Sweep) -> None:
-    """Print the statistics of every operand, and what was passed over."""
+def say_sweep(found: Sweep, studies: SweepStudies) -> None:
+    """Print the statistics of every operand, what studies found, and what was passed over."""
     if found.operands:
         rows = [["operand", "operator", "shape", "min", "max", "mean", "std", "nan", "inf",
                  "zeros", "dead channels"]]  # fmt: skip
@@ -91,6 +96,10 @@ def say_sweep(found: Sweep) -> None:
                 f"{dead} of {len(each.channels.dead)}",
             ])  # fmt: skip
         say_table(rows, right=set(range(3, 11)))
+    if "calibration" in studies.facts:
+        say_calibration(studies.facts["calibration"], found.path)
+    if "against" in studies.facts:
+        say_against(studies.facts["against"])
     inputs = found.inputs
     for each_failed in inputs.failed[:_LISTED_FAILURES]:
         complain(f"passed over: {each_failed.name}: {each_failed.reason}")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LISTS",
+    "fit_batch",
     "hash_weights",
     "names_of_members",
     "reference_of_model",
@@ -174,14 +175,14 @@ def reference_of_model(
     operands = session.graph.input_operands
     if len(operands) == len(inputs):
         inputs = [
-            _fit(np.asarray(value), operand)
+            fit_batch(np.asarray(value), operand)
             for value, operand in zip(inputs, operands, strict=True)
         ]
     session.feed([np.asarray(value) for value in inputs])
     return reference_of_session(session, title, progress)
 
 
-def _fit(value: Array, operand: RuntimeOperand) -> Array:
+def fit_batch(value: Array, operand: RuntimeOperand) -> Array:
     """Add or drop the batch axis, which models in ncnn's format lack."""
     rank = value.ndim if operand.shape is None else len(operand.shape)
     if value.ndim == rank + 1 and value.shape[0] == 1:

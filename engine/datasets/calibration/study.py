@@ -1,0 +1,214 @@
+"""Counts the inputs of quantisable layers over a data set, and calibrates by the counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.datasets.calibration.calibration import calibrate
+from engine.datasets.calibration.layers import quantisable_layers
+from engine.datasets.calibration.magnitudes import Magnitudes
+from engine.datasets.inputs import InputReader
+from engine.datasets.model import require_operands
+from engine.errors import EngineError, SweepError
+from engine.runtime import load
+from engine.shapes import parse_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from engine.datasets.calibration.calibration import Calibration, CalibrationOptions
+    from engine.datasets.model import LoadedModel
+    from engine.datasets.options import SweepOptions
+    from engine.datasets.results import Sweep
+    from engine.datasets.studies import Arrays, Gatherer
+    from engine.runtime import RuntimeGraph
+    from engine.values import Array
+
+__all__ = ["CALIBRATION", "HELD_OUT", "CalibrationStudy", "calibrate_sweep", "ncnn_pair_of"]
+
+CALIBRATION: Final = "calibration"
+HELD_OUT: Final = 10
+_MOST_HELD_OUT: Final = 32
+_FIELDS: Final = ("exponent", "zeros", "nonfinite", "per_input")
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationStudy:
+    """Counts the absolute values of the inputs of quantisable layers.
+
+    Attributes
+    ----------
+    every : int
+        One of so many inputs is held out: the last of each such group.
+    """
+
+    every: int = HELD_OUT
+
+    @property
+    def name(self) -> str:
+        """Of the study."""
+        return CALIBRATION
+
+    @property
+    def key(self) -> str:
+        """Changes with the inputs that are held out."""
+        return str(self.every)
+
+    def operands(self, model: LoadedModel) -> Sequence[str]:
+        """Return the inputs of the layers."""
+        return _operands_of(model.graph)
+
+    def start(self, model: LoadedModel) -> Gatherer:
+        """Begin a shard.
+
+        Raises
+        ------
+        SweepError
+            If the sweep is limited to other operators.
+        """
+        require_operands(model, self.operands(model))
+        return _Gatherer(self, _operands_of(model.graph))
+
+    def merge(self, one: Arrays, other: Arrays) -> Arrays:
+        """Merge two ranges of inputs."""
+        pairs = zip(_unpack(one), _unpack(other), strict=True)
+        merged: list[Magnitudes] = []
+        for first, second in pairs:
+            first.merge(second)
+            merged.append(first)
+        return _pack(merged)
+
+    def holds_out(self, index: int) -> bool:
+        """Whether an input is not counted, but measured on."""
+        return index % self.every == self.every - 1
+
+
+def ncnn_pair_of(graph: RuntimeGraph) -> RuntimeGraph:
+    """Return the model in ncnn's own format: itself, or the pair that pnnx wrote beside it.
+
+    Raises
+    ------
+    SweepError
+        If there is none.
+    EngineError
+        If it cannot be loaded.
+    """
+    if graph.file.format == "ncnn":
+        return graph
+    name = graph.param_path.name
+    beside = graph.param_path.with_name(name.replace(".pnnx.", ".ncnn."))
+    if beside.name == name or not beside.exists():
+        raise SweepError(
+            f"{name} is no model in ncnn's own format, and has no such pair beside it: give "
+            "the .ncnn.param that pnnx writes"
+        )
+    return load(beside)
+
+
+def _operands_of(graph: RuntimeGraph) -> tuple[str, ...]:
+    """Return the operands that are counted, each once."""
+    return tuple(dict.fromkeys(layer.inputs[0].name for layer in quantisable_layers(graph)))
+
+
+class _Gatherer:
+    """Counts over one shard."""
+
+    def __init__(self, study: CalibrationStudy, operands: Sequence[str]) -> None:
+        self._study = study
+        self._counts = {name: Magnitudes() for name in operands}
+
+    def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
+        """Count the inputs that are not held out."""
+        for place, index in enumerate(indices):
+            if not self._study.holds_out(index):
+                for name, counts in self._counts.items():
+                    counts.add(values[name][place])
+
+    def finish(self) -> Arrays:
+        """Return the counts."""
+        return _pack(list(self._counts.values()))
+
+
+def _pack(counts: Sequence[Magnitudes]) -> Arrays:
+    return {
+        "counts": np.array([each.counts for each in counts], np.int64),
+        "largest": np.array([each.largest for each in counts], np.float64),
+        **{
+            name: np.array([getattr(each, name) for each in counts], np.int64)
+            for name in _FIELDS
+        },
+    }
+
+
+def _unpack(arrays: Arrays) -> list[Magnitudes]:
+    return [
+        Magnitudes(
+            counts=arrays["counts"][place].copy(),
+            largest=float(arrays["largest"][place]),
+            **{name: int(arrays[name][place]) for name in _FIELDS},
+        )
+        for place in range(len(arrays["largest"]))
+    ]
+
+
+def calibrate_sweep(
+    found: Sweep,
+    graph: RuntimeGraph,
+    study: CalibrationStudy,
+    swept: SweepOptions,
+    options: CalibrationOptions | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Calibration:
+    """Calibrate a model by what a sweep has counted; see `calibrate`.
+
+    The results are written to the folder of the sweep.
+
+    Parameters
+    ----------
+    found : Sweep
+        With `study`.
+    graph : RuntimeGraph
+        Its model, in ncnn's own format.
+    study : CalibrationStudy
+    swept : SweepOptions
+        Of the sweep.
+    options : CalibrationOptions, optional
+    progress : callable, optional
+
+    Raises
+    ------
+    EngineError, OSError
+        As for `calibrate`.
+    """
+    counts = dict(zip(_operands_of(graph), _unpack(found.study(CALIBRATION)), strict=True))
+    layers = quantisable_layers(graph)
+    magnitudes = {layer.name: counts[layer.inputs[0].name] for layer in layers}
+    shapes = parse_shapes(swept.shapes, graph.input_operands)
+    every = range(found.inputs.set.count)
+    # Fewer inputs than one group are counted and measured.
+    held_out = every[study.every - 1 :: study.every] or every
+    most = min(len(held_out), _MOST_HELD_OUT)
+    measured = [held_out[place * len(held_out) // most] for place in range(most)]
+    with InputReader(found.inputs.set) as reader:
+
+        def inputs_of(indices: Iterable[int]) -> Iterator[Mapping[str, Array]]:
+            for index in indices:
+                try:
+                    given = reader.load(index, graph.input_operands, swept.images, shapes)
+                    inputs = graph.check_inputs(given)
+                except EngineError:
+                    continue  # the sweep has passed it over too
+                yield inputs
+
+        return calibrate(
+            graph,
+            magnitudes,
+            lambda: inputs_of(measured),
+            lambda: inputs_of(index for index in every if not study.holds_out(index)),
+            found.path,
+            options,
+            progress,
+        )

@@ -1,0 +1,61 @@
+"""``kuiper-studio sweep`` with a calibration, and against another model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from ncnn_files import f32, tagged, write_pair
+
+LINES = ["Input in0 0 1 in0", "InnerProduct fc 1 1 in0 out0 0=2 1=1 2=6"]
+RNG = np.random.default_rng(9)
+
+
+@pytest.fixture
+def model(tmp_path):
+    np.save(tmp_path / "set.npy", RNG.standard_normal((12, 3)).astype(np.float32))
+    weight = RNG.standard_normal(6).astype(np.float32)
+    return write_pair(tmp_path, LINES, tagged(weight) + f32([1, 2]))
+
+
+def sweep(run, model, *options):
+    folder = model.parent
+    return run(
+        "sweep", model, "--inputs", folder / "set.npy", "--output", folder / "out",
+        "--workers", "0", "--backend", "numpy", *options,
+    )  # fmt: skip
+
+
+def test_a_calibration(run, model):
+    ended = sweep(run, model, "--calibrate", "minmax", "--keep", "0.5")
+    assert ended.status == 0
+    assert "all layers in int8, minmax: " in ended.out
+    assert "keep in float32: nothing; " in ended.out
+    lines = (model.parent / "out" / "calibration.table").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["fc_param_0", "fc"]
+
+
+def test_an_error_that_cannot_be_reached_without_float32(run, model):
+    ended = sweep(run, model, "--calibrate", "kl", "--keep", "0", "--json")
+    facts = json.loads(ended.out)["calibration"]
+    assert (ended.status, facts["keep_float32"]["layers"]) == (0, ["fc"])
+    assert (model.parent / "out" / "calibration.table").read_text().startswith("#fc_param_0 ")
+
+
+def test_another_model(run, model, tmp_path):
+    weight = RNG.standard_normal(6).astype(np.float32)
+    other = write_pair(tmp_path, LINES, tagged(weight) + f32([1, 2]), "other.ncnn")
+    (tmp_path / "labels.csv").write_text("0,1\n1,0\n")
+    ended = sweep(run, model, "--against", other, "--labels", tmp_path / "labels.csv")
+    assert ended.status == 0
+    assert "same top-1 in " in ended.out
+    assert "of 2 labelled inputs" in ended.out
+    assert json.loads((tmp_path / "out" / "against.json").read_text())["inputs"] == 12
+
+
+def test_wrong_arguments(run, model, tmp_path):
+    assert "invalid choice" in sweep(run, model, "--calibrate", "eq").sentence
+    assert sweep(run, model, "--labels", tmp_path).sentence.startswith("--labels needs")
+    told = sweep(run, model, "--calibrate", "percentile", "--percentile", "101").sentence
+    assert "is not above 0 and at most 100" in told
