@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, QTimer, Slot
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Slot
+from PySide6.QtGui import QColor, QHelpEvent, QPainter
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -13,8 +13,10 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QStatusBar,
+    QToolTip,
     QWidget,
 )
+from typing_extensions import override
 
 from engine.text import format_count, format_exact_bytes
 from kuiper_studio.icons import pixmap
@@ -24,6 +26,8 @@ from kuiper_studio.session import Progress, RunState, dump_name
 from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QPaintEvent
+
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -32,6 +36,7 @@ __all__ = ["StatusBar"]
 _LONG_MS: Final = 200  # a run that takes longer shows its progress
 _ANNOUNCED_MS: Final = 8000
 _LONGEST_ANNOUNCEMENT: Final = 60
+_LEAST_CELL: Final = 36  # pixels of a text that is elided
 _LONGEST_NAME: Final = 28  # characters of a dump's name
 
 
@@ -51,11 +56,11 @@ class StatusBar(QStatusBar):
         self._session, self._theme = session, theme
         self.setSizeGripEnabled(False)
         self._icon = QLabel()
-        self._state = _label("statusState")
+        self._state = _label("statusState", whole=True)
         self._detail = _label("statusDetail", mono=True)
         self._nonfinite = _label("statusNonfinite")
         self._nonfinite.setToolTip(
-            "Operators whose outputs were looked at and hold NaN or Inf;"
+            "Operators that gave NaN or Inf, as far as their outputs were measured;"
             " the list of operators and the timeline mark them"
         )
         self._progress_bar = QProgressBar()
@@ -106,8 +111,8 @@ class StatusBar(QStatusBar):
         self._hovered = _label("statusHovered", mono=True)
         self._picked = _label("statusPicked", mono=True, cell=True)
         self._range = _label("statusRange", mono=True, cell=True)
-        self._special = _label("statusSpecial", mono=True, cell=True)
-        self._zoom = _label("statusZoom", mono=True, cell=True)
+        self._special = _label("statusSpecial", mono=True, cell=True, whole=True)
+        self._zoom = _label("statusZoom", mono=True, cell=True, whole=True)
         for widget in (
             self._swatch, self._hovered, self._picked, self._range, self._special, self._zoom,
         ):  # fmt: skip
@@ -265,8 +270,9 @@ class StatusBar(QStatusBar):
         self._detail.setText(progress.label)
 
 
-def _label(name: str, *, mono: bool = False, cell: bool = False) -> QLabel:
-    label = QLabel()
+def _label(name: str, *, mono: bool = False, cell: bool = False, whole: bool = False) -> QLabel:
+    """Make the label of a text that can be selected; of a short one all is always shown."""
+    label = QLabel() if whole else _Elided()
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setObjectName(name)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -275,3 +281,43 @@ def _label(name: str, *, mono: bool = False, cell: bool = False) -> QLabel:
     if cell:
         label.setProperty("cell", True)  # noqa: FBT003 - Qt's signature
     return label
+
+
+class _Elided(QLabel):
+    """A text that is elided where the window is narrow."""
+
+    @property
+    def is_elided(self) -> bool:
+        """Whether there is no room for all of the text."""
+        needed = self.fontMetrics().horizontalAdvance(self.text())
+        return needed > self.contentsRect().width()
+
+    # Overrides of Qt methods
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        size = super().minimumSizeHint()
+        return QSize(min(size.width(), _LEAST_CELL), size.height())
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self.is_elided:
+            super().paintEvent(event)
+            return
+        painter = QPainter(self)
+        self.drawFrame(painter)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        area = self.contentsRect()
+        shown = self.fontMetrics().elidedText(
+            self.text(), Qt.TextElideMode.ElideMiddle, area.width()
+        )
+        painter.drawText(area, self.alignment(), shown)
+        painter.end()
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and self.is_elided:
+            text = "\n".join(filter(None, (self.text(), self.toolTip())))
+            QToolTip.showText(event.globalPos(), tip_text(text), self)
+            return True
+        return super().event(event)

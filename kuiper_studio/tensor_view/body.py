@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import QEvent, QSize, Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSplitter, QStackedWidget, QWidget
 from typing_extensions import override
 
@@ -81,6 +81,7 @@ class Body(QFrame):
         row.addWidget(self._splitter, 1)
         for part in (self.top, self._line, self.statistics):
             row.addWidget(part)
+        self._list_width = self.top.minimumWidth()
 
     @property
     def shown(self) -> QWidget:
@@ -108,8 +109,15 @@ class Body(QFrame):
         self._show_statistics()
 
     def _show_statistics(self) -> None:
-        """Show the statistics, unless three plots need their room."""
-        has_room = not self._crowded or self.width() >= _ROOM_FOR_PLOTS
+        """Show the list and the statistics beside the picture where both have room."""
+        room = self.width() - self._splitter.minimumSizeHint().width()
+        listed = self._list_width if self._list_width <= room else 0
+        self.top.setFixedWidth(listed)  # it comes and goes by itself
+        if self.top.isVisibleTo(self):
+            room -= listed
+        has_room = room > self.statistics.minimumWidth() and (
+            not self._crowded or self.width() >= _ROOM_FOR_PLOTS
+        )
         for widget in (self._line, self.statistics):
             widget.setVisible(self._shown is not self.message and has_room)
 
@@ -140,6 +148,16 @@ class Body(QFrame):
         self._dragged = True
 
     # Overrides of Qt methods
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return self._splitter.minimumSizeHint()
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._show_statistics()  # the list may have come or gone
+        return super().event(event)
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QWidget
 from typing_extensions import override
 
@@ -15,7 +15,7 @@ from kuiper_studio.tensor_view.tool_strip import tool_button
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent
+    from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent, QResizeEvent
 
     from engine.values import Array
     from kuiper_studio.tensor_view.images import Coloring
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["RangeBar", "ValueBox"]
 
 _HEIGHT: Final = 60
+_SIDES: Final = 16  # of both margins
+_SPACE: Final = 2  # between two parts
 
 
 class ValueBox(QLineEdit):
@@ -132,15 +134,15 @@ class RangeBar(QFrame):
         self.high_box = ValueBox("tensorRangeHigh", "Upper end of the range", theme)
         self.track = RangeTrack(theme)
         row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 8, 0)
-        row.setSpacing(4)
+        row.setContentsMargins(_SIDES // 2, 0, _SIDES // 2, 0)
+        row.setSpacing(_SPACE)
         row.addWidget(self.low_box)
         row.addWidget(self.track, 1)
         row.addWidget(self.high_box)
-        row.addSpacing(4)
-        row.setSpacing(2)
-        for action in actions:
-            row.addWidget(tool_button(action))
+        row.addSpacing(2 * _SPACE)
+        self._buttons = [tool_button(action) for action in actions]
+        for button in self._buttons:
+            row.addWidget(button)
         self.track.range_moved.connect(self.range_chosen)
         self.low_box.committed.connect(self._on_low_entered)
         self.high_box.committed.connect(self._on_high_entered)
@@ -167,6 +169,34 @@ class RangeBar(QFrame):
             if text:
                 box.show_value("—")
         self.track.set_problem(text)
+
+    # Overrides of Qt methods
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self._width_with(0), _HEIGHT)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show as many buttons as fit; the menu of the range has all of them."""
+        super().resizeEvent(event)
+        count = len(self._buttons)
+        while count and self._width_with(count) > self.width():
+            count -= 1
+        for place, button in enumerate(self._buttons):
+            button.setVisible(place < count)
+
+    def _width_with(self, count: int) -> int:
+        """Return the least width with some of the buttons."""
+        boxes = self.low_box.width() + self.high_box.width()
+        shown = sum(
+            min(button.sizeHint().width(), button.maximumWidth())
+            for button in self._buttons[:count]
+        )
+        spaces = _SIDES + _SPACE * (count + 4)
+        return boxes + self.track.minimumSizeHint().width() + shown + spaces
+
+    # Slots
 
     @Slot(float)
     def _on_low_entered(self, value: float) -> None:

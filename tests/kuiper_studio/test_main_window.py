@@ -1516,3 +1516,16 @@ class TestWeights:
         window = open_window(residual)
         window.session.select("layer1.conv")
         assert not enabled(window, "view.showWeight")
+
+
+def test_the_window_fits_a_small_screen_at_twice_the_size(qtbot, window):
+    """A screen of 1440 pixels has 720 of them then; the longest texts are elided."""
+    trigger(qtbot, window, "debug.continue")
+    window.status_bar.show_hovered("[0, 1023, 1023, 1023] 0.123456", "#fff")
+    window.status_bar.show_picked("[0, 1023, 1023, 1023] 0.12345678901234")
+    window.resize(720, 600)
+    qtbot.wait(1)
+    assert window.width() == 720
+    assert window.minimumSizeHint().width() <= 720
+    bar = window.tensor_view.findChild(QWidget, "tensorRange")
+    assert bar.width() >= bar.childrenRect().width()
