@@ -263,7 +263,10 @@ def check_slopes(
                 for each, value, is_float in zip(operator.inputs, values, floats, strict=True)
             ]
             with np.errstate(all="ignore"):
-                sides.append(float(np.asarray(operator.forward(moved)[place])[index]))
+                result = np.asarray(operator.forward(moved)[place])
+            if result.dtype != np.float64:
+                return  # a step would be lost in rounding
+            sides.append(float(result[index]))
     except EngineError:
         return  # the operator does not take float64
     below, above = (sides[1] - sides[0]) / _STEP, (sides[2] - sides[1]) / _STEP

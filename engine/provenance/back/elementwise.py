@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from engine.provenance.rules.elementwise import (
     read_scaling,
     require_broadcast,
 )
-from engine.provenance.slopes import STEP, accumulate, slope_between, unbroadcast, wide
+from engine.provenance.slopes import accumulate, find_slopes, steps_of, unbroadcast, wide
 from engine.provenance.table import passes_back
 
 if TYPE_CHECKING:
@@ -45,26 +46,30 @@ def follow_function(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     ]  # fmt: skip
     middle = _forward(call, values)
     found: dict[str, Gradient] = {}
-    done = set()
-    for each in call.arrays:
-        if each.dtype.kind != "f" or each.name in done:
-            continue
-        done.add(each.name)
-        steps = STEP * np.maximum(1.0, np.abs(wide(each)))
+    for each in {each.name: each for each in call.arrays if each.dtype.kind == "f"}.values():
         aligned = aligned_shape(call, each)
-        spread = np.broadcast_to(steps.reshape(aligned), call.shape)
-        sides = []
-        for sign in (1.0, -1.0):
-            moved = [
-                value + sign * steps if isinstance(given, Operand) and given.name == each.name
-                else value
-                for given, value in zip(call.inputs, values, strict=True)
-            ]  # fmt: skip
-            with np.errstate(all="ignore"):
-                sides.append((_forward(call, moved) - middle) / (sign * spread))
-        back = unbroadcast(slope_between(*sides) * gradient, aligned)
+        quotients = partial(_quotients, call, values, middle, each)
+        back = unbroadcast(find_slopes(quotients) * gradient, aligned)
         found[each.name] = back.reshape(each.shape)
     return found
+
+
+def _quotients(
+    call: Call, values: list[Any], middle: Array, operand: Operand, step: float
+) -> tuple[Array, Array]:
+    """Return quotients of differences for steps of one operand, up and down."""
+    aligned = aligned_shape(call, operand)
+    sides = []
+    for own in steps_of(wide(operand), step):
+        kept = np.nan_to_num(own)
+        moved = [
+            value + kept if isinstance(given, Operand) and given.name == operand.name else value
+            for given, value in zip(call.inputs, values, strict=True)
+        ]
+        with np.errstate(all="ignore"):
+            change = _forward(call, moved) - middle
+            sides.append(change / np.broadcast_to(own.reshape(aligned), call.shape))
+    return sides[0], sides[1]
 
 
 def _forward(call: Call, values: Sequence[Value]) -> Array:

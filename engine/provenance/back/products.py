@@ -14,7 +14,7 @@ from engine.provenance.back.windows import add_at, mesh, occupied, tap_reads, wi
 from engine.provenance.call import NoBreakdownError, Operand
 from engine.provenance.rules.convolution import CONVOLUTIONS, read_convolution
 from engine.provenance.rules.products import PRODUCTS, read_product
-from engine.provenance.slopes import STEP, accumulate, slope_between, unbroadcast, wide
+from engine.provenance.slopes import accumulate, find_slopes, steps_of, unbroadcast, wide
 from engine.provenance.table import passes_back
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from engine.provenance.call import Call
     from engine.provenance.slopes import Gradient
+    from engine.values import Array
 
 
 def _before_activation(call: Call, gradient: Gradient) -> Gradient:
@@ -34,12 +35,16 @@ def _before_activation(call: Call, gradient: Gradient) -> Gradient:
     plain: Any = copy.copy(layer)
     plain.activation = 0, ()
     sums = np.asarray(plain.forward(*[each.value for each in call.arrays]), np.float64)
-    steps = STEP * np.maximum(1.0, np.abs(sums))
-    ends = [
-        ncnn_activations.activate(sums + sign * steps, *layer.activation)
-        for sign in (0.0, 1.0, -1.0)
-    ]
-    return gradient * slope_between((ends[1] - ends[0]) / steps, (ends[0] - ends[2]) / steps)
+    middle = ncnn_activations.activate(sums, *layer.activation)
+
+    def quotients(step: float) -> tuple[Array, Array]:
+        above, below = (
+            (ncnn_activations.activate(sums + own, *layer.activation) - middle) / own
+            for own in steps_of(sums, step)
+        )
+        return above, below
+
+    return gradient * find_slopes(quotients)
 
 
 @passes_back(*PRODUCTS)

@@ -83,6 +83,24 @@ OTHERS = (
     plain("nn.InstanceNorm2d eps=1e-5 affine=False track_running_stats=False"),
     plain("F.glu dim=2"),
     plain("nn.LPPool2d norm_type=2 kernel_size=(2,2) stride=(1,1)"),
+    plain("nn.ReplicationPad2d padding=(2,1,0,2)"),
+    plain("F.pad pad=(1,2,2,1) mode=circular"),
+    plain("F.pad pad=(1,0,-1,2) mode=constant value=0.5"),
+    plain("F.interpolate size=(8,11) mode=bicubic align_corners=True"),
+    plain("F.interpolate size=(5,6) mode=bilinear align_corners=False antialias=True"),
+    plain("F.interpolate size=(7,5) mode=area"),
+    plain("nn.AdaptiveMaxPool2d output_size=(4,7)"),
+    plain("torch.mean dim=(2) keepdim=True"),
+    plain("torch.std dim=(3) unbiased=False keepdim=True"),
+    plain("torch.amax dim=(1) keepdim=True"),
+    plain("torch.logsumexp dim=(2) keepdim=True"),
+    plain("torch.norm p=2 dim=(3) keepdim=True"),
+    plain("torch.cummax dim=2"),
+    plain("F.normalize p=2 dim=1 eps=1e-12"),
+    plain("F.softmin dim=2"),
+    plain("torch.tril diagonal=1"),
+    plain("torch.repeat_interleave dim=2 repeats=2"),
+    plain("nn.LayerNorm normalized_shape=(3) eps=1e-5 elementwise_affine=False"),
 )  # fmt: skip
 
 
@@ -94,7 +112,53 @@ def self_product(rng, at, channels):
     ), {}
 
 
-MIXED = (conv, conv, *WINDOWS, *OTHERS, self_product)
+def windows(rng, at, channels):
+    """A picture cut into windows of one row, each normalised, and put together again."""
+    size = 2
+    return [
+        f"F.pad pad{at} 1 1 {at} {at}a pad=(0,1,0,1) mode=replicate",
+        f"torch.roll roll{at} 1 1 {at}a {at}b shifts=(-1,-1) dims=(2,3)",
+        f"nn.Unfold cut{at} 1 1 {at}b {at}c kernel_size=({size},{size}) stride=({size},{size})",
+        f"torch.softmax op{at} 1 1 {at}c {at}d dim=1",
+        f"torch.unsqueeze up{at} 1 1 {at}d {at + 1} dim=1",
+    ], {}
+
+
+def tokens(rng, at, channels):
+    """The rows and columns as tokens, that attend to each other by a module."""
+    shapes = {"in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4),
+              "out_proj.bias": (4,)}  # fmt: skip
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in shapes.items())
+    weights = {f"op{at}.{k}": rng.normal(size=v).astype(np.float32) for k, v in shapes.items()}
+    return [
+        f"torch.flatten flat{at} 1 1 {at} {at}a start_dim=2 end_dim=3",
+        f"torch.permute turn{at} 1 1 {at}a {at}b dims=(0,2,1)",
+        (
+            f"nn.MultiheadAttention op{at} 1 1 {at}b {at}c num_heads=2 embed_dim=4 "
+            f"batch_first=True {texts}"
+        ),
+        f"torch.unsqueeze up{at} 1 1 {at}c {at + 1} dim=1",
+    ], weights
+
+
+def gathered(rng, at, channels):
+    """Rows in another order, by indices from a weight."""
+    index = rng.integers(0, 5, 6)
+    return [
+        f"pnnx.Attribute at{at} 0 1 {at}a @data=(6)i64",
+        f"torch.index_select op{at} 2 1 {at} {at}a {at + 1} dim=2 $input={at} $index={at}a",
+    ], {f"at{at}.data": index}
+
+
+def normed(rng, at, channels):
+    """A picture divided by a mean that is computed from it."""
+    return [
+        f"torch.mean mean{at} 1 1 {at} {at}a dim=({int(rng.integers(1, 4))}) keepdim=True",
+        f"pnnx.Expression op{at} 2 1 {at} {at}a {at + 1} expr=div(@0,add(@1,2.0))",
+    ], {}
+
+
+MIXED = (windows, tokens, gathered, normed, conv, conv, *WINDOWS, *OTHERS, self_product)
 
 
 def draw_net(make_pair, seed, choices):
@@ -103,9 +167,9 @@ def draw_net(make_pair, seed, choices):
     lines, weights = ["pnnx.Input in 0 1 0 #0=(1,4,14,14)f32"], {}
     for at in range(int(rng.integers(2, 6))):
         line, own = choices[int(rng.integers(len(choices)))](rng, at, 4)
-        lines.append(line)
+        lines += [line] if isinstance(line, str) else line
         weights |= own
-    last = len(lines) - 1
+        last = at + 1
     path = make_pair(*lines, f"pnnx.Output out 1 0 {last}", weights=weights)
     session = engine.Session(engine.load(path), "numpy")
     session.feed([rng.uniform(0.5, 1.5, (1, 4, SIZE, SIZE)).astype(np.float32)])

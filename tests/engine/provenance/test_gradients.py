@@ -226,6 +226,29 @@ def test_relu_at_zero_has_no_slope(make_pair) -> None:
     assert slopes == pytest.approx([0, 0, 1])
 
 
+@pytest.mark.parametrize("line", ["F.relu a", "nn.ReLU6 a", "pnnx.Expression a"])
+def test_a_small_number_is_not_at_the_kink(make_pair, line) -> None:
+    """As in a network with weights of its beginning, whose features are small."""
+    small = [1e-8, -1e-8, 3e-13, -3e-13, 1e-18, -1e-18, 0.0, 0.7]
+    value = np.array([[[small]]], np.float32)
+    more = " expr=max(@0,0)" if "Expression" in line else ""
+    session = make(make_pair, [f"{line} 1 1 0 1{more}"], {}, 1, value)
+    slopes = [
+        effective_weight(session, "1", (0, 0, 0, i), "0").gradient.sum() for i in range(8)
+    ]
+    assert slopes == pytest.approx([1, 0, 1, 0, 1, 0, 0, 1])
+
+
+def test_a_kink_away_from_zero(make_pair) -> None:
+    value = np.array([[[[3.0, 3 - 1e-6, 3 + 1e-6, -3 + 2e-6, 2.0]]]], np.float32)
+    session = make(make_pair, ["nn.Hardswish a 1 1 0 1"], {}, 1, value)
+    slopes = [
+        effective_weight(session, "1", (0, 0, 0, i), "0").gradient.sum() for i in range(5)
+    ]
+    # (2 x + 3) / 6 within, 1 above; the smaller of both at the kink.
+    assert slopes == pytest.approx([1, 1.5, 1, -0.5, 7 / 6], abs=1e-3)
+
+
 def test_what_cannot_be_followed_is_named(make_pair) -> None:
     session = make(
         make_pair, ["torch.cumprod odd 1 1 0 1 dim=3"], {}, 1, np.ones((1, 1, 2, 3), np.float32)
