@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
 from engine.pictures import colorize, lookup_table
 from engine.text import format_brief
+from kuiper_studio.panels.picture_canvas import ARROWS, PictureCanvas
 from kuiper_studio.panels.picture_overlay import (
     cells_image,
     draw_frame,
@@ -24,6 +24,7 @@ from kuiper_studio.panels.picture_overlay import (
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtWidgets import QWidget
 
     from engine.values import Array
     from kuiper_studio.theme import Theme
@@ -39,10 +40,6 @@ _SQUARE: Final = 26  # of a token beside the picture
 _LEGEND: Final = 30
 _BAR: Final = 64  # width of the colour bar
 _LEAST_CELL: Final = 10  # smaller ones are outlined around, not inside
-_STEPS: Final = {
-    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1),
-    Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0),
-}  # fmt: skip
 
 
 def color_image(values: Array, most: float, opacity: Array | float = 1.0) -> QImage:
@@ -66,7 +63,7 @@ def _most(values: Array) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-class HeadsMosaic(QWidget):
+class HeadsMosaic(PictureCanvas):
     """Pictures of all heads, each scaled to its own largest weight.
 
     Parameters
@@ -83,19 +80,12 @@ class HeadsMosaic(QWidget):
     chosen = Signal(int, float, float)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, "attentionHeads", "Heads", _LEAST_HEIGHT, parent)
         self._tiles: Array = np.zeros((0, 1, 1))
         self._images: list[QImage] = []
         self._shares: tuple[str, ...] = ()
         self._head = 0
         self._row: int | None = None
-        self.setObjectName("attentionHeads")
-        self.setAccessibleName("Heads")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMinimumSize(120, _LEAST_HEIGHT)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
 
     @property
     def tiles(self) -> Array:
@@ -191,7 +181,7 @@ class HeadsMosaic(QWidget):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        step = _STEPS.get(Qt.Key(event.key()))
+        step = ARROWS.get(event.key())
         if step is None or not self._images:
             super().keyPressEvent(event)
             return
@@ -242,7 +232,7 @@ class KeysPicture:
     query_key: int = -1
 
 
-class KeysView(QWidget):
+class KeysView(PictureCanvas):
     """The keys of one query: over the input picture, or as bars.
 
     Parameters
@@ -264,17 +254,9 @@ class KeysView(QWidget):
     hovered = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, "attentionKeys", "Keys of the query", _LEAST_HEIGHT, parent)
         self._shown: KeysPicture | None = None
         self._opacity = 0.7
-        self.setObjectName("attentionKeys")
-        self.setAccessibleName("Keys of the query")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMouseTracking(True)
-        self.setMinimumSize(120, _LEAST_HEIGHT)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
 
     @property
     def shown(self) -> KeysPicture | None:
@@ -292,11 +274,6 @@ class KeysView(QWidget):
                 f"{format_brief(float(picture.weights[best]))} of key {picture.names[best]}"
             )
         self.setAccessibleDescription(text)
-        self.update()
-
-    def set_opacity(self, opacity: float) -> None:
-        """Change how much of the picture the keys hide, from 0 to 1."""
-        self._opacity = opacity
         self.update()
 
     # Places
@@ -461,7 +438,7 @@ class KeysView(QWidget):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        step, shown = _STEPS.get(Qt.Key(event.key())), self._shown
+        step, shown = ARROWS.get(event.key()), self._shown
         if step is None or shown is None:
             super().keyPressEvent(event)
             return

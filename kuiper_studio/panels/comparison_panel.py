@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QFrame,
     QHBoxLayout,
     QPushButton,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 from typing_extensions import override
@@ -139,8 +137,7 @@ class ComparisonPanel(Panel):
         return table
 
     def _build(self) -> None:
-        for label in (self.detail, self.reasons, self.unmatched):
-            label.setWordWrap(True)
+        self.unmatched.setWordWrap(True)
         buttons = QHBoxLayout()
         buttons.setSpacing(2)
         for kind in DifferenceKind:
@@ -157,25 +154,12 @@ class ComparisonPanel(Panel):
         actions.addWidget(self._compare)
         actions.addWidget(self._report)
         actions.addStretch(1)
-        head = QVBoxLayout()
-        head.setContentsMargins(12, 10, 12, 8)
-        head.setSpacing(6)
-        for label in (self.verdict, self.detail, self.reasons):
-            head.addWidget(label)
-        head.addLayout(actions)
-        head.addLayout(buttons)
-        line = QFrame()
-        line.setProperty("role", "line")
         foot = QHBoxLayout()
         foot.setContentsMargins(12, 4, 12, 6)
         foot.addWidget(self.unmatched, 1)
         foot.addWidget(self._match, 0, Qt.AlignmentFlag.AlignRight)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(line)
-        column.addWidget(self.table, 1)
+        labels = (self.verdict, self.detail, self.reasons)
+        column = self.lay_out_head(labels, self.table, actions, buttons)
         column.addLayout(foot)
         self.setFocusProxy(self.table)
 

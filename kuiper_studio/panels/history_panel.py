@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QFrame, QVBoxLayout
 from typing_extensions import override
 
 from engine.pictures import colorize, lookup_table
@@ -110,21 +109,7 @@ class HistoryPanel(Panel):
         return self.table
 
     def _build(self) -> None:
-        for label in (self.title, self.place):
-            label.setWordWrap(True)
-        head = QVBoxLayout()
-        head.setContentsMargins(12, 10, 12, 8)
-        head.setSpacing(6)
-        head.addWidget(self.title)
-        head.addWidget(self.place)
-        line = QFrame()
-        line.setProperty("role", "line")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(line)
-        column.addWidget(self.table, 1)
+        self.lay_out_head((self.title, self.place), self.table)
 
     # Slots
 

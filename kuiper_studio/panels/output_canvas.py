@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
 from engine.meanings.results import (
@@ -23,10 +22,12 @@ from engine.meanings.results import (
 from engine.text import format_brief
 from kuiper_studio.panels.class_colors import class_color, ink_on
 from kuiper_studio.panels.output_images import MaskView, picture_of
+from kuiper_studio.panels.picture_canvas import ARROWS, PictureCanvas
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
     from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtWidgets import QWidget
 
     from engine.meanings.results import Result, Row
     from kuiper_studio.theme import Theme
@@ -42,12 +43,9 @@ _LIMBS: Final = (
     (15, 13), (13, 11), (16, 14), (14, 12), (11, 12), (5, 11), (6, 12), (5, 6), (5, 7),
     (6, 8), (7, 9), (8, 10), (1, 2), (0, 1), (0, 2), (1, 3), (2, 4), (3, 5), (4, 6),
 )  # fmt: skip
-_STEPS: Final = {
-    Qt.Key.Key_Up: -1, Qt.Key.Key_Left: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Right: 1,
-}  # fmt: skip
 
 
-class OutputCanvas(QWidget):
+class OutputCanvas(PictureCanvas):
     """Paints a result over the input picture.
 
     Parameters
@@ -66,22 +64,15 @@ class OutputCanvas(QWidget):
     hovered = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(
+            theme, "outputCanvas", "Output over the input picture", _LEAST_HEIGHT, parent
+        )
         self._result: Result | None = None
         self._image: QImage | None = None
         self._overlay: QImage | None = None
         self._size = (1, 1)
-        self._opacity = 1.0
         self._selected = -1
         self._view = MaskView.CLASSES
-        self.setObjectName("outputCanvas")
-        self.setAccessibleName("Output over the input picture")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMouseTracking(True)
-        self.setMinimumSize(120, _LEAST_HEIGHT)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
 
     # What is shown
 
@@ -145,11 +136,6 @@ class OutputCanvas(QWidget):
         if self._result is None:
             return None
         return picture_of(self._result, self._selected, self._view)
-
-    def set_opacity(self, opacity: float) -> None:
-        """Set how much of the input is covered, from 0 to 1."""
-        self._opacity = opacity
-        self.update()
 
     def _rows(self) -> tuple[Row, ...]:
         return self._result.rows if self._result is not None else ()
@@ -365,11 +351,11 @@ class OutputCanvas(QWidget):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        step, count = _STEPS.get(Qt.Key(event.key())), len(self._rows())
+        step, count = ARROWS.get(event.key()), len(self._rows())
         if event.key() == Qt.Key.Key_Escape and self._selected >= 0:
             self.chosen.emit(-1)
         elif step is not None and count:
-            self.chosen.emit(min(max(self._selected + step, 0), count - 1))
+            self.chosen.emit(min(max(self._selected + sum(step), 0), count - 1))
         else:
             super().keyPressEvent(event)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
+from kuiper_studio.panels.picture_canvas import ARROWS, PictureCanvas
 from kuiper_studio.panels.picture_overlay import (
     cells_image,
     draw_frame,
@@ -20,6 +20,7 @@ from kuiper_studio.panels.picture_overlay import (
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtWidgets import QWidget
 
     from kuiper_studio.shown_plane import ShownPlane
     from kuiper_studio.theme import Theme
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Overlay", "OverlayCanvas"]
 
 _LEAST: Final = 120  # pixels of a side
-_STEPS: Final = {
-    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1),
-    Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +52,7 @@ class Overlay:
     columns: tuple[float, float]
 
 
-class OverlayCanvas(QWidget):
+class OverlayCanvas(PictureCanvas):
     """Paints an overlay.
 
     Parameters
@@ -74,19 +71,11 @@ class OverlayCanvas(QWidget):
     chosen = Signal(int, int)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, "overlayCanvas", "Channel over the input", _LEAST, parent)
         self._shown: Overlay | None = None
         self._cells: QImage | None = None
         self._opacity = 0.6
         self._mark: tuple[int, int] | None = None
-        self.setObjectName("overlayCanvas")
-        self.setAccessibleName("Channel over the input")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMouseTracking(True)
-        self.setMinimumSize(_LEAST, _LEAST)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        theme.changed.connect(self.update)
 
     @property
     def shown(self) -> Overlay | None:
@@ -98,10 +87,10 @@ class OverlayCanvas(QWidget):
         self._shown, self._cells = overlay, None
         self.update()
 
+    @override
     def set_opacity(self, opacity: float) -> None:
-        """Change how much of the picture the largest values hide, from 0 to 1."""
-        self._opacity, self._cells = opacity, None
-        self.update()
+        self._cells = None
+        super().set_opacity(opacity)
 
     def mark(self, cell: tuple[int, int] | None) -> None:
         """Mark the cell that is under the mouse elsewhere."""
@@ -193,7 +182,7 @@ class OverlayCanvas(QWidget):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        step, shown = _STEPS.get(Qt.Key(event.key())), self._shown
+        step, shown = ARROWS.get(event.key()), self._shown
         if step is None or shown is None:
             super().keyPressEvent(event)
             return

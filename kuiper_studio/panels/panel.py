@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QLayout, QVBoxLayout, QWidget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from PySide6.QtGui import QAction
 
     from kuiper_studio.session import StudioSession
@@ -63,6 +65,40 @@ class Panel(QWidget):
         order of Tab, and leaves its children going round in a ring.
         """
         return self
+
+    def lay_out_head(
+        self, labels: Iterable[QLabel], rest: QWidget, *rows: QLayout
+    ) -> QVBoxLayout:
+        """Lay out texts and rows of buttons above a line, and the rest below it.
+
+        Parameters
+        ----------
+        labels : iterable of QLabel
+        rest : QWidget
+        *rows : QLayout
+
+        Returns
+        -------
+        QVBoxLayout
+            Of all of it.
+        """
+        head = QVBoxLayout()
+        head.setContentsMargins(12, 10, 12, 8)
+        head.setSpacing(6)
+        for label in labels:
+            label.setWordWrap(True)
+            head.addWidget(label)
+        for row in rows:
+            head.addLayout(row)
+        line = QFrame()
+        line.setProperty("role", "line")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(line)
+        column.addWidget(rest, 1)
+        return column
 
     def title_widgets(self) -> tuple[QWidget, ...]:
         """Widgets shown in the dock's header, before the actions."""

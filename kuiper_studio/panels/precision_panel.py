@@ -8,10 +8,8 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QComboBox,
-    QFrame,
     QHBoxLayout,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 from typing_extensions import override
@@ -100,27 +98,12 @@ class PrecisionPanel(Panel):
         return self.table
 
     def _build(self) -> None:
-        for label in (self.summary, self.choice):
-            label.setWordWrap(True)
         actions = QHBoxLayout()
         actions.setSpacing(6)
         for widget in (self.formats, self._simulate, self._copy, self._save):
             actions.addWidget(widget)
         actions.addStretch(1)
-        head = QVBoxLayout()
-        head.setContentsMargins(12, 10, 12, 8)
-        head.setSpacing(6)
-        head.addWidget(self.summary)
-        head.addWidget(self.choice)
-        head.addLayout(actions)
-        line = QFrame()
-        line.setProperty("role", "line")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(line)
-        column.addWidget(self.table, 1)
+        self.lay_out_head((self.summary, self.choice), self.table, actions)
 
     @property
     def _result(self) -> PrecisionResult | None:

@@ -135,8 +135,21 @@ def apply_deltas(
 class _Anchored(Reading):
     options: ClassVar[tuple[Option, ...]] = BOX_OPTIONS
     reason: ClassVar[str] = ""
+    weights: ClassVar[tuple[float, float, float, float]] = (1, 1, 1, 1)
 
     def count_fits(self, count: int, size: tuple[int, int]) -> bool:
+        """Return whether there are as many default boxes for an input."""
+        raise NotImplementedError
+
+    def anchors(self, size: tuple[int, int], count: int) -> Array | None:
+        """Return the default boxes for an input, as corners in pixels."""
+        raise NotImplementedError
+
+    def score(self, scores: Array) -> tuple[Array, Array | None]:
+        """Return scores from 0 to 1 and the classes that they are of.
+
+        The classes are None where the scores are of every class.
+        """
         raise NotImplementedError
 
     def find(self, ends: Ends) -> tuple[int, int] | None:
@@ -161,22 +174,19 @@ class _Anchored(Reading):
         _, boxes, classes = ends.outputs[found[0]].shape
         return Fit(0.95, f"two outputs have {classes} scores and deltas of {boxes} boxes")
 
-    def decode(
-        self, context: ReadingContext, weights: tuple[float, float, float, float]
-    ) -> tuple[Array, Array]:
-        """Return scores as the model gives them, and corners."""
+    @override
+    def read(self, context: ReadingContext) -> Boxes:
         found, size = self.find(context.ends), context.ends.size
         if found is None or size is None:
             raise MeaningError(self.reason)
         scores, deltas = (context.of_sample(place) for place in found)
-        anchors = (
-            retina_anchors(size)
-            if isinstance(self, RetinaNet)
-            else ssd_boxes(size, len(deltas))
-        )
+        anchors = self.anchors(size, len(deltas))
         if anchors is None:
             raise MeaningError(self.reason)
-        return scores, apply_deltas(anchors, deltas, weights)
+        corners = apply_deltas(anchors, deltas, self.weights)
+        names = class_names(scores.shape[1], context.labels, context.text("names"))
+        sure, classes = self.score(scores)
+        return select_boxes(context, corners, sure, classes=classes, names=names)[0]
 
 
 @register_reading
@@ -188,18 +198,20 @@ class Ssd(_Anchored):
     reason: ClassVar[str] = (
         "no two outputs have scores and deltas of as many boxes as SSD300 or SSDLite320"
     )
+    weights: ClassVar[tuple[float, float, float, float]] = (10, 10, 5, 5)
 
     @override
     def count_fits(self, count: int, size: tuple[int, int]) -> bool:
         return count in {8732, 3234}
 
     @override
-    def read(self, context: ReadingContext) -> Boxes:
-        scores, corners = self.decode(context, (10, 10, 5, 5))
-        names = class_names(scores.shape[1], context.labels, context.text("names"))
+    def anchors(self, size: tuple[int, int], count: int) -> Array | None:
+        return ssd_boxes(size, count)
+
+    @override
+    def score(self, scores: Array) -> tuple[Array, Array | None]:
         sure = softmax(scores)[:, 1:]
-        classes = sure.argmax(1) + 1
-        return select_boxes(context, corners, sure.max(1), classes=classes, names=names)[0]
+        return sure.max(1), sure.argmax(1) + 1
 
 
 @register_reading
@@ -217,7 +229,9 @@ class RetinaNet(_Anchored):
         return count == _retina_count(size)
 
     @override
-    def read(self, context: ReadingContext) -> Boxes:
-        scores, corners = self.decode(context, (1, 1, 1, 1))
-        names = class_names(scores.shape[1], context.labels, context.text("names"))
-        return select_boxes(context, corners, probabilities(scores), names=names)[0]
+    def anchors(self, size: tuple[int, int], count: int) -> Array | None:
+        return retina_anchors(size)
+
+    @override
+    def score(self, scores: Array) -> tuple[Array, Array | None]:
+        return probabilities(scores), None
