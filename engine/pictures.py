@@ -70,9 +70,12 @@ _CLASSES: Final = {
     "RdBu_r": "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f",
     "PuOr": "7f3b08 b35806 e08214 fdb863 fee0b6 f7f7f7 d8daeb b2abd2 8073ac 542788 2d004b",
 }
-# For phases: both ends are one colour.
+# For phases: both ends are one colour. Bastian Bechtold's twilight (public domain) at 33 even
+# places, read from matplotlib 3.11's table; in between it is off by 2 of 255 at most.
 _CYCLES: Final = {
-    "twilight": "e2d9e2 9ebbc9 6785be 5e43a5 2f1436 741e4f b25652 ccac9a e2d9e2",
+    "twilight": "e2d9e2 d6d7dd c2ced4 aac2cc 93b4c6 80a5c3 7297c1 6887be 6276ba 5f64b5 5e51ad"
+    " 5d3da1 592a8f 511b77 45135c 381145 301437 3a113a 4a1342 5f174a 741e4f 872750 983550"
+    " a64550 b25652 bb6958 c27c63 c78f72 cca287 d1b5a1 d8c6bd ded3d4 e2d9e2",
 }
 
 COLOR_MAPS: Final = (*_KNOTS, *_CLASSES, *_CYCLES)
