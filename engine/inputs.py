@@ -792,13 +792,24 @@ def _normalised(planes: Array, options: ImageOptions, name: str) -> Array:
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
-    """Read class names, one per line.
+    """Read class names, one per line, or the tokens of a vocabulary.
+
+    Parameters
+    ----------
+    path : Path
+        Of text, or of a tokenizer's ``.json``.
 
     Raises
     ------
     FeedError
         If the file cannot be read as text.
+    MeaningError
+        If it is no vocabulary.
     """
+    if path.suffix.lower() == ".json":
+        from engine.meanings.vocabulary import read_vocabulary
+
+        return read_vocabulary(str(path))
     try:
         lines = read_regular(path, _LONGEST_LABELS).decode().splitlines()
     except OSError as exc:

@@ -40,7 +40,7 @@ _MODEL_FILES: Final = f"Models (*.param *.bin {' '.join(f'*{s}' for s in SUFFIXE
 _WEIGHT_FILES: Final = "Weights (*.bin)"
 _SIZED_FILES: Final = f"Inputs (*.npy {' '.join(f'*{s}' for s in IMAGE_SUFFIXES)})"
 _LAYER_FILES: Final = "Python (*.py)"
-_LABEL_FILES: Final = "Text (*.txt)"
+_LABEL_FILES: Final = "Text, tokenizers (*.txt *.json)"
 
 
 class OpenCommands(QObject):
@@ -184,7 +184,7 @@ class OpenCommands(QObject):
             self.use_labels(path)
 
     def use_labels(self, path: str) -> None:
-        """Read class names, one per line."""
+        """Read class names, one per line, or the tokens of a vocabulary."""
         try:
             self._session.workspace.set_labels(read_labels(Path(path)))
         except EngineError as exc:

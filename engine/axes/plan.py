@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Role", "ViewPlan", "parts_of", "plan_view"]
 
 _CHANNELS: Final = frozenset({Kind.CHANNEL, Kind.FEATURE, Kind.CLASS, Kind.VOCABULARY})
+_OF_MATRICES: Final = (Kind.INPUT, Kind.OUTPUT)
 _SCORES: Final = frozenset({Kind.QUERY, Kind.KEY})
 _BESIDE: Final = frozenset(
     {Kind.CLASS_TOKEN, Kind.DISTILLATION_TOKEN, Kind.REGISTER_TOKEN, Kind.TOKEN, Kind.BOX}
@@ -192,6 +193,8 @@ def plan_view(layout: Layout, shape: tuple[int, ...], part: int = -1) -> ViewPla
     if roles is None and part >= 0:
         roles = _row_roles(leaves)
     if roles is None:
+        roles = _head_roles(leaves)
+    if roles is None:
         return None
     cells = tuple([tuple([_size(leaf) for leaf in found]) for found in parts])
     plan = ViewPlan(shape, tuple(starts), tuple(stops), cells, *roles)
@@ -286,6 +289,18 @@ def _row_roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
     last = (tokens[0], channels[-1])
     shown = (*[number for number in range(len(axes)) if number not in last], *last)
     return tuple([Role(axes[number].kind.value, (number,)) for number in shown]), False
+
+
+def _head_roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
+    """Give the heads of a projection's weight a picture each; None for other arrays."""
+    heads = [number for number, axis in enumerate(axes) if axis.kind is Kind.HEAD]
+    parts = [number for number, axis in enumerate(axes) if axis.kind is Kind.PART]
+    plane = [number for number in range(len(axes)) if number not in (*heads, *parts)]
+    kinds = {axes[number].kind for number in plane}
+    if len(heads) != 1 or kinds not in ({Kind.FEATURE, each} for each in _OF_MATRICES):
+        return None
+    shown = (*parts, *heads, *plane)
+    return tuple([Role(axes[number].kind.value, (number,)) for number in shown]), True
 
 
 def _spatial_role(axes: list[Axis], kind: Kind, cells: list[int]) -> Role:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from engine.axes import weight_layout
+from engine.axes import plan_view, weight_layout
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,38 @@ def test_words(type_, name, shape, words):
 )
 def test_what_is_not_known_has_no_words(type_, name, shape):
     assert weight_layout(type_, name, shape) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "split"),
+    [
+        ("in_proj_weight", (24, 8), (3, 2, 4, 8)),
+        ("q_proj_weight", (8, 5), (2, 4, 5)),
+        ("q_weight", (8, 8), (2, 4, 8)),  # of ncnn
+    ],
+)
+def test_heads_of_projections_are_pictures_of_their_own(name, shape, split):
+    weight = np.random.default_rng(0).normal(size=shape)
+    layout = weight_layout("nn.MultiheadAttention", name, shape, heads=2)
+    plan = plan_view(layout, shape)
+    np.testing.assert_array_equal(plan.fold(weight), weight.reshape(split))
+    assert plan.has_channels
+    assert [role.name for role in plan.roles][-3:] == ["heads", "features", "inputs"]
+
+
+def test_heads_of_the_output_projection():
+    """The results of the heads are joined along its inputs."""
+    weight = np.random.default_rng(0).normal(size=(6, 8))
+    layout = weight_layout("nn.MultiheadAttention", "out_proj.weight", (6, 8), heads=2)
+    folded = plan_view(layout, (6, 8)).fold(weight)
+    for head in range(2):
+        np.testing.assert_array_equal(folded[head], weight[:, 4 * head : 4 * head + 4])
+
+
+@pytest.mark.parametrize(("name", "shape", "heads"), [
+    ("in_proj_weight", (24, 8), 1), ("in_proj_weight", (25, 8), 2), ("in_proj_bias", (24,), 2),
+    ("bias_k", (8, 8), 2),
+])  # fmt: skip
+def test_weights_without_heads(name, shape, heads):
+    layout = weight_layout("nn.MultiheadAttention", name, shape, heads)
+    assert layout is None or plan_view(layout, shape) is None
