@@ -13,20 +13,20 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from PySide6.QtCore import QEvent, QObject, Qt, Slot
+from PySide6.QtCore import QEvent, QObject, Slot
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QLineEdit,
     QMenu,
-    QMenuBar,
     QWidget,
 )
 from typing_extensions import override
 
 from kuiper_studio.icons import icon
 from kuiper_studio.keymap import Keymap, native_key, set_keys
+from kuiper_studio.menus import add_menu, make_menu
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ __all__ = [
     "CommandState",
     "Commands",
     "FieldKeys",
-    "MenuLetters",
     "Place",
     "Submenu",
     "Surface",
@@ -805,7 +804,6 @@ def fill_menu(
     owner : object
         The paths of `Submenu.fills` begin at it.
     """
-    MenuLetters.guard(menu)
     section = None
     for place, entry in shown:
         if section not in (None, place.section):
@@ -818,10 +816,8 @@ def fill_menu(
         if not entry.text:
             fill(menu)
             continue
-        added = QMenu(entry.text, menu)  # Qt may delete its own with its first user
-        menu.addMenu(added)
+        added = add_menu(menu, entry.text)
         added.setObjectName(entry.fills)
-        MenuLetters.guard(added)
         added.aboutToShow.connect(partial(fill, added))
 
 
@@ -925,7 +921,7 @@ class Commands:
 
     def make_menu(self, surface: Surface) -> QMenu:
         """Build the context menu of a surface for the current state."""
-        menu = QMenu(self._window)
+        menu = make_menu(self._window)
         self.fill(menu, surface)
         return menu
 
@@ -981,32 +977,4 @@ class FieldKeys(QObject):
             if keys in self._commands.field_keys:
                 event.ignore()
                 return True
-        return super().eventFilter(watched, event)
-
-
-class MenuLetters(QObject):
-    """Gives an open menu precedence over commands for its letters.
-
-    The tensor view has plain letters as keys. Qt would carry these commands out while a menu is
-    open, because their actions are in a menu of the menu bar, which has the focus then.
-    """
-
-    @staticmethod
-    def guard(menu: QMenu | QMenuBar) -> None:
-        """Guard the letters of a menu, once."""
-        if menu.findChild(MenuLetters) is None:
-            menu.installEventFilter(MenuLetters(menu))
-
-    # Override of a Qt method
-
-    @override
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and event.text().isalnum()
-            and not event.modifiers() & Qt.KeyboardModifier.ControlModifier
-        ):
-            event.accept()
-            return True
         return super().eventFilter(watched, event)

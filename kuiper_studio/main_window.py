@@ -56,7 +56,6 @@ from kuiper_studio.commands import (
     Commands,
     CommandState,
     FieldKeys,
-    MenuLetters,
     Surface,
 )
 from kuiper_studio.debug_commands import DebugCommands
@@ -68,6 +67,7 @@ from kuiper_studio.find_commands import FindCommands
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.group_commands import GroupCommands
 from kuiper_studio.keymap import Keyed, Keymap
+from kuiper_studio.menus import MenuLetters, add_menu, make_menu
 from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.overlay_commands import OverlayCommands
 from kuiper_studio.panels.attention_panel import AttentionPanel
@@ -327,12 +327,10 @@ class MainWindow(QMainWindow):
         return dock
 
     def _make_menus(self) -> None:
-        MenuLetters.guard(self.menuBar())
+        MenuLetters(self.menuBar())
         for surface in MENUS:
-            menu = self.menuBar().addMenu(surface.value)
-            menu.setToolTipsVisible(True)
-            self.commands.fill(menu, surface)
-        colors = QMenu(self)
+            self.commands.fill(add_menu(self.menuBar(), surface.value), surface)
+        colors = make_menu(self)
         colors.aboutToShow.connect(partial(self.overlaying.fill_menu, colors))
         self.graph_view.header.offer_colors(colors)
         schemes = QActionGroup(self)
@@ -446,7 +444,7 @@ class MainWindow(QMainWindow):
         """Copy what has the focus, or else the selected operator's line."""
         focus = self.focusWidget()
         if self.tensor_view.isAncestorOf(focus):
-            self.tensor_view.pane.copy_value()
+            self.tensor_view.pane.copying.copy_value()
             return
         # Fields of text have this method, and tables that copy a line of their own.
         copy = getattr(focus, "copy", self.operators_panel.copy_line)

@@ -31,7 +31,6 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLabel,
     QLineEdit,
-    QMenu,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -49,6 +48,7 @@ from kuiper_studio.item_models import (
     OutlineModel,
 )
 from kuiper_studio.item_models.statuses import NONFINITE, QUIET, STATUS_LOOKS, DisplayStatus
+from kuiper_studio.menus import make_menu
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 from kuiper_studio.session.overlaying import OverlayKind
@@ -618,7 +618,7 @@ class OperatorsPanel(Panel):
     def _make_more_action(self) -> QAction:
         action = QAction(icon("more", self.theme), "More", self)
         action.setToolTip("More about this list")
-        menu = QMenu(self)
+        menu = make_menu(self)
         comfortable = menu.addAction("Comfortable rows")
         comfortable.setCheckable(True)
         comfortable.toggled.connect(self.set_comfortable)

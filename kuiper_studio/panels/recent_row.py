@@ -14,6 +14,7 @@ from engine.paths import exists
 from engine.text import format_count
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
+from kuiper_studio.menus import make_menu
 from kuiper_studio.panels.recents import RecentModel, Recents, folder_text, when_text
 from kuiper_studio.resource_paths import home_folder
 
@@ -114,8 +115,7 @@ class RecentRow(QAbstractButton):
         menu.popup(event.globalPos())
 
     def _make_menu(self) -> QMenu:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make_menu(self, once=True)
         menu.addAction(self.pin.toolTip(), self._toggle_pin)
         menu.addAction("Remove from the list", lambda: self._recents.remove(self.entry.path))
         path = self.entry.path

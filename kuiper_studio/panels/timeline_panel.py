@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QRect, QSize, Qt, Slot
 from PySide6.QtGui import QAction, QActionGroup, QFontMetrics, QPainter
-from PySide6.QtWidgets import QComboBox, QLabel, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QSizePolicy, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from engine.text import format_brief, format_count, format_duration
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.difference_marks import count_text, operator_marks
+from kuiper_studio.menus import make_menu
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.timeline_canvas import TimelineCanvas
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
@@ -189,7 +190,7 @@ class TimelinePanel(Panel):
     def _make_scale_action(self) -> QAction:
         action = QAction(icon("more", self.theme), "Scale", self)
         action.setToolTip("Scale of the heights")
-        menu = QMenu(self)
+        menu = make_menu(self)
         group = QActionGroup(menu)
         for scale in Scale:
             choice = menu.addAction(f"{scale.value} scale")

@@ -7,9 +7,9 @@ a session: it shows any value.
 from __future__ import annotations
 
 from kuiper_studio.tensor_view.actions import COMMANDS as TENSOR_COMMANDS
+from kuiper_studio.tensor_view.element import Element
 from kuiper_studio.tensor_view.pane import TensorPane
 from kuiper_studio.tensor_view.sides import Side
 from kuiper_studio.tensor_view.tensor_view import TensorView
-from kuiper_studio.tensor_view.view_model import Element
 
 __all__ = ["TENSOR_COMMANDS", "Element", "Side", "TensorPane", "TensorView"]

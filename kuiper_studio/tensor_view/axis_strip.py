@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
-    QMenu,
     QSizePolicy,
     QSlider,
     QToolButton,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from kuiper_studio.menus import make_menu
 from kuiper_studio.tensor_view.axis_roles import AxisRole, ShownAxis
 from kuiper_studio.tensor_view.tool_strip import Chooser
 
@@ -68,8 +68,7 @@ class AxisChip(QToolButton):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAcceptDrops(True)
-        menu = QMenu(self)
-        menu.setToolTipsVisible(True)
+        menu = make_menu(self)
         menu.aboutToShow.connect(self._fill)
         self.setMenu(menu)
 
@@ -255,7 +254,7 @@ class AxisStrip(QFrame):
         part.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         part.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         part.setToolTip("Which of the tokens or scales are shown")
-        part.setMenu(QMenu(part))
+        part.setMenu(make_menu(part))
         return part
 
     def _make_colors(self, theme: Theme) -> QLineEdit:

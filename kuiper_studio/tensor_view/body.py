@@ -19,6 +19,7 @@ from kuiper_studio.tensor_view.vector_plot import VectorPlot
 if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
+    from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.theme import Theme
 
 __all__ = ["Body"]
@@ -87,6 +88,11 @@ class Body(QFrame):
     def shown(self) -> QWidget:
         """The shown part: picture, bars, table or message."""
         return self._shown
+
+    @property
+    def canvases(self) -> tuple[ElementCanvas, ...]:
+        """The canvases of pictures and of vectors."""
+        return (*self.planes.canvases, *self.vectors.canvases)
 
     @property
     def whole(self) -> QWidget:

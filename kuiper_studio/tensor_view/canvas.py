@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from PySide6.QtCore import QPoint, QPointF, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QContextMenuEvent, QPainter, QPen
 from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         QWheelEvent,
     )
 
+    from engine.values import Array
     from kuiper_studio.theme import Theme
 
 __all__ = ["KEYBOARD_REASONS", "Canvas", "ElementCanvas"]
@@ -124,6 +125,8 @@ class ElementCanvas(Canvas):
         Whether the right button is held down, which is longer than a click.
     pick_moved
         Row and column that the pick was moved to by a key.
+    contents_changed
+        Other values or colours are shown.
     """
 
     # Rows and columns that keys move the pick by.
@@ -135,7 +138,6 @@ class ElementCanvas(Canvas):
     }
 
     has_regions: ClassVar[bool] = False
-    has_loupe: ClassVar[bool] = False
 
     hovered = Signal(object)
     picked = Signal(int, int)
@@ -145,6 +147,7 @@ class ElementCanvas(Canvas):
     menu_requested = Signal(object)
     held = Signal(bool)
     pick_moved = Signal(int, int)
+    contents_changed = Signal()
 
     def __init__(
         self, name: str, title: str, theme: Theme, parent: QWidget | None = None
@@ -209,8 +212,17 @@ class ElementCanvas(Canvas):
         raise NotImplementedError
 
     @property
+    def plane(self) -> Array:
+        """The shown values, shape (rows, columns)."""
+        raise NotImplementedError
+
+    @property
     def extent(self) -> tuple[int, int]:
         """Rows and columns of elements."""
+        raise NotImplementedError
+
+    def cell_area(self, row: int, column: int) -> QRectF:
+        """Return where an element is painted."""
         raise NotImplementedError
 
     def element_at(self, position: QPointF) -> tuple[int, int] | None:
@@ -312,8 +324,7 @@ class ElementCanvas(Canvas):
         if event.button() == Qt.MouseButton.RightButton:
             self._pick_at(event.position())
             self._is_held = self._menu_due = False
-            if self.has_loupe:
-                self._holding.start()
+            self._holding.start()
             return
         if self.has_regions and event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self._corner = self.nearest(event.position())

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu
 
 from engine.axes import Axis, Kind, Layout
 from engine.text import format_shape
+from kuiper_studio.menus import add_menu
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +64,7 @@ def fill_layout_menu(
     for place, axis in enumerate(axes):
         if axis.size == 1:
             continue
-        submenu = menu.addMenu(f"Dimension {place}, {axis.size}: {axis.text()}")
+        submenu = add_menu(menu, f"Dimension {place}, {axis.size}: {axis.text()}")
         for other in _choices(axis):
             action = submenu.addAction(other.text())
             action.setCheckable(True)

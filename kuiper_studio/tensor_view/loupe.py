@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
 
     from engine.values import Array
+    from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.tensor_view.images import Coloring
-    from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
     from kuiper_studio.tensor_view.view_model import TensorViewModel
     from kuiper_studio.theme import Theme
 
@@ -40,7 +40,7 @@ class Loupe(QWidget):
     Parameters
     ----------
     theme : Theme
-    canvases : sequence of PlaneCanvas
+    canvases : sequence of ElementCanvas
         Whose elements it enlarges.
     model : TensorViewModel
         Knows the elements.
@@ -51,7 +51,7 @@ class Loupe(QWidget):
     def __init__(
         self,
         theme: Theme,
-        canvases: Sequence[PlaneCanvas],
+        canvases: Sequence[ElementCanvas],
         model: TensorViewModel,
         parent: QWidget,
     ) -> None:
@@ -63,11 +63,9 @@ class Loupe(QWidget):
         self._theme, self._model, self._within = theme, model, parent
         self._canvases = tuple(canvases)
         self._is_on = self._is_held = False
-        self._canvas: PlaneCanvas | None = None
+        self._canvas: ElementCanvas | None = None
         self._place: tuple[int, int] | None = None
         self._caption = ""
-        side = (2 * _REACH + 1) * _CELL
-        self.resize(side + 2 * _EDGE, side + _CAPTION + 2 * _EDGE)
         self.hide()
         for canvas in self._canvases:
             canvas.hovered.connect(self._on_hovered)
@@ -134,6 +132,7 @@ class Loupe(QWidget):
         if place[0] >= rows or place[1] >= columns:
             self.hide()
             return
+        self.resize(self._grid.size().toSize() + QSize(2 * _EDGE, _CAPTION + 2 * _EDGE))
         element = self._model.element(*place)
         self._caption = str(element) if element is not None else ""
         self.setAccessibleDescription(self._caption)
@@ -142,12 +141,25 @@ class Loupe(QWidget):
         self.raise_()
         self.update()
 
-    def _spot(self, canvas: PlaneCanvas, place: tuple[int, int]) -> QPoint:
+    @property
+    def _reach(self) -> int:
+        """Neighbours above and below; none of a vector."""
+        return _REACH if self._canvas is not None and self._canvas.extent[0] > 1 else 0
+
+    @property
+    def _grid(self) -> QRectF:
+        """Where the cells are."""
+        high, wide = 2 * self._reach + 1, 2 * _REACH + 1
+        return QRectF(_EDGE, _EDGE, wide * _CELL, high * _CELL)
+
+    def _spot(self, canvas: ElementCanvas, place: tuple[int, int]) -> QPoint:
         """Return where it covers neither the element nor, if possible, the edge."""
         parent = self._within
-        x, y, wide, high = canvas.port.cell_rect(*place)
-        cell = QRect(canvas.mapTo(parent, QPoint(round(x), round(y))),
-                     QSize(max(round(wide), 1), max(round(high), 1)))  # fmt: skip
+        area = canvas.cell_area(*place)
+        cell = QRect(
+            canvas.mapTo(parent, area.topLeft().toPoint()),
+            QSize(max(round(area.width()), 1), max(round(area.height()), 1)),
+        )
         left = cell.right() + _GAP
         if left + self.width() > parent.width():
             left = cell.left() - _GAP - self.width()
@@ -166,7 +178,7 @@ class Loupe(QWidget):
         theme, canvas = self._theme, self._canvas
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.color("raised"))
-        grid = QRectF(_EDGE, _EDGE, (2 * _REACH + 1) * _CELL, (2 * _REACH + 1) * _CELL)
+        grid = self._grid
         self._paint_neighbours(painter, canvas.plane, canvas.coloring)
         middle = QRectF(0, 0, _CELL, _CELL)
         middle.moveCenter(grid.center())
@@ -187,14 +199,14 @@ class Loupe(QWidget):
     def _paint_neighbours(self, painter: QPainter, plane: Array, coloring: Coloring) -> None:
         if self._place is None:
             return
-        row, column = self._place
-        top, left = max(row - _REACH, 0), max(column - _REACH, 0)
-        values = plane[top : row + _REACH + 1, left : column + _REACH + 1]
+        (row, column), reach = self._place, self._reach
+        top, left = max(row - reach, 0), max(column - _REACH, 0)
+        values = plane[top : row + reach + 1, left : column + _REACH + 1]
         if not values.size:
             return
         pixels = np.ascontiguousarray(coloring.paint(values, blue_first=True))
         area = QRectF(
-            _EDGE + (left - column + _REACH) * _CELL, _EDGE + (top - row + _REACH) * _CELL,
+            _EDGE + (left - column + _REACH) * _CELL, _EDGE + (top - row + reach) * _CELL,
             values.shape[1] * _CELL, values.shape[0] * _CELL,
         )  # fmt: skip
         colors = pixels.view(np.uint32)[..., 0]

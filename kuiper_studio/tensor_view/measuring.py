@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.statistics import histogram, sampling_step, statistics
 from kuiper_studio.background import Background, Done
+from kuiper_studio.engine_service.channels import measure_channels as measure_distances
 from kuiper_studio.tensor_view.channel_order import likeness, measure_channels
 from kuiper_studio.tensor_view.facts import channel_facts
 
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.values import Array
+    from kuiper_studio.engine_service.channels import ChannelView
 
 __all__ = ["AT_ONCE", "Answer", "Measurer", "What"]
 
 AT_ONCE: Final = 1 << 21  # elements; about 5 ms
+_PASSES: Final = 16  # over an array, that a difference takes as long as
 # One processor is left to the window, which paints the array meanwhile.
 _THREADS: Final = min(2, max(1, (os.cpu_count() or 1) - 1))
 
@@ -41,11 +44,17 @@ class What(Enum):
     PAGE = "ranges of a page of channels"
     HISTOGRAM = "histogram"
     REFERENCE = "histogram of the reference"
+    DIFFERENCE = "difference from the tensor beside it"
+    DISTANCES = "difference of each channel from that of the tensor beside it"
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One request; `low` and `high` are for histograms, `channel` for likeness."""
+    """One request.
+
+    `low` and `high` are for histograms, `channel` for likeness, and `other` and `view` for
+    differences.
+    """
 
     number: int
     what: What
@@ -53,12 +62,20 @@ class _Request:
     low: float
     high: float
     channel: int = 0
+    other: Array | None = field(default=None, repr=False, compare=False)
+    view: ChannelView | None = None
 
     def measure(self) -> Any:  # noqa: ANN401 - statistics or counts
         """Measure, on any thread."""
         if self.what in {What.HISTOGRAM, What.REFERENCE}:
             step = sampling_step(self.array.size)
             return histogram(self.array, self.low, self.high, step=step)
+        if self.other is not None:
+            from engine.comparison.measures import measure  # the window starts without it
+
+            if self.view is None:
+                return measure(self.array, self.other)
+            return measure_distances(self.array, self.other, self.view, 0.0)
         if self.what is What.PAGE:
             return channel_facts(self.array)
         if self.what is What.KEYS:
@@ -77,7 +94,8 @@ class Answer:
     number : int
         Number of the request.
     what : What
-    result : TensorStatistics, ChannelFacts, ChannelKeys, ndarray, or None
+    result : TensorStatistics, ChannelFacts, ChannelKeys, ndarray, Measures, \
+            ChannelDistances, or None
         None if memory ran out.
     """
 
@@ -125,13 +143,40 @@ class Measurer(QObject):
         TensorStatistics, ChannelFacts, ChannelKeys, ndarray, or None
             None if the signal will deliver the result.
         """
+        request = _Request(self._next(what), what, array, low, high, channel)
+        return self._carry_out(request, array.size)
+
+    def _next(self, what: What) -> int:
         self._number += 1
         self._latest[what] = self._number
-        request = _Request(self._number, what, array, low, high, channel)
-        if array.size <= self._at_once:
+        return self._number
+
+    def _carry_out(self, request: _Request, size: int) -> Any | None:  # noqa: ANN401
+        if size <= self._at_once:
             return request.measure()
         self._background.submit(request, _measure, request, self._latest)
         return None
+
+    def compare(
+        self, what: What, array: Array, other: Array, view: ChannelView | None = None
+    ) -> Any | None:  # noqa: ANN401 - of two kinds
+        """Measure how far an array is from another one of its shape.
+
+        Parameters
+        ----------
+        what : What
+        array, other : ndarray
+        view : ChannelView, optional
+            The channels that are measured; by default all of the array.
+
+        Returns
+        -------
+        Measures, ChannelDistances, or None
+            None if the signal will deliver the result.
+        """
+        number = self._next(what)
+        request = _Request(number, what, array, 0.0, 0.0, other=other, view=view)
+        return self._carry_out(request, _PASSES * array.size)
 
     def forget(self, what: What) -> None:
         """Drop the result of the last request of a kind."""

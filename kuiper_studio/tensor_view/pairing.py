@@ -10,8 +10,9 @@ import numpy as np
 
 from engine.pictures import finite_range, real_values
 from engine.text import format_shape
+from kuiper_studio.tensor_view.element import Counterpart, subtract
 from kuiper_studio.tensor_view.facts import thinned
-from kuiper_studio.tensor_view.view_model import Counterpart, subtract
+from kuiper_studio.tensor_view.fitting import Fitted, fit
 
 if TYPE_CHECKING:
     from engine.values import Array, Value
@@ -25,13 +26,18 @@ _SAMPLED: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A tab and the one beside it, of one shape.
+    """A tab and the one beside it.
 
     Attributes
     ----------
     name : str
         What the tab is found by.
     ours, theirs : ndarray
+        Of one shape.
+    source : ndarray
+        The whole tensor that `theirs` is of.
+    fitted : Fitted
+        How it was fitted.
     counterpart : Counterpart
         What is shown beside the tab.
     shared_range : (float, float) or None
@@ -43,13 +49,30 @@ class Pair:
     name: str
     ours: Array = field(repr=False, compare=False)
     theirs: Array = field(repr=False, compare=False)
+    source: Array = field(repr=False, compare=False)
+    fitted: Fitted
     counterpart: Counterpart
     shared_range: tuple[float, float] | None
     expression: str
 
+    @property
+    def is_alike(self) -> bool:
+        """Whether both are whole tensors of one shape."""
+        return self.source is self.theirs
+
+    @property
+    def last(self) -> int:
+        """Greatest index that a slice may begin at."""
+        return self.fitted.last
+
 
 def pair_up(
-    name: str, ours: Value, theirs: Value, titles: tuple[str, str], expression: str = ""
+    name: str,
+    ours: Value,
+    theirs: Value,
+    titles: tuple[str, str],
+    expression: str = "",
+    start: int = 0,
 ) -> Pair:
     """Pair two tabs.
 
@@ -63,6 +86,8 @@ def pair_up(
         Of both.
     expression : str, optional
         What gives `theirs` in Python.
+    start : int, optional
+        Where a slice of `theirs` begins, if it has to be one.
 
     Raises
     ------
@@ -77,11 +102,14 @@ def pair_up(
             )
     assert isinstance(ours, np.ndarray)  # noqa: S101 - for the type checker
     assert isinstance(theirs, np.ndarray)  # noqa: S101
-    if ours.shape != theirs.shape:
-        raise ValueError(
-            "Only tensors of one shape stand side by side, "
-            f"not {format_shape(ours.shape)} and {format_shape(theirs.shape)}."
-        )
+    source, fitted = theirs, fit(theirs, ours.shape, start)
+    if fitted is None:
+        shapes = f"{format_shape(theirs.shape)} to {format_shape(ours.shape)}"
+        reason = f"{other} does not fit beside {mine}: {shapes} is no broadcast or slice"
+        if fit(ours, theirs.shape) is not None:
+            reason += f". {mine} fits beside {other}: go to that tab first"
+        raise ValueError(f"{reason}.")
+    theirs = fitted.array
     most = _EXACT if ours.size <= _EXACT else _SAMPLED
     few, fewer = (thinned(each, most) for each in (ours, theirs))
     found = [finite_range(real_values(each)) for each in (few, fewer)]
@@ -89,6 +117,6 @@ def pair_up(
     apart = finite_range(real_values(subtract(few, fewer)))
     largest = max(map(abs, apart)) if apart is not None else math.inf
     return Pair(
-        name, ours, theirs, Counterpart(theirs, largest=largest, names=titles),
-        (min(ends), max(ends)) if ends else None, expression,
+        name, ours, theirs, source, fitted, Counterpart(theirs, largest=largest, names=titles),
+        (min(ends), max(ends)) if ends else None, fitted.expression.format(expression),
     )  # fmt: skip

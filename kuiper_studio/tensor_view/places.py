@@ -11,7 +11,7 @@ import numpy as np
 from engine.text import format_count, format_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engine.values import Array
 
@@ -66,33 +66,41 @@ class Region:
 
 
 def find_label(
-    text: str, labels: Sequence[str], shape: Sequence[int]
+    text: str, labels: Sequence[str], shape: Sequence[int], axis: int | None
 ) -> tuple[int, ...] | None:
     """Return the first element of the row, or the entry, with a label.
 
     Parameters
     ----------
     text : str
-        The label, or the part of it that no other label has; case does not matter.
+        The label, or the part of it that no other label has; case and spaces around it matter
+        only where several labels fit.
     labels : sequence of str
     shape : sequence of int
-        Of an array that has a position for each label in exactly one dimension.
+        Of the array.
+    axis : int or None
+        The dimension whose positions have the labels.
 
     Returns
     -------
     tuple of int or None
         None where the labels are not of this array, or several labels fit.
     """
-    axes = [axis for axis, size in enumerate(shape) if size == len(labels) > 1]
     wanted = text.strip().casefold()
-    if len(axes) != 1 or not wanted or 0 in shape:
+    if axis is None or not wanted or 0 in shape:
         return None
-    folded = [label.casefold() for label in labels]
-    fitting = [place for place, label in enumerate(folded) if label == wanted]
-    fitting = fitting or [place for place, label in enumerate(folded) if wanted in label]
-    if len(fitting) != 1:
-        return None
-    return tuple([fitting[0] if axis == axes[0] else 0 for axis in range(len(shape))])
+    folded = [label.strip().casefold() for label in labels]
+    tests: tuple[Callable[[int], bool], ...] = (
+        lambda place: labels[place] == text,
+        lambda place: labels[place].strip() == text.strip(),
+        lambda place: folded[place] == wanted,
+        lambda place: wanted in folded[place],
+    )
+    for test in tests:
+        fitting = [place for place in range(len(labels)) if test(place)]
+        if len(fitting) == 1:
+            return tuple([fitting[0] if each == axis else 0 for each in range(len(shape))])
+    return None
 
 
 def parse_place(text: str, shape: Sequence[int]) -> tuple[Place, ...]:

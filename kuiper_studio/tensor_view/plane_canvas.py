@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from typing_extensions import override
 
@@ -48,17 +48,9 @@ class PlaneCanvas(ElementCanvas):
     theme : Theme
     name, title : str, optional
         Its objectName and accessible name.
-
-    Signals
-    -------
-    contents_changed
-        Values or colours have changed.
     """
 
     has_regions = True
-    has_loupe = True
-
-    contents_changed = Signal()
 
     def __init__(
         self,
@@ -98,6 +90,7 @@ class PlaneCanvas(ElementCanvas):
         self.contents_changed.emit()
 
     @property
+    @override
     def plane(self) -> Array:
         """Real values of shape (H, W)."""
         return self._plane
@@ -154,6 +147,10 @@ class PlaneCanvas(ElementCanvas):
     def port(self) -> Viewport:
         """Zoom and position of the channel, read-only."""
         return self._port
+
+    @override
+    def cell_area(self, row: int, column: int) -> QRectF:
+        return QRectF(*self._port.cell_rect(row, column))
 
     def fitted_zoom(self, width: int, height: int) -> float:
         """Return the fitting zoom for another size of the canvas."""

@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
-from kuiper_studio.tensor_view.view_model import Counterpart, subtract
+from kuiper_studio.tensor_view.element import Counterpart, subtract
 
 if TYPE_CHECKING:
     from engine.comparison import Row

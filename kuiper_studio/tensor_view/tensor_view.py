@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from PySide6.QtCore import QPoint, QSignalBlocker, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
 
-from engine.errors import ExportError, capitalized
+from engine.errors import ExportError, ModelFileError, capitalized
 from engine.meanings.names import NAMES
 from engine.states import OperatorStatus
 from kuiper_studio.commands import COMMANDS
-from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.keymap import native_key
+from kuiper_studio.menus import add_menu, make_menu
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
+from kuiper_studio.tensor_view.annotations import find_scales
 from kuiper_studio.tensor_view.axis_roles import roles_from_names
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGallery
+from kuiper_studio.tensor_view.pair_note import PairNote
 from kuiper_studio.tensor_view.pairing import Pair, pair_up
 from kuiper_studio.tensor_view.pane import TensorPane
 from kuiper_studio.tensor_view.plane_export import shown_plane
@@ -46,7 +48,9 @@ if TYPE_CHECKING:
     from kuiper_studio.keymap import Keymap
     from kuiper_studio.session import StudioSession
     from kuiper_studio.shown_plane import ShownPlane
-    from kuiper_studio.tensor_view.view_model import Counterpart, Element, Scope
+    from kuiper_studio.tensor_view.annotations import Scales
+    from kuiper_studio.tensor_view.choice import Scope
+    from kuiper_studio.tensor_view.element import Counterpart, Element
     from kuiper_studio.theme import Theme
 
 __all__ = ["TensorView"]
@@ -120,6 +124,7 @@ class TensorView(QWidget):
         self._locked: list[str] = []
         self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
         self._partner: str | None = None  # the tab to show beside, "" for the following one
+        self._starts: dict[str, int] = {}  # of slices of tabs, by name
         self._shown: tuple[str, Value] | None = None
         self._operand_shown = ""
         self._keys: Mapping[str, str] = {c.id: native_key(c.keys) for c in COMMANDS}
@@ -141,11 +146,8 @@ class TensorView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        self.note = ElidedLabel("secondary")
-        self.note.setObjectName("tensorNote")
-        self.note.setContentsMargins(12, 4, 12, 4)
-        self.note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.note.hide()
+        self.note = PairNote()
+        self.note.start_chosen.connect(self._on_start_chosen)
         column.addWidget(self.strip)
         column.addWidget(self.note)
         column.addWidget(self._stack, 1)
@@ -198,7 +200,7 @@ class TensorView(QWidget):
     @property
     def hovered(self) -> Element | None:
         """The element under the mouse."""
-        return self.pane.hovered
+        return self.pane.pointing.hovered
 
     @property
     def picked(self) -> Element | None:
@@ -274,7 +276,7 @@ class TensorView(QWidget):
     @property
     def hovered_cell(self) -> tuple[int, int] | None:
         """Row and column under the mouse, in the picture of the shown channel."""
-        return self.pane.hovered_cell
+        return self.pane.pointing.hovered_cell
 
     def shown_plane(self, is_error: bool = False) -> ShownPlane | None:  # noqa: FBT001, FBT002
         """Return the channel of an operand that is shown, or its difference from the reference.
@@ -291,7 +293,9 @@ class TensorView(QWidget):
         operand = self._ranged_operand
         if self._stack.currentWidget() is not self.pane or not operand:
             return None
-        coloring = self.pane.error_coloring() if is_error else self.pane.coloring()
+        coloring = (
+            self.pane.colors.error_coloring() if is_error else self.pane.colors.coloring()
+        )
         found = shown_plane(self.pane.model, coloring, is_error=is_error)
         return replace(found, operand=operand) if found is not None else None
 
@@ -314,7 +318,7 @@ class TensorView(QWidget):
         if shown is self.gallery:
             write_picture(self.gallery.grab().toImage(), path)
         elif shown is self.pane:
-            self.pane.save_picture(path)
+            self.pane.copying.save_picture(path)
         else:
             raise ExportError("no tensor is shown")
 
@@ -324,11 +328,11 @@ class TensorView(QWidget):
         menu.addSeparator()
         self.pane.actions_table.fill_menu(menu)
         menu.addSeparator()
-        beside = menu.addMenu("Tab to show beside")
+        beside = add_menu(menu, "Tab to show beside")
         beside.aboutToShow.connect(lambda: self._fill_beside(beside))
         beside.triggered.connect(self._on_tab_chosen)
         beside.setEnabled(bool(self._others(self.operand)))
-        layouts = menu.addMenu("&What the dimensions mean")
+        layouts = add_menu(menu, "&What the dimensions mean")
         layouts.aboutToShow.connect(lambda: self._fill_layouts(layouts))
         name = self._shown[0] if self._shown is not None else ""
         has_layout = self.pane.model.array is not None and name not in self._weights
@@ -413,7 +417,13 @@ class TensorView(QWidget):
             return self._session.layouts.find(operator.outputs[0].name)
         from engine.axes import weight_layout
 
-        return weight_layout(operator.type, weight.name, weight.array.shape)
+        heads = operator.params.get("num_heads")
+        return weight_layout(
+            operator.type,
+            weight.name,
+            weight.array.shape,
+            heads if isinstance(heads, int) else 1,
+        )
 
     def _show_weight(
         self, weight: _Weight, value: Value, counterpart: Counterpart | None
@@ -427,7 +437,18 @@ class TensorView(QWidget):
             shared_range=self.sides.shared_range(weight.key),
             counterpart=counterpart,
             layout=self._weight_layout(weight),
+            scales=self._scales(weight) if is_own else None,
         )
+
+    def _scales(self, weight: _Weight) -> Scales | None:
+        """Return the scales of an int8 weight of ncnn."""
+        graph = self._session.graph
+        if graph is None:
+            return None
+        try:
+            return find_scales(weight.name, graph.operator(weight.operator).attributes)
+        except ModelFileError:
+            return None  # the weight is shown as it is stored
 
     def _show_operand(self, name: str, value: Value, counterpart: Counterpart | None) -> None:
         side, channel = self.sides.side(name), self.pane.model.channel
@@ -471,7 +492,7 @@ class TensorView(QWidget):
     def _show_wide_ranges(self) -> None:
         """Show the range of more than the tensor, if that is chosen, as it becomes known."""
         if self.pane.model.scope.is_wide:
-            self.pane.set_wide_ranges(wide_ranges(self._session, self._ranged_operand))
+            self.pane.colors.set_wide_ranges(wide_ranges(self._session, self._ranged_operand))
 
     @property
     def _ranged_operand(self) -> str:
@@ -482,8 +503,11 @@ class TensorView(QWidget):
     def _show_distances(self) -> None:
         """Show how far the channels are from the reference's, as soon as that is known."""
         view = self.pane.model.channel_view()
+        if self.sides.pair(self.operand) is not None:
+            self.pane.measures.measure_distances()
+            return
         found = self.sides.distances(self._operand_shown, view) if view is not None else None
-        self.pane.show_distances(found)
+        self.pane.measures.show_distances(found)
 
     @Slot()
     def _show_totals(self) -> None:
@@ -493,7 +517,9 @@ class TensorView(QWidget):
         if self.sides.side(operand) not in {Side.ALL, Side.OURS} or serial is None:
             return
         if view is not None:
-            self.pane.show_totals(self._session.channel_totals.look(operand, serial, view))
+            self.pane.measures.show_totals(
+                self._session.channel_totals.look(operand, serial, view)
+            )
 
     def _show_message(self, title: str, detail: str) -> None:
         self._leave_pane(self.message)
@@ -612,10 +638,10 @@ class TensorView(QWidget):
     @Slot(bool)
     def _on_beside_toggled(self, beside: bool) -> None:  # noqa: FBT001 - a slot
         name, others = self.operand, self._others(self.operand)[::-1]
-        fitting = (
-            tab for tab in others if self._pair_with(name, tab or self._session.operand)[0]
-        )
-        self.show_beside(next(fitting, next(iter(others), None)) if beside else None)
+        pairs = {tab: self._pair_with(name, tab or self._session.operand)[0] for tab in others}
+        fitting = [tab for tab, pair in pairs.items() if pair is not None]
+        alike = [tab for tab, pair in pairs.items() if pair is not None and pair.is_alike]
+        self.show_beside(next(iter((*alike, *fitting, *others)), None) if beside else None)
 
     def show_beside(self, tab: str | None) -> None:
         """Show a tab beside the current one, by its name; ``""`` for the following one."""
@@ -626,14 +652,16 @@ class TensorView(QWidget):
     def _pair_up(self, name: str) -> None:
         """Pair the current tab with the one that is to stand beside it, or say why not."""
         others, partner = self._others(name), self._partner
-        pair, note = None, ""
+        pair, reason = None, ""
         if partner is not None and partner in others:
-            pair, note = self._pair_with(name, partner or self._session.operand)
+            pair, reason = self._pair_with(name, partner or self._session.operand)
         if pair is not self.sides.pair(name):
             self._shown = None  # the range is that of both
         self.sides.set_pair(pair)
-        self.note.setText(note)
-        self.note.setVisible(bool(note))
+        if pair is None:
+            self.note.show_reason(reason)
+        else:
+            self.note.show_fitted(pair.counterpart.names[1], pair.fitted)
         is_beside = partner is not None and partner in others
         self.pane.show_other_tab(exists=bool(others), shown=is_beside)
 
@@ -649,14 +677,23 @@ class TensorView(QWidget):
         if array is None:
             return None, f"{titles[1]} has no value to show beside this one yet."
         known = self.sides.pair(name)
-        if known is not None and known.ours is ours and known.theirs is array:
+        start = self._starts.get(other, 0)
+        is_known = known is not None and known.ours is ours and known.source is array
+        if known is not None and is_known and known.fitted.start == min(start, known.last):
             return known, ""
         weight = self._weights.get(other)
         expression = weight.expression if weight else f"session.tensors.value({other!r})"
         try:
-            return pair_up(name, ours, array, titles, expression), ""
+            return pair_up(name, ours, array, titles, expression, start), ""
         except ValueError as exc:
             return None, str(exc)
+
+    @Slot(int)
+    def _on_start_chosen(self, start: int) -> None:
+        """Take another slice of the tab that stands beside the current one."""
+        if self._partner is not None:
+            self._starts[self._partner or self._session.operand] = start
+            self._refresh()
 
     def _tensor(self, name: str) -> Value:
         """Return the value of a tab, which is fetched if need be; None until it is here."""
@@ -725,6 +762,7 @@ class TensorView(QWidget):
             self._drop_tab(len(self._locked))
         blocker.unblock()
         self._shown = self._partner = None
+        self._starts.clear()
         self.pane.set_value("", None)
         self.pane.forget()
         self._restore_roles()
@@ -762,7 +800,7 @@ class TensorView(QWidget):
 
     @Slot()
     def _restore_roles(self) -> None:
-        self.pane.restore_roles(roles_from_names(self._session.layouts.roles))
+        self.pane.arrangement.restore_roles(roles_from_names(self._session.layouts.roles))
 
     @Slot()
     def _on_labels_changed(self) -> None:
@@ -787,9 +825,7 @@ class TensorView(QWidget):
 
     @Slot(object)
     def _on_menu_requested(self, position: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setToolTipsVisible(True)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = make_menu(self, once=True)
         self.fill_menu(menu)
         menu.popup(position)
 

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from kuiper_studio.colormaps import COLOR_MAPS, MAP_TIPS
+from kuiper_studio.tensor_view.choice import Scope
 from kuiper_studio.tensor_view.error_strip import ErrorStrip
 from kuiper_studio.tensor_view.images import map_swatch
-from kuiper_studio.tensor_view.view_model import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

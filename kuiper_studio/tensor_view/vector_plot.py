@@ -63,6 +63,7 @@ class VectorPlot(ElementCanvas):
         low, high = data_range or (0.0, 1.0)
         low, high = min(low, 0.0), max(high, 0.0)
         self._chart.set_vector(values, low, high if high > low else 1.0)
+        self.contents_changed.emit()
 
     @override
     def set_coloring(self, coloring: Coloring) -> None:
@@ -71,6 +72,7 @@ class VectorPlot(ElementCanvas):
             if self._made is not None:
                 self._made.set_coloring(coloring)
                 self.lay_out()
+            self.contents_changed.emit()
 
     @override
     def set_pick(self, pick: tuple[int, int] | None) -> None:
@@ -97,9 +99,15 @@ class VectorPlot(ElementCanvas):
         """Return the first visible entry, and the one after the last."""
         return self._chart.visible
 
-    def place_of(self, entry: int) -> QRectF:
+    @property
+    @override
+    def plane(self) -> Array:
+        return self._values[np.newaxis]
+
+    @override
+    def cell_area(self, row: int, column: int) -> QRectF:
         """Return the column of an entry, as high as the plot."""
-        plot, left = self._chart.plot, self._chart.x_of(entry)
+        plot, left = self._chart.plot, self._chart.x_of(column)
         return QRectF(left, plot.top(), self._chart.zoom, plot.height())
 
     @property

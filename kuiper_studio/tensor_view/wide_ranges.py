@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kuiper_studio.tensor_view.view_model import Scope
+from kuiper_studio.tensor_view.choice import Scope
 
 if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession

@@ -59,7 +59,9 @@ def repaint(shape: list[int], rounds: int) -> dict[str, list[float]]:
     drain()
     changes: dict[str, Callable[[int], None]] = {
         "range": lambda turn: pane.range_bar.range_chosen.emit(-1 - turn / 64, 1 + turn / 64),
-        "colour map": lambda turn: pane._on_map_chosen(("viridis", "magma")[turn % 2]),
+        "colour map": lambda turn: pane.actions_table.map_chosen.emit(
+            ("viridis", "magma")[turn % 2]
+        ),
         "channel": lambda turn: pane.show_channel(turn % shape[0]),
         "step": lambda turn: pane.set_value("ab"[turn % 2], values[turn % 2]),
     }
@@ -87,11 +89,11 @@ def mosaics(shape: list[int], rounds: int) -> tuple[list[float], list[float]]:
     graphics.resize(640, 400)
     graphics.show()
     pictures = [_mosaic(value) for value in values]
-    image.setLookupTable(pane.coloring().table)
+    image.setLookupTable(pane.colors.coloring().table)
 
     def show(turn: int) -> None:
         ours.set_page(values[turn % 2], facts[turn % 2], 0, len(values[0]))
-        ours.set_coloring(pane.coloring(), (-1.0 - turn / 64, 1.0))
+        ours.set_coloring(pane.colors.coloring(), (-1.0 - turn / 64, 1.0))
 
     def show_image(turn: int) -> None:
         image.setImage(pictures[turn % 2], levels=(-1.0 - turn / 64, 1.0))
@@ -121,7 +123,7 @@ def longest_gap() -> tuple[float, float]:
     drain()
     started = beats[-1]
     pane.set_value("a", value)
-    while pane._facts is None:
+    while pane.measures.facts is None:
         drain()
         time.sleep(0.0005)
     drain()

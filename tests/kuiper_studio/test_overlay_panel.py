@@ -109,7 +109,7 @@ def test_hovering_says_the_value(window, qtbot) -> None:
         value, rel=1e-2
     )
     pane = window.tensor_view.pane
-    pane._on_hovered((5, 0))  # what the canvas of the tensor view tells
+    pane.plane.hovered.emit((5, 0))  # what the canvas of the tensor view tells
     assert panel.value.text().startswith("(5, 0)")
     assert panel.canvas.cell_at(panel.canvas.cell_area(5, 0).center()) == (5, 0)
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 
 from kuiper_studio.tensor_view import Side
-from kuiper_studio.tensor_view.view_model import Scope
+from kuiper_studio.tensor_view.choice import Scope
 
 SHAPE = (1, 2, 4, 5)
 INPUT = np.arange(40, dtype=np.float32).reshape(SHAPE) + 1

@@ -160,11 +160,11 @@ def test_a_row_is_found_by_its_label(pane):
     weight = np.arange(24.0).reshape(4, 6)
     pane.set_value("w", weight)
     for text, row in (("Tiger", 2), ("tabby", 0), ("car", 3), ("1, 5", 1)):
-        pane.ask_for_index()
+        pane.pointing.ask_for_index()
         pane.index_bar.field.setText(text)
         pane.index_bar.field.returnPressed.emit()
         assert pane.picked.index[0] == row
-    pane.ask_for_index()
+    pane.pointing.ask_for_index()
     pane.index_bar.field.setText("cat")  # two have it
     assert pane.index_bar.answer.property("role") == "error"
     pane.set_value("w", np.zeros((4, 4)))  # either dimension might be meant

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from PySide6.QtWidgets import QWidget
 
 from kuiper_studio.tensor_view.complex_parts import Part
 
@@ -39,3 +40,22 @@ def test_each_part_is_painted_in_its_range(pane, part, expected):
     assert not action.isEnabled()
     pane.set_value("x", VALUE)  # it is remembered
     np.testing.assert_allclose(pane.plane.plane, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("part", "low", "high", "mean"),
+    [
+        (Part.MAGNITUDE, 0, 5, 2),
+        (Part.PHASE, -math.pi / 2, math.pi, (math.atan2(4, 3) + math.pi / 2) / 4),
+        (Part.REAL, -2, 3, 0.25),
+        (Part.IMAGINARY, -1, 4, 0.75),
+    ],
+)
+def test_statistics_are_of_what_is_shown(pane, part, low, high, mean):
+    pane.set_value("x", np.stack([VALUE, VALUE]))
+    next(a for a in pane.actions_table.all() if a.data() is part).trigger()
+    for name, title in (("tensorFacts", "Tensor"), ("channelFacts", "Channel 0")):
+        section = pane.statistics.findChild(QWidget, name)
+        assert section.accessibleName() == f"{title}, {part.value}"
+        texts = [label.text().replace("\u2212", "-") for label in section.values[:3]]
+        assert [float(text) for text in texts] == pytest.approx([low, high, mean], rel=1e-3)

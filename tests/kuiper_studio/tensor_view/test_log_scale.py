@@ -88,7 +88,7 @@ def test_it_is_chosen_and_remembered_for_each_operand(qtbot, theme):
     )
 
     def color():
-        return pane.coloring().color_of(0.1).name()
+        return pane.colors.coloring().color_of(0.1).name()
 
     linear = color()
     action.trigger()

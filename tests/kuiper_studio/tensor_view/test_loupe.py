@@ -113,3 +113,25 @@ def test_shows_every_kind_of_number(qtbot, pane, value):
     pane.actions_table["tensor.loupe"].trigger()
     hover(qtbot, pane, 1, 1)
     assert not pane.loupe.grab().isNull()
+
+
+def test_entries_of_a_vector(qtbot, pane):
+    """Thousands of entries share their pixels; the loupe shows seven with their numbers."""
+    values = np.random.default_rng(0).normal(size=5000).astype(np.float32)
+    pane.set_value("scores", values)
+    pane.actions_table["tensor.loupe"].trigger()
+    plot = pane.vector
+    at = plot.cell_area(0, 4000).center().toPoint()
+    with qtbot.waitSignal(plot.hovered):
+        qtbot.mouseMove(plot, at)
+    row, entry = pane.loupe.place
+    assert row == 0
+    assert pane.loupe.caption == f"[{entry}] {values[entry]!s}"
+    assert pane.loupe.width() > 5 * pane.loupe.height() - 100  # one row of cells
+    assert pane.rect().contains(pane.loupe.geometry())
+    assert not pane.loupe.geometry().contains(plot.mapTo(pane, at))
+    painted = pane.loupe.grab().toImage()
+    for across in (-3, 0, 3):
+        expected = pane.colors.coloring().color_of(float(values[entry + across]))
+        corner = QPoint(1 + (across + 3) * 38 + 4, 1 + 4)
+        assert painted.pixelColor(corner) == expected

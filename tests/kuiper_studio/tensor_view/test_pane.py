@@ -12,9 +12,9 @@ from engine.axes import Axis, Layout
 from engine.axes import Kind as Meaning
 from engine.errors import ExportError
 from kuiper_studio.commands import Surface
-from kuiper_studio.tensor_view import TensorPane, view_model
+from kuiper_studio.tensor_view import TensorPane, channel_pages
 from kuiper_studio.tensor_view.actions import COMMANDS
-from kuiper_studio.tensor_view.view_model import Scope, ValueRange
+from kuiper_studio.tensor_view.choice import Scope, ValueRange
 
 
 def action(pane, name):
@@ -266,8 +266,8 @@ def test_hovered_element_has_its_colour(pane, signed, qtbot):
         qtbot.mouseMove(pane.plane, QPoint(round(x + width / 2), round(y + height / 2)))
     text, color = hovered.args
     assert text == f"[0, 2, 10, 20] {signed[0, 2, 10, 20]!s}"
-    assert pane.hovered.index == (0, 2, 10, 20)
-    assert color == pane.coloring().color_of(float(signed[0, 2, 10, 20])).name()
+    assert pane.pointing.hovered.index == (0, 2, 10, 20)
+    assert color == pane.colors.coloring().color_of(float(signed[0, 2, 10, 20])).name()
 
 
 def test_hovered_channel_is_told_until_another_value_is_shown(pane, signed, qtbot):
@@ -278,7 +278,7 @@ def test_hovered_channel_is_told_until_another_value_is_shown(pane, signed, qtbo
     with qtbot.waitSignal(pane.hovered_changed) as hovered:
         pane.set_value("y", signed + 1)
     assert hovered.args == ["", ""]
-    assert pane.hovered is None
+    assert pane.pointing.hovered is None
 
 
 def test_parts_share_the_room_alike_whatever_was_shown_before(pane, qtbot):
@@ -426,7 +426,7 @@ def test_maps_by_combo_and_menu(pane, signed):
     pane.set_value("x", signed)
     assert pane.tools.maps.currentText() == "RdBu_r"
     pane.tools.maps.activated.emit(pane.tools.maps.findText("magma"))
-    assert pane.coloring().color_map == "magma"
+    assert pane.colors.coloring().color_map == "magma"
     assert pane.model.range.low == pytest.approx(signed.min())
     automatic = next(a for a in pane.actions_table.all() if a.text().endswith("automatic"))
     automatic.trigger()
@@ -446,11 +446,11 @@ def test_scope(pane, signed):
 
 def test_marks_can_be_switched(pane, qtbot):
     pane.set_value("x", np.array([[np.nan, 1], [2, 3]]))
-    assert pane.coloring().mark_special
+    assert pane.colors.coloring().mark_special
     trigger(pane, "nan")
     trigger(pane, "clip")
-    assert not pane.coloring().mark_special
-    assert pane.coloring().mark_clipped
+    assert not pane.colors.coloring().mark_special
+    assert pane.colors.coloring().mark_clipped
 
 
 # Grid, table, zoom
@@ -504,8 +504,8 @@ def test_zoom_commands(pane, signed):
         ("G", lambda p: not p.mosaic.isVisible()),
         ("T", lambda p: p.body.shown is p.table),
         ("R", lambda p: p.model.range == ValueRange(-1, 1)),
-        ("N", lambda p: not p.coloring().mark_special),
-        ("C", lambda p: p.coloring().mark_clipped),
+        ("N", lambda p: not p.colors.coloring().mark_special),
+        ("C", lambda p: p.colors.coloring().mark_clipped),
         ("+", lambda p: p.plane.port.zoom == 6),
         ("-", lambda p: p.plane.port.zoom == 4),
         ("1", lambda p: p.plane.port.zoom == 1),
@@ -547,10 +547,10 @@ def test_copying(pane, signed):
 
 def test_save_picture(pane, signed, tmp_path):
     pane.set_value("x", signed)
-    pane.save_picture(tmp_path / "x.png")
+    pane.copying.save_picture(tmp_path / "x.png")
     assert QImage(str(tmp_path / "x.png")).width() > 500
     with pytest.raises(ExportError, match="cannot be written: there is no such file or folder"):
-        pane.save_picture(tmp_path / "missing" / "x.png")
+        pane.copying.save_picture(tmp_path / "missing" / "x.png")
 
 
 def test_a_picture_that_cannot_be_saved_is_told(pane, signed, tmp_path, monkeypatch):
@@ -559,7 +559,7 @@ def test_a_picture_that_cannot_be_saved_is_told(pane, signed, tmp_path, monkeypa
     path = str(tmp_path / "missing" / "x.png")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (path, ""))
     monkeypatch.setattr(QMessageBox, "warning", lambda *args: told.append(args[1:]))
-    pane.ask_to_save()
+    pane.copying.ask_to_save()
     assert told == [
         (
             "The picture was not saved",
@@ -907,8 +907,8 @@ def test_best_classes_by_number_of_an_output_without_labels(pane):
 
 def test_channels_of_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch):
     pane = shown(TensorPane(theme), 820, 378)
-    monkeypatch.setattr(pane._measurer, "_at_once", 100)
-    monkeypatch.setattr(view_model, "_RANGE_LIMIT", 100)
+    monkeypatch.setattr(pane.parts.measurer, "_at_once", 100)
+    monkeypatch.setattr(channel_pages, "RANGE_LIMIT", 100)
     value = np.zeros((2, 20, 20), np.float32)
     value[0, 7, 7], value[1, 11, 11] = 3, np.nan  # neither is among the first to be looked at
     pane.set_value("x", value)
@@ -921,7 +921,7 @@ def test_channels_of_large_values_are_measured_on_a_thread(shown, theme, qtbot, 
 
 def test_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch):
     pane = shown(TensorPane(theme), 820, 378)
-    monkeypatch.setattr(pane._measurer, "_at_once", 100)
+    monkeypatch.setattr(pane.parts.measurer, "_at_once", 100)
     value = np.linspace(-1, 1, 2 * 20 * 20, dtype=np.float32).reshape(2, 20, 20)
     pane.set_value("x", value)
     assert numbers(pane)["mean"] == "…"

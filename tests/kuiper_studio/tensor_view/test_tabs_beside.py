@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF
-from PySide6.QtWidgets import QLabel, QMenu
+from PySide6.QtWidgets import QLabel, QMenu, QSpinBox, QWidget
 
 from kuiper_studio.tensor_view import TensorView
+from kuiper_studio.tensor_view.fitting import fit
 from kuiper_studio.tensor_view.pairing import pair_up
 from kuiper_studio.tensor_view.sides import Side
 
@@ -96,17 +97,56 @@ def test_each_side_alone(both, studio):
     assert not sides.isVisible()
 
 
+def test_statistics_of_the_difference(both, studio):
+    toggle(both)
+    relu, conv = studio.tensors.value("2"), studio.tensors.value("1")
+    apart = np.abs(relu.astype(np.float64) - conv)
+    numbers = both.pane.statistics.findChild(QWidget, "tensorDifferenceFacts")
+    assert numbers.isVisible()
+    largest, mae, rmse = (float(label.text()) for label in numbers.values[:3])
+    assert largest == pytest.approx(apart.max(), rel=1e-3)
+    assert mae == pytest.approx(apart.mean(), rel=1e-3)
+    assert rmse == pytest.approx(np.sqrt(np.mean(apart**2)), rel=1e-3)
+    # The strip has a bar for each channel, and says what the shown one differs by.
+    assert both.pane.tools.errors.isVisible()
+    channel = both.pane.model.channel
+    of_channel = both.pane.statistics.findChild(QWidget, "channelDifference").values
+    assert float(of_channel[0].text()) == pytest.approx(apart[0, channel].max(), rel=1e-3)
+    differing = np.count_nonzero(apart[0, channel])
+    assert of_channel[3].text() == f"{differing} / {apart[0, channel].size}"
+    other = (channel + 1) % apart.shape[1]
+    both.pane.show_channel(other)
+    assert float(of_channel[0].text()) == pytest.approx(apart[0, other].max(), rel=1e-3)
+
+
+def test_a_slice_of_a_larger_tensor(view, studio, step):
+    step(studio, 2)
+    ours = np.arange(12, dtype=np.float32).reshape(3, 4)
+    theirs = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    view.show_weight("layer1.conv", "tokens", theirs)
+    view.show_weight("layer1.conv", "some", ours)
+    toggle(view)
+    note, start = view.findChild(QLabel, "tensorNote"), view.findChild(QSpinBox)
+    assert note.text() == "layer1.conv tokens: 0 to 2 of 5 along dimension 0"
+    assert (start.maximum(), start.isVisible()) == (2, True)
+    start.setValue(2)
+    view.strip.sides.button(Side.DIFFERENCE).click()
+    np.testing.assert_allclose(view.pane.model.array, ours - theirs[2:])
+    assert note.text() == "layer1.conv tokens: 2 to 4 of 5 along dimension 0"
+    view.strip.tabs.setCurrentIndex(1)  # the larger one, beside which nothing stands
+    assert not start.isVisible()
+
+
 def test_other_shapes_are_refused_in_a_sentence(both, studio):
-    studio.show_operand("0")  # the input
+    odd = np.zeros((7, 5), np.float32)
+    both.show_weight("layer1.conv", "odd", odd)
     toggle(both)
     note = both.findChild(QLabel, "tensorNote")
     assert note.isVisible()
-    shapes = ["×".join(map(str, studio.tensors.value(name).shape)) for name in ("0", "1")]
-    assert note.text() == (
-        f"Only tensors of one shape stand side by side, not {shapes[0]} and {shapes[1]}."
-    )
+    assert note.text().endswith("1×4×8×8 to 7×5 is no broadcast or slice.")
     assert not both.pane.body.planes.is_split
-    studio.show_operand("2")  # fits, so it stands there again
+    both.strip.tabs.setCurrentIndex(0)
+    toggle(both)  # of all tabs, that of the same shape
     assert not note.isVisible()
     assert both.pane.body.planes.is_split
 
@@ -144,14 +184,41 @@ def test_weights_too(view, studio, step):
 @pytest.mark.parametrize(
     ("ours", "theirs", "words"),
     [
-        (np.zeros((2, 3)), np.zeros((3, 2)), "not 2×3 and 3×2"),
-        (np.zeros(4), np.zeros((1, 4)), "Only tensors of one shape"),
+        (np.zeros((2, 3)), np.zeros((3, 2)), "b does not fit beside a: 3×2 to 2×3 is no"),
+        (np.zeros((2, 3)), np.zeros((4, 9)), "is no broadcast or slice.$"),
+        (np.zeros((1, 4)), np.zeros((2, 3, 4)), "a fits beside b: go to that tab first"),
+        (np.zeros((1, 3)), np.zeros((2, 3, 1)), "is no broadcast or slice.$"),
+        (np.zeros(4), np.zeros((0, 3)), "is no broadcast"),
+        (np.zeros((1, 3)), np.zeros((4, 5, 3)), "is no broadcast"),
+        (np.zeros(3), np.zeros((2, 2, 3)), "a fits beside b: go to that tab first"),
         (np.zeros(2), (np.zeros(2), None), "b is not one tensor"),
     ],
 )
 def test_refusals(ours, theirs, words):
     with pytest.raises(ValueError, match=words):
         pair_up("x", ours, theirs, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "other", "start", "expression", "last"),
+    [
+        ((2, 3), (2, 3), 0, "x", 0),
+        ((2, 3), (3,), 0, "numpy.broadcast_to(x, (2, 3))", 0),
+        ((2, 3), (), 0, "numpy.broadcast_to(x, (2, 3))", 0),
+        ((3,), (1, 3), 0, "x.reshape((3,))", 0),
+        ((3,), (4, 3), 2, "x[2:3].reshape((3,))", 3),
+        ((2, 3), (2, 5), 1, "x[:, 1:4]", 2),
+        ((2, 3), (2, 5), 9, "x[:, 2:5]", 2),
+        ((1, 3), (4, 3), 1, "x[1:2]", 3),
+    ],
+)
+def test_fits(shape, other, start, expression, last):
+    array = np.random.default_rng(0).normal(size=other)
+    fitted = fit(array, shape, start)
+    expected = eval(fitted.expression.format("x"), {"x": array, "numpy": np})
+    np.testing.assert_array_equal(fitted.array, expected)
+    assert fitted.array.shape == shape
+    assert (fitted.expression.format("x"), fitted.last) == (expression, last)
 
 
 @pytest.mark.parametrize(

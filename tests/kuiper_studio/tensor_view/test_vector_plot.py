@@ -33,7 +33,7 @@ def plot(shown, theme):
 
 
 def middle(plot, entry):
-    return round(plot.place_of(entry).center().x())
+    return round(plot.cell_area(0, entry).center().x())
 
 
 def rows_of(plot, entry, color):
@@ -62,7 +62,7 @@ def pixels_of(plot, color, area=None):
 
 def is_written(plot, entry):
     """Whether there is anything over the foot of a small bar."""
-    column = plot.place_of(entry)
+    column = plot.cell_area(0, entry)
     foot = column.adjusted(4, column.height() - 14, -4, -4).toRect()
     image = plot.grab(foot).toImage()
     grounds = {image.pixelColor(x, y).name() for x in range(foot.width()) for y in range(10)}
@@ -106,7 +106,7 @@ def test_special_entries_are_full_bars(plot):
 def test_special_entries_are_marked(plot):
     plot.set_vector(np.array([1, np.nan, np.inf], np.float32), (1, 1))
     for entry, color in ((1, NAN), (2, PINF)):
-        inside = plot.place_of(entry).adjusted(4, 4, -4, -4)
+        inside = plot.cell_area(0, entry).adjusted(4, 4, -4, -4)
         marked = inside.width() * inside.height() - pixels_of(plot, color, inside)
         assert 20 < marked < 200
 
@@ -205,7 +205,7 @@ def test_special_entries_of_long_vectors_are_columns(plot):
     for entry, color in ((250_000, NAN), (500_000, PINF), (750_000, NINF)):
         found = columns_of(plot, 90, color)
         assert len(found) == 1
-        assert abs(found[0] - plot.place_of(entry).left()) <= 1
+        assert abs(found[0] - plot.cell_area(0, entry).left()) <= 1
 
 
 def test_long_vectors_are_hatched_out_of_the_range(plot):

@@ -10,8 +10,10 @@ import pytest
 from engine.axes import Axis, Layout
 from engine.axes import Kind as Meaning
 from engine.comparison.measures import measure
+from kuiper_studio.tensor_view.choice import Scope, ValueRange
+from kuiper_studio.tensor_view.element import Counterpart
 from kuiper_studio.tensor_view.facts import channel_facts, percentile_range, thinned
-from kuiper_studio.tensor_view.view_model import Counterpart, Scope, TensorViewModel, ValueRange
+from kuiper_studio.tensor_view.view_model import TensorViewModel
 
 SIGNED = np.linspace(-1, 3, 2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
 # Of three channels the second varies most, and the last not at all.

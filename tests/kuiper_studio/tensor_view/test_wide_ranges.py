@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtWidgets import QComboBox
 
-from kuiper_studio.tensor_view.view_model import Scope, ValueRange
+from kuiper_studio.tensor_view.choice import Scope, ValueRange
 
 INPUT = np.array([[[[-4, 1], [2, 3]], [[0, 1], [2, 8]]]], np.float32)
 # Values: -4 to 8, 0 to 8, -40 to 80, 0 to 80, and -Inf to log(80).
@@ -45,7 +45,7 @@ def choose(window, scope):
 def await_range(qtbot, window, low, high):
     pane = window.tensor_view.pane
     qtbot.waitUntil(lambda: pane.model.range == ValueRange(low, high), timeout=10_000)
-    coloring = pane.coloring()
+    coloring = pane.colors.coloring()
     assert (coloring.low, coloring.high) == (low, high)
     assert pane.model.page_range() == (low, high)
 
@@ -55,7 +55,7 @@ def test_the_operators_of_a_type_share_a_range(qtbot, window):
     await_range(qtbot, window, 0, 8)
     choose(window, Scope.TYPE)
     await_range(qtbot, window, 0, 80)
-    assert window.tensor_view.pane.coloring().color_map == "viridis"
+    assert window.tensor_view.pane.colors.coloring().color_map == "viridis"
     # Both expressions: what has infinite values does not count.
     show(qtbot, window, "ten")
     await_range(qtbot, window, -80, 80)  # symmetric, for there are both signs
@@ -71,7 +71,9 @@ def test_the_whole_run_shares_a_range_until_another_is_chosen(qtbot, window):
     assert pane.model.scope is Scope.TENSOR
     choose(window, Scope.RUN)
     await_range(qtbot, window, -80, 80)
-    assert pane.coloring().color_map == "RdBu_r"  # the same for all that is compared by eye
+    assert (
+        pane.colors.coloring().color_map == "RdBu_r"
+    )  # the same for all that is compared by eye
     show(qtbot, window, "small")
     assert window.findChild(QComboBox, "tensorScope").currentText().endswith("the whole run")
     await_range(qtbot, window, -80, 80)
