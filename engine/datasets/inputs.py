@@ -314,6 +314,26 @@ class InputReader:
             return load_inputs([self._source(index)], operands, options, shapes)
         return load_inputs([self._item(index, operands)], operands, options, shapes)
 
+    def entry(self, index: int) -> Path | Array:
+        """Return the path of an input, or its entry of the array.
+
+        Raises
+        ------
+        IndexError
+            If there is no such input.
+        FeedError
+            If it cannot be read.
+        """
+        name = self.name(index)
+        if self._array is None:
+            return Path(name)
+        try:
+            return np.asarray(self._array[index])
+        except EngineError:
+            raise
+        except Exception as exc:  # of a damaged chunk
+            raise FeedError(f"{name} cannot be read: {exc}") from exc
+
     def digest(self, index: int) -> bytes:
         """Return the SHA-256 of an input's content; of nothing if it cannot be read."""
         digest = hashlib.sha256()
@@ -340,12 +360,8 @@ class InputReader:
                 f"{self.inputs.path} is one array, the model takes {len(operands)} inputs: use "
                 "an .npz for each input"
             )
-        try:
-            item = np.asarray(self._array[index])
-        except EngineError:
-            raise
-        except Exception as exc:  # of a damaged chunk
-            raise FeedError(f"{self.name(index)} cannot be read: {exc}") from exc
+        item = self.entry(index)
+        assert isinstance(item, np.ndarray)  # noqa: S101 - there is no listing
         shape = operands[0].shape
         if shape is not None and item.ndim == len(shape) - 1:
             item = item[np.newaxis]

@@ -20,6 +20,7 @@ from engine.datasets.failures import FAILURES, unpack_failures
 from engine.datasets.inputs import LISTING, InputReader, find_inputs
 from engine.datasets.model import LoadedModel, ModelSpec
 from engine.datasets.options import SweepOptions
+from engine.datasets.page import write_summary_page
 from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
 from engine.datasets.progress import Run
 from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep, summaries_of
@@ -34,7 +35,7 @@ from engine.runtime import RuntimeGraph, load
 from engine.threads import thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from engine.datasets.inputs import InputSet
     from engine.datasets.plan import Result
@@ -65,6 +66,7 @@ def sweep(
     progress: Callable[[int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     note: Callable[[str], None] | None = None,
+    command: Sequence[str] = (),
 ) -> Sweep:
     """Run a data set through a model and gather what its operands hold.
 
@@ -95,6 +97,8 @@ def sweep(
         Called now and then; True ends the sweep.
     note : callable, optional
         Called with a sentence for the user, such as the address of Dask's dashboard.
+    command : sequence of str, optional
+        The command line that repeats the sweep, for the page of the results.
 
     Returns
     -------
@@ -130,12 +134,14 @@ def sweep(
 
                 result = run_on_cluster(plan, count, scheduler, run)
             _write_results(plan, graph, asked, result)
+            found = open_sweep(folder)
+            write_summary_page(found, command=command)
     except OSError as exc:
         raise SweepError(
             f"{exc.filename or folder} cannot be written: {format_os_error(exc)}; what is "
             "finished is kept"
         ) from exc
-    return open_sweep(folder)
+    return found
 
 
 # The folder

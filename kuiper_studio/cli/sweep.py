@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
             overwrite=arguments.overwrite,
             progress=show,
             note=complain,
+            command=["kuiper-studio", *sys.argv[1:]],
         )
     studies.conclude(found, options)
     return found, studies

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import math
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.rows import Status
+from engine.pages import embed_picture
 from engine.pictures import (
     DIVERGING_MAPS,
     default_map,
@@ -89,13 +88,15 @@ def draw_tensors(ours: Array, reference: Array, worst: tuple[int, ...]) -> Tenso
         found = finite_range(distance)
         limit = max(map(abs, found)) if found is not None else 0.0
         limit = limit or 1.0
-        difference = _encode(
+        difference = embed_picture(
             render_picture(
                 distance, color_map=_DIVERGING, value_range=(-limit, limit), limit=_LIMIT
             )
         )
     drawn_ours, drawn_theirs = (
-        _encode(render_picture(plane, color_map=name, value_range=(low, high), limit=_LIMIT))
+        embed_picture(
+            render_picture(plane, color_map=name, value_range=(low, high), limit=_LIMIT)
+        )
         for plane in (mine, theirs)
     )
     shown = place if same_shape else _first(ours)
@@ -119,14 +120,6 @@ def _plane(array: Array, place: tuple[int, ...]) -> Array:
     if values.ndim > 2 and values.size:
         values = values[place or _first(values)]
     return values
-
-
-def _encode(picture: Array) -> str:
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(picture).save(file, format="PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 
 
 def draw_error_plot(rows: Sequence[Row], tolerance: float) -> str:

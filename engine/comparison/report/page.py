@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-import platform
-import shlex
 from datetime import datetime
 from html import escape
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from engine.array_files import is_numeric
-from engine.atomic import format_os_error, write_file
+from engine.atomic import format_os_error
 from engine.comparison.report.figures import draw_error_plot, draw_tensors
 from engine.comparison.rows import Status
 from engine.dump.manifest import file_hash
-from engine.errors import EngineError, ExportError
+from engine.errors import EngineError
+from engine.pages import conditions, page_lines, versions, write_page
 from engine.text import format_brief, format_count, format_shape
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ __all__ = ["write_report"]
 
 _MOST_PICTURED: Final = 12  # origins with pictures; the rest are only listed
 _MOST_ROWS: Final = 4000  # rows of the table, so that a page stays small
-_LIBRARIES: Final = ("numpy", "onnxruntime", "ncnn")
 _COLUMNS: Final = (
     ("#", True),
     ("Status", False),
@@ -51,8 +49,6 @@ _COLUMNS: Final = (
     ("born", True),
     ("inherited", True),
 )
-# The page loads and runs nothing, whatever names a model contains.
-_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write_report(
@@ -90,11 +86,7 @@ def write_report(
     """
     target = Path(path)
     page = _Page(comparison, session, reference, command, check_cancelled)
-    text = "\n".join(page.lines())
-    try:
-        write_file(target, text.encode("utf-8", "replace"))
-    except OSError as exc:
-        raise ExportError(f"cannot write {target}: {format_os_error(exc)}") from exc
+    write_page(target, page.lines())
     return target
 
 
@@ -116,19 +108,15 @@ class _Page:
     def lines(self) -> Iterator[str]:
         name = self._session.graph.source_path.name
         style = resources.files("engine.comparison.report").joinpath("report.css")
-        yield "<!DOCTYPE html>"
-        yield '<html lang="en"><head><meta charset="utf-8">'
-        yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        yield '<meta name="viewport" content="width=device-width">'
-        yield f"<title>{escape(name)} compared</title>"
-        yield f"<style>{style.read_text(encoding='utf-8')}</style></head><body><main>"
+        yield from page_lines(f"{name} compared", style, self._body(name))
+
+    def _body(self, name: str) -> Iterator[str]:
         yield from self._verdict(name)
         yield from self._origins()
         yield from self._plot()
         yield from self._table()
         yield from self._unmatched()
         yield from self._conditions()
-        yield "</main></body></html>"
 
     def _verdict(self, name: str) -> Iterator[str]:
         comparison, rows = self._comparison, self._comparison.rows
@@ -275,19 +263,15 @@ class _Page:
 
     def _conditions(self) -> Iterator[str]:
         graph = self._session.graph
-        yield "<h2>How to repeat the comparison</h2><dl>"
+        yield "<h2>How to repeat the comparison</h2>"
         files = filter(None, (graph.param_path, graph.bin_path))
         facts = [
             ("Written", datetime.now().astimezone().isoformat(" ", "seconds")),
             *((path.name, f"SHA-256 {self._hash(path)}") for path in files),
             ("Backend", f"{self._session.backend}, random seed {self._session.seed}"),
-            ("Versions", ", ".join(_versions())),
+            ("Versions", ", ".join(versions())),
         ]
-        for name, text in facts:
-            yield f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>"
-        yield "</dl>"
-        if self._command:
-            yield f"<pre>{escape(shlex.join(self._command))}</pre>"
+        yield from conditions(facts, self._command)
 
     def _hash(self, path: Path) -> str:
         try:
@@ -337,12 +321,3 @@ def _list_unmatched(listed: Sequence[UnmatchedTensor]) -> Iterator[str]:
     for tensor in listed[:_MOST_ROWS]:
         yield f"<tr><td>{escape(tensor.operand)}</td><td>{escape(tensor.reason)}</td></tr>"
     yield "</tbody></table></div>"
-
-
-def _versions() -> Iterator[str]:
-    yield f"Python {platform.python_version()}"
-    for name in ("kuiper-studio", *_LIBRARIES):
-        try:
-            yield f"{name} {metadata.version(name)}"
-        except metadata.PackageNotFoundError:
-            continue
