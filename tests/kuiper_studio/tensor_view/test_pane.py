@@ -274,7 +274,10 @@ def test_hovered_channel_is_told_until_another_value_is_shown(pane, signed, qtbo
     pane.set_value("x", signed)
     with qtbot.waitSignal(pane.hovered_changed) as hovered:
         qtbot.mouseMove(pane.mosaic, pane.mosaic.tile_rect(5).center().toPoint())
-    assert hovered.args == ["Channel 5: 0 … 0", ""]
+    text, color = hovered.args
+    # What is special about it may have been measured already.
+    assert text.partition(",")[0] == "Channel 5: 0 … 0"
+    assert not color
     with qtbot.waitSignal(pane.hovered_changed) as hovered:
         pane.set_value("y", signed + 1)
     assert hovered.args == ["", ""]

@@ -112,7 +112,7 @@ def test_special_entries_are_marked(plot):
 
 
 def test_values_out_of_the_range_are_hatched(plot):
-    bar = plot.place_of(2).adjusted(2, 0, -2, 0)
+    bar = plot.cell_area(0, 2).adjusted(2, 0, -2, 0)
     plain = GREY.color_of(3).name()
     before = pixels_of(plot, plain, bar)
     plot.set_coloring(Coloring(-4, 2, "grey", mark_clipped=True))
@@ -150,10 +150,10 @@ def test_values_are_written_where_they_fit(shown, theme):
     values = np.array([0.9, 2.4312e-9, 0, 1.23e-12, 0, 0, 0, 0, 0, 0.1], np.float32)
     plot.set_coloring(Coloring(0, 1))
     plot.set_vector(values, (0, 0.9))
-    assert plot.place_of(0).width() < 40
+    assert plot.cell_area(0, 0).width() < 40
     written = [is_written(plot, entry) for entry in range(1, 9)]
     assert written == [False, True, False, True, True, True, True, True]
-    plot.zoom_by(2, plot.place_of(1).left())
+    plot.zoom_by(2, plot.cell_area(0, 1).left())
     assert is_written(plot, 1)
 
 
@@ -164,10 +164,10 @@ def test_entries_that_share_a_pixel_show_the_furthest(plot):
     values = np.full(2000, 0.25, np.float32)
     values[1000] = -4
     plot.set_vector(values, (-4, 0.25))
-    row = round(plot.place_of(0).bottom()) - 30
+    row = round(plot.cell_area(0, 0).bottom()) - 30
     found = columns_of(plot, row, GREY.color_of(-4).name())
     assert len(found) == 1
-    assert abs(found[0] - plot.place_of(1000).left()) <= 1
+    assert abs(found[0] - plot.cell_area(0, 1000).left()) <= 1
 
 
 @pytest.mark.parametrize("spike", [0, 123_456, 999_999])
@@ -176,22 +176,22 @@ def test_no_entry_of_a_long_vector_is_lost(plot, spike):
     values[spike] = 3
     plot.set_vector(values, (0, 3))
     image = plot.grab().toImage()
-    area = plot.place_of(0)
+    area = plot.cell_area(0, 0)
     ground = plot.theme.color("base").name()
     row = round(area.top() + area.height() / 2) + 5
-    right = round(plot.place_of(999_999).right()) + 1
+    right = round(plot.cell_area(0, 999_999).right()) + 1
     tall = [
         x for x in range(round(area.left()), right) if image.pixelColor(x, row).name() != ground
     ]
     assert 1 <= len(tall) <= 3
-    assert abs(tall[0] - plot.place_of(spike).left()) <= 2
+    assert abs(tall[0] - plot.cell_area(0, spike).left()) <= 2
 
 
 def test_long_vectors_have_the_colours_of_their_heights(plot):
     plot.set_coloring(Coloring(0, 1, "grey"))
     plot.set_vector(np.ones(100_000, np.float32), (0, 1))
     image = plot.grab().toImage()
-    area = plot.place_of(50_000)
+    area = plot.cell_area(0, 50_000)
     for share in (0.1, 0.5, 0.9):
         y = round(area.bottom() - share * area.height())
         grey = image.pixelColor(round(area.left()), y).red()
@@ -211,7 +211,7 @@ def test_special_entries_of_long_vectors_are_columns(plot):
 def test_long_vectors_are_hatched_out_of_the_range(plot):
     plot.set_coloring(Coloring(0, 0.5, "grey", mark_clipped=True))
     plot.set_vector(np.ones(100_000, np.float32), (0, 1))
-    area = plot.place_of(0).toRect()
+    area = plot.cell_area(0, 0).toRect()
     image = plot.grab().toImage()
 
     def inks(share):
@@ -234,7 +234,7 @@ def test_click_picks(plot, qtbot):
 def test_clicks_beside_the_bars_pick_nothing(plot, qtbot):
     with qtbot.assertNotEmitted(plot.picked):
         qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=QPoint(20, 100))
-        beyond = round(plot.place_of(4).center().x())
+        beyond = round(plot.cell_area(0, 4).center().x())
         qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=QPoint(beyond, 100))
 
 
@@ -257,7 +257,7 @@ def test_hovered_entry_is_lit_until_the_mouse_leaves(plot, qtbot):
     dark = plot.grab().toImage()
     qtbot.mouseMove(plot, QPoint(middle(plot, 1), 100))
     lit = plot.grab().toImage()
-    at = middle(plot, 1), round(plot.place_of(1).top()) + 10
+    at = middle(plot, 1), round(plot.cell_area(0, 1).top()) + 10
     assert lit.pixelColor(*at) != dark.pixelColor(*at)
     with qtbot.waitSignal(plot.hovered) as hovered:
         QApplication.sendEvent(plot, QEvent(QEvent.Type.Leave))
@@ -269,7 +269,7 @@ def test_pick_is_marked(plot, theme):
     plot.set_pick((0, 1))
     image = plot.grab().toImage()
     focus = theme.color("focus")
-    arrow = image.pixelColor(middle(plot, 1), round(plot.place_of(1).top()) - 8)
+    arrow = image.pixelColor(middle(plot, 1), round(plot.cell_area(0, 1).top()) - 8)
     assert arrow == focus
     plot.set_pick(None)
     assert pixels_of(plot, focus) == 0
@@ -278,7 +278,7 @@ def test_pick_is_marked(plot, theme):
 def test_the_text_of_the_pick_covers_no_number(plot, theme):
     """The highest bar has its number where the arrow and its text are."""
     plot.set_vector(np.array([1, -2, 3.125, -4], np.float32), (-4, 3.125))
-    column = plot.place_of(2)
+    column = plot.cell_area(0, 2)
     above = QRectF(column.left(), column.top() - 16, column.width() / 2 - 6, 14).toRect()
 
     def is_blank():
@@ -349,18 +349,18 @@ def test_zoom_commands(plot, qtbot):
 
 def test_fitted_vectors_follow_the_size(plot):
     plot.set_vector(np.zeros(1000, np.float32), (0, 0))
-    before = plot.place_of(1).width()
+    before = plot.cell_area(0, 1).width()
     plot.resize(800, 280)
-    assert plot.place_of(1).width() > 1.5 * before
+    assert plot.cell_area(0, 1).width() > 1.5 * before
     assert plot.visible == (0, 1000)
 
 
 def test_wheel_zooms_about_the_mouse(plot):
     plot.set_vector(np.zeros(1000, np.float32), (0, 0))
-    place = plot.place_of(300)
+    place = plot.cell_area(0, 300)
     turn_wheel(plot, place.left(), 5)
-    assert plot.place_of(300).left() == pytest.approx(place.left(), abs=0.01)
-    assert plot.place_of(300).width() == pytest.approx(place.width() * 1.5**5)
+    assert plot.cell_area(0, 300).left() == pytest.approx(place.left(), abs=0.01)
+    assert plot.cell_area(0, 300).width() == pytest.approx(place.width() * 1.5**5)
     turn_wheel(plot, place.left(), -50)
     assert plot.visible == (0, 1000)
 
@@ -373,12 +373,12 @@ def test_bars_have_a_greatest_width(plot):
 def test_dragging_moves_and_does_not_pick(plot, qtbot):
     plot.set_vector(np.zeros(1000, np.float32), (0, 0))
     plot.zoom_by(6)
-    before = plot.place_of(500).left()
+    before = plot.cell_area(0, 500).left()
     with qtbot.assertNotEmitted(plot.picked):
         qtbot.mousePress(plot, Qt.MouseButton.LeftButton, pos=QPoint(200, 100))
         qtbot.mouseMove(plot, QPoint(250, 100))
         qtbot.mouseRelease(plot, Qt.MouseButton.LeftButton, pos=QPoint(250, 100))
-    assert plot.place_of(500).left() == pytest.approx(before + 50, abs=0.01)
+    assert plot.cell_area(0, 500).left() == pytest.approx(before + 50, abs=0.01)
 
 
 def test_nothing_moves_beyond_the_ends(plot):
