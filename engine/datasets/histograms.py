@@ -31,9 +31,13 @@ _FARTHEST: Final = 62  # bits that an int64 can be shifted by
 class PowerHistogram:
     """Counts finite numbers in bins whose width is a power of two.
 
+    Parameters
+    ----------
+    bins : int
+
     Attributes
     ----------
-    counts : ndarray of int64, shape (2048,)
+    counts : ndarray of int64, shape (bins,)
     exponent : int
         Of the width of a bin.
     first : int
@@ -42,8 +46,8 @@ class PowerHistogram:
         The range that it covers; inf and -inf before there is one.
     """
 
-    def __init__(self) -> None:
-        self.counts: npt.NDArray[np.int64] = np.zeros(BINS, np.int64)
+    def __init__(self, bins: int = BINS) -> None:
+        self.counts: npt.NDArray[np.int64] = np.zeros(bins, np.int64)
         self.exponent = _NARROWEST
         self.first = 0
         self.low, self.high = math.inf, -math.inf
@@ -53,9 +57,9 @@ class PowerHistogram:
         if low >= self.low and high <= self.high:
             return
         self.low, self.high = min(self.low, low), max(self.high, high)
-        exponent = _exponent_of(self.low, self.high)
+        exponent = _exponent_of(self.low, self.high, len(self.counts))
         first = _place(self.low, exponent)
-        moved = np.zeros(BINS, np.int64)
+        moved = np.zeros_like(self.counts)
         used = np.flatnonzero(self.counts)
         if used.size:
             places = (used + self.first) >> min(exponent - self.exponent, _FARTHEST)
@@ -82,7 +86,7 @@ class PowerHistogram:
             np.floor(step, out=step)
             np.copyto(place, step, casting="unsafe")
             place -= self.first
-            self.counts += np.bincount(place, minlength=BINS)
+            self.counts += np.bincount(place, minlength=len(self.counts))
 
     def merge(self, other: PowerHistogram) -> None:
         """Add the counts of another one."""
@@ -95,22 +99,23 @@ class PowerHistogram:
 
     @property
     def edges(self) -> npt.NDArray[np.float64]:
-        """Ends of the bins, of shape (2049,)."""
-        return np.asarray(np.arange(self.first, self.first + BINS + 1) * 2.0**self.exponent)
+        """Ends of the bins, of shape (bins + 1,)."""
+        last = self.first + len(self.counts)
+        return np.asarray(np.arange(self.first, last + 1) * 2.0**self.exponent)
 
 
 def _place(value: float, exponent: int) -> int:
     return math.floor(math.ldexp(value, -exponent))
 
 
-def _exponent_of(low: float, high: float) -> int:
-    """Return the least exponent with which a range takes at most 2 048 bins."""
+def _exponent_of(low: float, high: float, bins: int) -> int:
+    """Return the least exponent with which a range takes at most so many bins."""
     exponent, largest = _NARROWEST, max(-low, high)
     if largest > 0:
         exponent = max(exponent, math.frexp(largest)[1] - _DIGITS)
     if high > low:
-        spread = math.frexp(high / BINS - low / BINS)[1] - 2  # no range overflows so
+        spread = math.frexp(high / bins - low / bins)[1] - 2  # no range overflows so
         exponent = max(exponent, spread)
-    while _place(high, exponent) - _place(low, exponent) >= BINS:
+    while _place(high, exponent) - _place(low, exponent) >= bins:
         exponent += 1
     return exponent

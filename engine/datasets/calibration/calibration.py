@@ -31,10 +31,21 @@ if TYPE_CHECKING:
     from engine.precision.loss import Loss
     from engine.runtime import RuntimeGraph
 
-__all__ = ["REPORT", "TABLE", "Calibration", "CalibrationOptions", "calibrate"]
+__all__ = [
+    "NO_LAYER",
+    "REPORT",
+    "TABLE",
+    "Calibration",
+    "CalibrationOptions",
+    "calibrate",
+]
 
 TABLE: Final = "calibration.table"
 REPORT: Final = "calibration.json"
+NO_LAYER: Final = (
+    "the model has no Convolution, ConvolutionDepthWise or InnerProduct of ncnn's own format "
+    "with weights in float32 or float16"
+)
 _INT8_PAIR: Final = "int8.ncnn.param"
 # As fast as ncnn computes in float32.
 _FAST: Final = NcnnOptions.parse("packing,winograd,sgemm")
@@ -214,12 +225,7 @@ def calibrate(
     )
     if not layers:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
-        raise EngineError(
-            f"no layer can be quantised: {reasons}"
-            if reasons
-            else "the model has no Convolution, ConvolutionDepthWise or InnerProduct of ncnn's "
-            "own format with weights in float32 or float16"
-        )
+        raise EngineError(f"no layer can be quantised: {reasons}" if reasons else NO_LAYER)
     runs = Int8Runs(graph, options.backend, _FAST)
     done = count()
 

@@ -1,14 +1,17 @@
-"""A histogram of absolute values that grows with them and merges exactly."""
+"""Counts of absolute values, which grow with them and merge exactly."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.datasets.histograms import PowerHistogram
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from engine.values import Array
@@ -16,47 +19,38 @@ if TYPE_CHECKING:
 __all__ = ["BINS", "Magnitudes"]
 
 BINS: Final = 1 << 14
-_LOWEST: Final = -100  # exponent; what is smaller falls into the first bin
 
 
-def _no_counts() -> npt.NDArray[np.int64]:
-    return np.zeros(BINS, np.int64)
-
-
-@dataclass(slots=True, eq=False)
 class Magnitudes:
     """The absolute values that a layer's input has over many inputs of the model.
 
-    `BINS` equal bins reach from 0 to a power of two. When a larger value comes, neighbours are
-    joined and the reach doubles, so the counts are those of a histogram that had the last reach
-    from the start: they depend neither on the order of the inputs nor on that of merging. At
-    least half of the bins lie below the largest value. One pass over the data is enough.
+    One pass over the data is enough: see `PowerHistogram`, whose bins do not depend on the
+    order of the inputs nor on that of merging. There are eight times as many as thresholds are
+    searched in, so that those can be spread over the range that the values have in the end.
 
     Attributes
     ----------
-    counts : ndarray of int64 of shape (BINS,)
-        Of finite values other than 0.
-    exponent : int
-        The bins end at ``2 ** exponent``.
-    largest : float
-        Largest finite absolute value.
+    histogram : PowerHistogram
+        Of finite values other than 0, from 0 on.
     zeros, nonfinite : int
         Numbers of zeros, and of NaN and infinities.
     per_input : int
         Largest number of elements that one input gave.
     """
 
-    counts: npt.NDArray[np.int64] = field(default_factory=_no_counts, repr=False)
-    exponent: int = _LOWEST
-    largest: float = 0.0
-    zeros: int = 0
-    nonfinite: int = 0
-    per_input: int = 0
+    def __init__(self) -> None:
+        self.histogram = PowerHistogram(BINS)
+        self.zeros = self.nonfinite = self.per_input = 0
+
+    @property
+    def largest(self) -> float:
+        """Largest finite absolute value."""
+        return max(self.histogram.high, 0.0)
 
     @property
     def count(self) -> int:
         """Number of finite values."""
-        return self.zeros + int(self.counts.sum())
+        return self.zeros + int(self.histogram.counts.sum())
 
     def add(self, array: Array) -> None:
         """Count the values of one input.
@@ -72,64 +66,60 @@ class Magnitudes:
         if not finite.all():
             self.nonfinite += int(sizes.size - np.count_nonzero(finite))
             sizes = sizes[finite]
-        largest = float(sizes.max(initial=0.0))
-        self.largest = max(self.largest, largest)
-        self._reach(max(math.frexp(largest)[1], _LOWEST))
-        # Exact, because the factor is a power of two.
-        places = (sizes * np.float32(2.0 ** (BINS.bit_length() - 1 - self.exponent))).astype(
-            np.intp
-        )
-        found = np.bincount(places, minlength=BINS)
+        self.histogram.cover(0.0, float(sizes.max(initial=0.0)))
+        self.histogram.add(sizes)
         zeros = int(sizes.size - np.count_nonzero(sizes))
-        found[0] -= zeros
+        self.histogram.counts[0] -= zeros
         self.zeros += zeros
-        self.counts += found
 
     def merge(self, other: Magnitudes) -> None:
         """Add what another has counted; it stays as it is."""
-        self._reach(other.exponent)
-        self.counts += _joined(other.counts, self.exponent - other.exponent)
-        self.largest = max(self.largest, other.largest)
+        self.histogram.merge(other.histogram)
         self.zeros += other.zeros
         self.nonfinite += other.nonfinite
         self.per_input = max(self.per_input, other.per_input)
 
-    def histogram(self, bins: int) -> npt.NDArray[np.float64]:
+    def spread(self, bins: int) -> npt.NDArray[np.float64]:
         """Return counts in equal bins from 0 to the largest value, without zeros.
 
-        The bins need not begin where the stored ones do: the values of one are taken as spread
-        evenly over it.
+        These bins need not begin where the stored ones do: the values of one are taken as
+        spread evenly over it.
         """
-        edges = np.linspace(0.0, self._in_bins(self.largest), bins + 1)
-        below = np.interp(edges, np.arange(BINS + 1), self._cumulative())
-        below[-1] = self.counts.sum()
+        last = math.ldexp(self.largest, -self.histogram.exponent)
+        below = np.interp(np.linspace(0.0, last, bins + 1), np.arange(BINS + 1), self._below())
+        below[-1] = self.histogram.counts.sum()
         return np.diff(below)
 
     def quantile(self, share: float) -> float:
         """Return the value that a share of the finite values, zeros included, do not exceed.
 
-        Within one bin: 1 / 8192 of the largest value.
+        Within one bin, which is at most 1 / 8192 of the largest value.
         """
         wanted = share * self.count - self.zeros
-        place = int(np.searchsorted(self._cumulative(), wanted))
-        return min(self.largest, math.ldexp(place / BINS, self.exponent)) if wanted > 0 else 0.0
+        if wanted <= 0:
+            return 0.0
+        place = int(np.searchsorted(self._below(), wanted))
+        return min(self.largest, math.ldexp(place, self.histogram.exponent))
 
-    def _cumulative(self) -> npt.NDArray[np.float64]:
-        return np.concatenate([[0.0], np.cumsum(self.counts)])
+    def to_arrays(self) -> dict[str, Array]:
+        """Return everything as arrays."""
+        scalars = (self.histogram.exponent, self.zeros, self.nonfinite, self.per_input)
+        return {
+            "counts": self.histogram.counts,
+            "largest": np.array(self.largest),
+            "scalars": np.array(scalars, np.int64),
+        }
 
-    def _in_bins(self, value: float) -> float:
-        return math.ldexp(value, -self.exponent) * BINS
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Magnitudes:
+        """Return what `to_arrays` was called on."""
+        made = cls()
+        made.histogram.counts = arrays["counts"].copy()
+        made.histogram.low, made.histogram.high = 0.0, float(arrays["largest"])
+        exponent, made.zeros, made.nonfinite, made.per_input = map(int, arrays["scalars"])
+        made.histogram.exponent = exponent
+        return made
 
-    def _reach(self, exponent: int) -> None:
-        if exponent > self.exponent:
-            self.counts = _joined(self.counts, exponent - self.exponent)
-            self.exponent = exponent
-
-
-def _joined(counts: npt.NDArray[np.int64], doublings: int) -> npt.NDArray[np.int64]:
-    """Return the counts in bins that are as many times twice as wide."""
-    joined = np.zeros_like(counts)
-    width = min(1 << min(doublings, BINS.bit_length()), BINS)
-    sums = counts.reshape(-1, width).sum(1)
-    joined[: sums.size] = sums
-    return joined
+    def _below(self) -> npt.NDArray[np.float64]:
+        """Return how many values lie below the end of each bin."""
+        return np.concatenate([[0.0], np.cumsum(self.histogram.counts)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.datasets.calibration.calibration import calibrate
+from engine.datasets.calibration.calibration import NO_LAYER, calibrate
 from engine.datasets.calibration.layers import quantisable_layers
 from engine.datasets.calibration.magnitudes import Magnitudes
 from engine.datasets.inputs import InputReader
@@ -32,7 +32,6 @@ __all__ = ["CALIBRATION", "HELD_OUT", "CalibrationStudy", "calibrate_sweep", "nc
 CALIBRATION: Final = "calibration"
 HELD_OUT: Final = 10
 _MOST_HELD_OUT: Final = 32
-_FIELDS: Final = ("exponent", "zeros", "nonfinite", "per_input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +66,13 @@ class CalibrationStudy:
         Raises
         ------
         SweepError
-            If the sweep is limited to other operators.
+            If the sweep is limited to other operators, or no layer can be quantised.
         """
-        require_operands(model, self.operands(model))
-        return _Gatherer(self, _operands_of(model.graph))
+        operands = _operands_of(model.graph)
+        if not operands:
+            raise SweepError(NO_LAYER)
+        require_operands(model, operands)
+        return _Gatherer(self, operands)
 
     def merge(self, one: Arrays, other: Arrays) -> Arrays:
         """Merge two ranges of inputs."""
@@ -133,25 +135,15 @@ class _Gatherer:
 
 
 def _pack(counts: Sequence[Magnitudes]) -> Arrays:
-    return {
-        "counts": np.array([each.counts for each in counts], np.int64),
-        "largest": np.array([each.largest for each in counts], np.float64),
-        **{
-            name: np.array([getattr(each, name) for each in counts], np.int64)
-            for name in _FIELDS
-        },
-    }
+    """Stack the counts of all operands."""
+    packed = [each.to_arrays() for each in counts]
+    return {name: np.stack([each[name] for each in packed]) for name in packed[0]}
 
 
 def _unpack(arrays: Arrays) -> list[Magnitudes]:
-    return [
-        Magnitudes(
-            counts=arrays["counts"][place].copy(),
-            largest=float(arrays["largest"][place]),
-            **{name: int(arrays[name][place]) for name in _FIELDS},
-        )
-        for place in range(len(arrays["largest"]))
-    ]
+    count = len(arrays["largest"])
+    parts = ({name: x[place] for name, x in arrays.items()} for place in range(count))
+    return [Magnitudes.from_arrays(part) for part in parts]
 
 
 def calibrate_sweep(

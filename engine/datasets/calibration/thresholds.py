@@ -100,7 +100,7 @@ def kl_threshold(histogram: npt.NDArray[np.float64]) -> float:
 
 
 def _kl(magnitudes: Magnitudes, _percentile: float) -> float:
-    bins = kl_threshold(magnitudes.histogram(_HISTOGRAM_BINS))
+    bins = kl_threshold(magnitudes.spread(_HISTOGRAM_BINS))
     return bins * magnitudes.largest / _HISTOGRAM_BINS
 
 

@@ -343,9 +343,8 @@ class TestSweeps:
         expected = magnitudes_of(graph, counted)
         arrays = found.study(study.name)
         for place, layer in enumerate(quantisable_layers(graph)):
-            for name in ("counts", "exponent", "largest", "zeros", "per_input"):
-                one = arrays[name][place]
-                assert np.array_equal(one, getattr(expected[layer.name], name))
+            for name, array in expected[layer.name].to_arrays().items():
+                assert np.array_equal(arrays[name][place], array)
 
     def test_the_table_is_in_its_folder(self, swept, graph):
         found, study, options = swept
@@ -366,6 +365,13 @@ class TestSweeps:
         options = SweepOptions(studies=(CalibrationStudy(),), operators=("act",))
         with pytest.raises(SweepError, match="leave --operators out"):
             sweep(graph, tmp_path / "set.npy", tmp_path / "out", options, workers=0)
+
+    def test_a_model_without_such_layers(self, tmp_path):
+        path = write_pair(tmp_path, ["Input in0 0 1 in0", "ReLU r 1 1 in0 out0"])
+        np.save(tmp_path / "set.npy", np.stack(IMAGES))
+        options = SweepOptions(studies=(CalibrationStudy(),), statistics=False)
+        with pytest.raises(SweepError, match="the model has no Convolution"):
+            sweep(path, tmp_path / "set.npy", tmp_path / "out", options, workers=0)
 
 
 def test_the_pair_beside_a_pnnx_model(tmp_path, param, make_pair):
