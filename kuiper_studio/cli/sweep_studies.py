@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SweepError
+from engine.memory_bound import default_bound
 from engine.text import format_brief, format_count
+from engine.threads import thread_count
 from kuiper_studio.cli.terminal import complain, progress_shown, say, say_table
 
 if TYPE_CHECKING:
@@ -96,11 +98,13 @@ class SweepStudies:
         from engine.datasets.against import dump_spec, model_spec, prepare_against
 
         arguments = self._arguments
+        # Both models run in each worker.
+        workers = thread_count() if arguments.workers is None else max(1, arguments.workers)
+        bound = options.memory_bound or default_bound() // workers
         other: OtherSpec
         if arguments.against is not None:
             other = model_spec(
-                arguments.against, options.backend, options.ncnn_options, options.seed,
-                options.memory_bound,
+                arguments.against, options.backend, options.ncnn_options, options.seed, bound,
             )  # fmt: skip
         else:
             other = dump_spec(arguments.reference)
@@ -152,6 +156,9 @@ def say_calibration(facts: Mapping[str, Any], folder: Path) -> None:
     say()
     for method, each in facts["output"].items():
         say(f"all layers in int8, {method}: {_agreement(each)}")
+    best = min(facts["output"], key=lambda m: float(facts["output"][m]["relative"]))
+    if best != facts["method"]:
+        say(f"{best} has a smaller error at the output than {facts['method']}")
     keep = facts["keep_float32"]
     if keep is not None:
         names = ", ".join(keep["layers"]) or "nothing"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from engine.datasets.against.study import AgainstStudy
     from engine.datasets.studies import Arrays
+    from engine.values import Array
 
 __all__ = ["REPORT", "against_facts"]
 
@@ -80,12 +81,12 @@ def _row_facts(
         "relative": {
             "mean": float(means[0]),
             "max": float(largest[0]),
-            **{name: quantile(relative, share) for name, share in _SHARES.items()},
+            **_quantiles(relative, float(largest[0])),
         },
         # The larger the error, the smaller the ratio: p90 is what nine of ten inputs exceed.
         "snr_db": {
             "min": _decibels(float(largest[1])),
-            **{name: _decibels(quantile(nmse, share)) for name, share in _SHARES.items()},
+            **{name: _decibels(x) for name, x in _quantiles(nmse, float(largest[1])).items()},
         },
         "max_abs": {"mean": float(means[2]), "max": float(largest[2])},
         "cosine": {"min": float(least[3])},
@@ -111,6 +112,11 @@ def _row_facts(
             if index >= 0
         ],
     }
+
+
+def _quantiles(counts: Array, largest: float) -> dict[str, float]:
+    """Return quantiles of a histogram; the middle of its last bin may lie above all values."""
+    return {name: min(quantile(counts, share), largest) for name, share in _SHARES.items()}
 
 
 def _decibels(nmse: float) -> float:
