@@ -303,6 +303,11 @@ class Surface(Enum):
     RECENT_MODELS = "menu of recent models"
     RECENT_LAYERS = "menu of recent layer files"
     TENSOR_VIEW = "context menu of the tensor view, and its part of the Tensor menu"
+    TENSOR_AXES = "menu of the axes of a tensor"
+    TENSOR_CHANNELS = "menu of more channels of a tensor"
+    TENSOR_RANGE = "menu of the range of a tensor"
+    TENSOR_ZOOM = "menu of the zoom of a tensor"
+    TENSOR_COPY = "menu of what is copied of a tensor"
     RANGE_BAR = "buttons beside the range"
 
 

@@ -134,22 +134,22 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "arrangement.set_folded", (Place(_S.TENSOR_VIEW, 1),), keys=("W",),
             enabled=_can_fold, checkable=True),
     Command("tensor.axes", "Axes", "Show what the axes are and where they go",
-            "refresh_parts", (Place(_S.TENSOR_VIEW, 1, 1),), keys=("X",), enabled=_shown,
+            "refresh_parts", (Place(_S.TENSOR_AXES),), keys=("X",), enabled=_shown,
             checkable=True),
     Command("tensor.resetAxes", "Axes as by default",
             "Undo the choice of rows, columns, mosaic and colours", "arrangement.reset",
-            (Place(_S.TENSOR_VIEW, 1, 1),), enabled=_has_own_axes),
+            (Place(_S.TENSOR_AXES),), enabled=_has_own_axes),
     Command("tensor.previousIndex", "Step back along the slider",
             "Show the index before of the axis of the slider",
-            "arrangement.show_previous_index", (Place(_S.TENSOR_VIEW, 2, 1),), keys=(",",),
+            "arrangement.show_previous_index", (Place(_S.TENSOR_AXES, 2),), keys=(",",),
             enabled=_has_stepped),
     Command("tensor.nextIndex", "Step on along the slider",
             "Show the next index of the axis of the slider",
-            "arrangement.show_next_index", (Place(_S.TENSOR_VIEW, 2, 1),), keys=(".",),
+            "arrangement.show_next_index", (Place(_S.TENSOR_AXES, 2),), keys=(".",),
             enabled=_has_stepped),
     Command("tensor.playAxis", "Play along the slider",
             "Step through the axis of the slider, again and again", "arrangement.play_axis",
-            (Place(_S.TENSOR_VIEW, 2, 1),), keys=("Y",), enabled=_has_stepped, checkable=True),
+            (Place(_S.TENSOR_AXES, 2),), keys=("Y",), enabled=_has_stepped, checkable=True),
     Command("tensor.previousChannel", "&Previous channel", "Show the channel before",
             "show_previous_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("PgUp",),
             icon="chevron-left", enabled=_has_previous, key_elsewhere=True),
@@ -157,16 +157,16 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "show_next_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("PgDown",),
             icon="chevron-right", enabled=_has_next, key_elsewhere=True),
     Command("tensor.previousPage", "Previous page of channels", "Show the 256 channels before",
-            "show_previous_page", (Place(_S.TENSOR_VIEW, 2, 1),), keys=("Ctrl+PgUp",),
+            "show_previous_page", (Place(_S.TENSOR_CHANNELS, 2),), keys=("Ctrl+PgUp",),
             enabled=_has_previous_page),
     Command("tensor.nextPage", "Next page of channels", "Show the 256 channels after",
-            "show_next_page", (Place(_S.TENSOR_VIEW, 2, 1),), keys=("Ctrl+PgDown",),
+            "show_next_page", (Place(_S.TENSOR_CHANNELS, 2),), keys=("Ctrl+PgDown",),
             enabled=_has_next_page),
     Command("tensor.firstChannel", "First channel", "Show the first channel",
-            "show_first_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("Home",), enabled=_shown,
+            "show_first_channel", (Place(_S.TENSOR_CHANNELS),), keys=("Home",), enabled=_shown,
             key_elsewhere=True),
     Command("tensor.lastChannel", "Last channel", "Show the last channel", "show_last_channel",
-            (Place(_S.TENSOR_VIEW, 2),), keys=("End",), enabled=_shown, key_elsewhere=True),
+            (Place(_S.TENSOR_CHANNELS),), keys=("End",), enabled=_shown, key_elsewhere=True),
     Command("tensor.goTo", "Go to index…",
             "Pick an element by its index, or a rectangle by ranges of rows and columns",
             "pointing.ask_for_index", (Place(_S.TENSOR_VIEW, 2, 3),), keys=("Ctrl+G",),
@@ -177,41 +177,41 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             key_elsewhere=True),
     Command("tensor.sortErrors", "Sort channels by &difference",
             "Order the strip of differences by the difference, the largest first",
-            "sort_errors", (Place(_S.TENSOR_VIEW, 2, 2),), keys=("D",), enabled=_has_errors,
+            "sort_errors", (Place(_S.TENSOR_CHANNELS, 3),), keys=("D",), enabled=_has_errors,
             checkable=True),
     Command("tensor.overAll", "Order over all inputs",
             "Order channels by their mean, zeros … over all inputs that were run since opening",
-            "measures.order_over_all", (Place(_S.TENSOR_VIEW, 2, 5),), enabled=_shown,
+            "measures.order_over_all", (Place(_S.TENSOR_CHANNELS, 3),), enabled=_shown,
             checkable=True),
     Command("tensor.zoomRange", "Zoom into range",
             "Stretch the current range over the whole bar", "colors.zoom_range",
-            (Place(_S.TENSOR_VIEW, 3, 1), Place(_S.RANGE_BAR)), icon="zoom-in-range",
+            (Place(_S.TENSOR_RANGE), Place(_S.RANGE_BAR)), icon="zoom-in-range",
             enabled=_shown),
     Command("tensor.autofit", "&Autofit range",
             "Fit the range to the values, now and after each step", "colors.autofit",
-            (Place(_S.TENSOR_VIEW, 3), Place(_S.RANGE_BAR, 1, 1)), keys=("A",), icon="autofit",
+            (Place(_S.TENSOR_RANGE), Place(_S.RANGE_BAR, 1, 1)), keys=("A",), icon="autofit",
             enabled=_shown),
     Command("tensor.reset", "&Reset range", "0 to 1, or \u22121 to 1 where values change sign",
-            "colors.reset_range", (Place(_S.TENSOR_VIEW, 3, 2), Place(_S.RANGE_BAR, 1, 2)),
+            "colors.reset_range", (Place(_S.TENSOR_RANGE), Place(_S.RANGE_BAR, 1, 2)),
             keys=("R",), icon="reset", enabled=_shown),
     Command("tensor.histogram", "&Histogram", "Show the histogram with a logarithmic scale",
             "range_bar.track.set_histogram_shown",
-            (Place(_S.TENSOR_VIEW, 3, 5), Place(_S.RANGE_BAR, 1, 3)), keys=("H",),
+            (Place(_S.TENSOR_RANGE, 3), Place(_S.RANGE_BAR, 1, 3)), keys=("H",),
             icon="histogram", enabled=_shown, checkable=True),
     Command("tensor.symmetric", "&Zero in the middle", "Keep the range symmetric about 0",
-            "colors.set_symmetric", (Place(_S.TENSOR_VIEW, 3, 4), Place(_S.RANGE_BAR, 1, 4)),
+            "colors.set_symmetric", (Place(_S.TENSOR_RANGE, 2), Place(_S.RANGE_BAR, 1, 4)),
             icon="symmetric", enabled=_can_be_symmetric, checkable=True),
     Command("tensor.percentiles", "Range without e&xtremes",
             "Exclude the lowest and highest percent of the values from the range",
-            "colors.cut_percentiles", (Place(_S.TENSOR_VIEW, 3, 3), Place(_S.RANGE_BAR, 1, 5)),
+            "colors.cut_percentiles", (Place(_S.TENSOR_RANGE), Place(_S.RANGE_BAR, 1, 5)),
             enabled=_shown, label="1–99%"),
     Command("tensor.log", "Logarithmic colours",
             "Tell small values apart: a logarithmic scale, symlog in ranges that reach 0",
-            "colors.set_log", (Place(_S.TENSOR_VIEW, 3, 4), Place(_S.RANGE_BAR, 1, 6)),
+            "colors.set_log", (Place(_S.TENSOR_RANGE, 2), Place(_S.RANGE_BAR, 1, 6)),
             keys=("O",), enabled=_shown, checkable=True, label="log"),
     Command("tensor.hoverContrast", "Contrast at the pointer",
             "Stretch the colours about the value under the mouse", "colors.set_hover_contrast",
-            (Place(_S.TENSOR_VIEW, 3, 4),), keys=("S",), enabled=_shown, checkable=True),
+            (Place(_S.TENSOR_RANGE, 2),), keys=("S",), enabled=_shown, checkable=True),
     Command("tensor.nan", "Mark NaN and &Inf",
             "Mark NaN \u00d7, +Inf \u25b2 and \u2212Inf \u25bc",
             "colors.refresh", (Place(_S.TENSOR_VIEW, 4),), keys=("N",), icon="cross",
@@ -227,31 +227,31 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "Enlarge what is about the mouse, with numbers; so does holding the right button",
             "loupe.set_on", (Place(_S.TENSOR_VIEW, 5),), keys=("M",), enabled=_shown,
             checkable=True),
-    Command("tensor.zoomIn", "Zoom in", "Enlarge", "zoom_in", (Place(_S.TENSOR_VIEW, 5),),
+    Command("tensor.zoomIn", "Zoom in", "Enlarge", "zoom_in", (Place(_S.TENSOR_ZOOM),),
             keys=("+", "=",), icon="plus", enabled=_shown),
-    Command("tensor.zoomOut", "Zoom out", "Shrink", "zoom_out", (Place(_S.TENSOR_VIEW, 5),),
+    Command("tensor.zoomOut", "Zoom out", "Shrink", "zoom_out", (Place(_S.TENSOR_ZOOM),),
             keys=("-",), icon="minus", enabled=_shown),
     Command("tensor.zoomActual", "1 : 1", "Show one pixel per element", "zoom_actual",
-            (Place(_S.TENSOR_VIEW, 5),), keys=("1",), enabled=_shown),
-    Command("tensor.fit", "&Fit", "Show the whole picture", "fit", (Place(_S.TENSOR_VIEW, 5),),
+            (Place(_S.TENSOR_ZOOM, 2),), keys=("1",), enabled=_shown),
+    Command("tensor.fit", "&Fit", "Show the whole picture", "fit", (Place(_S.TENSOR_ZOOM, 2),),
             keys=("F",), icon="fit", enabled=_shown),
     Command("tensor.copy", "Copy &value", "Copy the picked value, or the table's cells",
             "copying.copy_value", (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+C",), icon="copy",
             enabled=_shown, key_elsewhere=True),
     Command("tensor.copyIndex", "Cop&y index", "Copy the index of the picked element",
-            "copying.copy_index", (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
+            "copying.copy_index", (Place(_S.TENSOR_COPY),), enabled=_shown),
     Command("tensor.copyExpression", "Copy as Python &expression",
             "Copy the Python expression of the picked element", "copying.copy_expression",
-            (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
+            (Place(_S.TENSOR_COPY),), enabled=_shown),
     Command("tensor.copyNumpy", "Copy as NumPy array",
             "Copy the rectangle, or the channel, as NumPy writes it: at most 65 536 numbers",
-            "copying.copy_array", (Place(_S.TENSOR_VIEW, 6),), enabled=_can_copy),
+            "copying.copy_array", (Place(_S.TENSOR_COPY, 2),), enabled=_can_copy),
     Command("tensor.copyCsv", "Copy as CSV",
             "Copy the rectangle, or the channel, as lines of numbers: at most 65 536",
-            "copying.copy_csv", (Place(_S.TENSOR_VIEW, 6),), enabled=_can_copy),
+            "copying.copy_csv", (Place(_S.TENSOR_COPY, 2),), enabled=_can_copy),
     Command("tensor.copyPicture", "Copy picture",
             "Copy the channel's picture with its colour bar", "copying.copy_picture",
-            (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+Shift+C",), enabled=_shown),
+            (Place(_S.TENSOR_COPY, 3),), keys=("Ctrl+Shift+C",), enabled=_shown),
     Command("tensor.savePicture", "Save pict&ure…",
             "Save the shown picture: the whole view, the channel with its colour bar, or alone",
             "copying.ask_to_save", (Place(_S.TENSOR_VIEW, 6),), icon="save", enabled=_shown),
@@ -259,9 +259,14 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
 
 _SUBMENUS: Final = (
     Submenu("fill_maps", Place(_S.TENSOR_VIEW, 3, -2), "Colour &map"),
-    Submenu("fill_scopes", Place(_S.TENSOR_VIEW, 3, -1), "&Same range"),
+    Submenu("fill_scopes", Place(_S.TENSOR_RANGE, 1, -1), "&Same range"),
+    Submenu("fill_axes", Place(_S.TENSOR_VIEW, 1, 1), "A&xes and slider"),
+    Submenu("fill_channels", Place(_S.TENSOR_VIEW, 2, 4), "Mor&e channels"),
+    Submenu("fill_range", Place(_S.TENSOR_VIEW, 3), "&Range"),
+    Submenu("fill_zoom", Place(_S.TENSOR_VIEW, 5), "&Zoom"),
+    Submenu("fill_copies", Place(_S.TENSOR_VIEW, 6, 1), "Copy &as"),
     Submenu("fill_parts", Place(_S.TENSOR_VIEW, 4, 1), "Complex numbers"),
-    Submenu("fill_orders", Place(_S.TENSOR_VIEW, 2, 4), "Order of channels"),
+    Submenu("fill_orders", Place(_S.TENSOR_CHANNELS, 3, -1), "Order of channels"),
 )
 
 
@@ -385,10 +390,37 @@ class TensorActions(QObject):
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add everything to a menu, grouped."""
-        fill_menu(menu, entries(Surface.TENSOR_VIEW, COMMANDS, _SUBMENUS), self.by_id, self)
+        self._fill(menu, Surface.TENSOR_VIEW)
         if self._offered:
             menu.addSeparator()
             menu.addActions(self._offered)
+
+    def _fill(self, menu: QMenu, surface: Surface) -> None:
+        fill_menu(menu, entries(surface, COMMANDS, _SUBMENUS), self.by_id, self)
+
+    def _fill_once(self, menu: QMenu, surface: Surface) -> None:
+        if menu.isEmpty():
+            self._fill(menu, surface)
+
+    def fill_axes(self, menu: QMenu) -> None:
+        """Fill the menu of axes."""
+        self._fill_once(menu, Surface.TENSOR_AXES)
+
+    def fill_channels(self, menu: QMenu) -> None:
+        """Fill the menu of more channels."""
+        self._fill_once(menu, Surface.TENSOR_CHANNELS)
+
+    def fill_range(self, menu: QMenu) -> None:
+        """Fill the menu of the range."""
+        self._fill_once(menu, Surface.TENSOR_RANGE)
+
+    def fill_zoom(self, menu: QMenu) -> None:
+        """Fill the menu of the zoom."""
+        self._fill_once(menu, Surface.TENSOR_ZOOM)
+
+    def fill_copies(self, menu: QMenu) -> None:
+        """Fill the menu of what is copied."""
+        self._fill_once(menu, Surface.TENSOR_COPY)
 
     def fill_maps(self, menu: QMenu) -> None:
         """Fill the menu of colour maps."""

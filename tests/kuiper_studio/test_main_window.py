@@ -37,6 +37,7 @@ from kuiper_studio.open_commands import sizes_key
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.weight_view import WeightView
 from kuiper_studio.session import RunState
+from kuiper_studio.tensor_view.actions import COMMANDS as TENSOR_COMMANDS
 
 CHAIN = (
     "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
@@ -1536,3 +1537,25 @@ def test_the_window_fits_a_small_screen_at_twice_the_size(qtbot, window):
     assert window.minimumSizeHint().width() <= 720
     bar = window.tensor_view.findChild(QWidget, "tensorRange")
     assert bar.width() >= bar.childrenRect().width()
+
+
+def test_every_menu_fits_a_screen_of_768_pixels(window):
+    """Below the menu bar, in one column."""
+    for menu in window.menuBar().findChildren(QMenu):
+        if menu.title():
+            menu.aboutToShow.emit()
+            lines = [menu.actionGeometry(action).height() for action in menu.actions()]
+            assert sum(lines) <= 740, menu.title()
+
+
+def test_every_command_says_what_it_does(window):
+    """More than its name, in a sentence or two, and with its key."""
+    for command in (*COMMANDS, *TENSOR_COMMANDS):
+        bare = command.text.replace("&", "").rstrip("…").lower()
+        assert command.tip.lower() not in ("", bare), command.id
+        assert command.tip[0].isupper() or not command.tip[0].isalpha(), command.id
+        assert not command.tip.endswith("."), command.id
+        assert len(command.tip) <= 180, command.id
+    for name, action in window.commands.actions.items():
+        keys = window.commands.shown_keys.get(name)
+        assert not keys or keys in action.toolTip(), name
