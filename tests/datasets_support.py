@@ -9,7 +9,7 @@ import numpy as np
 import engine
 
 DIGITS = Path(__file__).parents[1] / "samples" / "digits" / "digits.pnnx.param"
-COUNT = 70
+COUNT = 40
 
 
 def all_values(model: Path, inputs: np.ndarray) -> dict[str, np.ndarray]:

@@ -43,6 +43,7 @@ _PLUGIN: Final = "kuiper-studio-sweep"
 _AHEAD: Final = 4  # submitted tasks for each worker
 _PATIENCE: Final = 0.25  # seconds between looks at whether the sweep was cancelled
 _CONNECTING: Final = 10  # seconds
+_LOGGERS: Final = ("distributed", "tornado", "asyncio")
 _RESUMED: Final = "what is finished is kept, --resume goes on from there"
 
 
@@ -64,7 +65,7 @@ def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Ru
         If the workers cannot be used, were lost, or a task fails.
     """
     try:
-        with _connected(workers, scheduler, run) as client:
+        with _quiet(), _connected(workers, scheduler, run) as client:
             _check_versions(client)
             _register(client, plan, own=scheduler is None)
             try:
@@ -74,6 +75,21 @@ def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Ru
     except (CommClosedError, CancelledError, TimeoutError) as exc:
         where = f"the scheduler at {scheduler}" if scheduler else "Dask"
         raise SweepError(f"the connection to {where} was lost; {_RESUMED}") from exc
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the logs of Dask here: what goes wrong is told in a sentence."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(_LOGGERS)]
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager
@@ -236,9 +252,8 @@ def _run_tasks(client: distributed.Client, plan: SweepPlan, run: Run) -> Result:
             _require_scheduler(client)
             continue
         for future in done:
-            number = running.pop(future)
-            _check(future)
-            run.advance(len(plan.range_of(number)))
+            if _is_finished(future):
+                run.advance(len(plan.range_of(running.pop(future))))
     last = tree.finish()
     result: Result = last.result()
     return result
@@ -249,11 +264,12 @@ def _require_scheduler(client: distributed.Client) -> None:
         raise CommClosedError
 
 
-def _check(future: Any) -> None:  # noqa: ANN401 - Dask's, without types
-    if future.status == "finished":
-        return
-    if future.status != "error":
+def _is_finished(future: Any) -> bool:  # noqa: ANN401 - Dask's, without types
+    """Return whether a task is finished; raise its error if it failed."""
+    if future.status == "cancelled":
         raise CancelledError
+    if future.status != "error":
+        return bool(future.status == "finished")  # lost with its worker, it runs again
     error = future.exception()
     if isinstance(error, distributed.KilledWorker):
         raise SweepError(

@@ -323,7 +323,7 @@ def _describe(operand: RuntimeOperand, value: Array, layout: Layout | None) -> O
     meant = kinds[1:] if batched else kinds
     named = [place for place, kind in enumerate(meant) if kind in _CHANNELS]
     axis = named[0] if named else 0 if shape else None
-    if axis is not None and shape[axis] > _MOST_CHANNELS:
+    if axis is not None and not 0 < shape[axis] <= _MOST_CHANNELS:
         axis = None
     producer = operand.producer
     return OperandFacts(

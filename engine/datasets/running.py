@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.atomic import format_os_error, write_file
-from engine.datasets.dump import DUMP, create_dump
+from engine.datasets.dump import DUMP, array_names, create_dump
 from engine.datasets.extra import require_extra
 from engine.datasets.failures import FAILURES, unpack_failures
 from engine.datasets.inputs import LISTING, InputReader, find_inputs
@@ -207,7 +207,7 @@ def _make_plan(
         strict=options.strict,
     )
     if options.dump:
-        create_dump(folder, spec.operands, found.count, shard, _attributes(graph, found))
+        create_dump(folder, spec.operands, found.count, shard, _attributes(graph, spec, found))
     return plan, graph
 
 
@@ -316,7 +316,8 @@ def _go_on() -> None:
     """Nothing cancels the hashing of a model."""
 
 
-def _attributes(graph: RuntimeGraph, inputs: InputSet) -> dict[str, Any]:
+def _attributes(graph: RuntimeGraph, spec: ModelSpec, inputs: InputSet) -> dict[str, Any]:
+    names = array_names(spec.operands)
     param, weights = _hashes(graph)
     return {
         "kuiper_studio": {
@@ -326,6 +327,16 @@ def _attributes(graph: RuntimeGraph, inputs: InputSet) -> dict[str, Any]:
             "bin_sha256": weights,
             "inputs": inputs.count,
             "source": inputs.source,
+            "arrays": [
+                {
+                    "array": names[each.name],
+                    "operand": each.name,
+                    "operator": each.operator,
+                    "type": each.type,
+                }
+                for each in spec.operands
+            ],
+            "outputs": [operand.name for operand in graph.output_operands],
         }
     }
 

@@ -30,7 +30,7 @@ __all__ = ["SAMPLE", "STATISTICS", "StatisticsStudy"]
 
 STATISTICS: Final = "statistics"
 """Name of the study."""
-SAMPLE: Final = 1 << 15
+SAMPLE: Final = 1 << 14
 """Elements of an operand and input beyond which a histogram takes a sample."""
 
 _RUN: Final = 16  # neighbours that a sample takes together
@@ -74,26 +74,16 @@ class StatisticsStudy:
 
     def merge(self, one: Arrays, other: Arrays) -> Arrays:
         """Merge two ranges of inputs."""
-        merged: Arrays = {}
-        for prefix in ("channel", "input"):
-            merged |= _merged_moments(one, other, prefix)
-        for name in _ADDED:
-            merged[name] = one[name] + other[name]
-        for name, largest in (
-            ("most", True),
-            ("least", False),
-            ("loud", True),
-            ("quiet", False),
-        ):
-            merged |= _merged_extremes(one, other, name, largest=largest)
-        merged |= _merged_histograms(one, other)
-        merged |= _merged_covariance(one, other)
-        return merged
+        merged = _merged_sums(one, other)
+        merged["saturated"] = one["saturated"] + other["saturated"]
+        return merged | _merged_histograms(one, other) | _merged_covariance(one, other)
 
 
-_ADDED: Final = (
-    "elements", "zeros", "nan", "pinf", "ninf", "dead", "saturated", "inputs",
+_MEASURED: Final = (
+    "low", "high", "mean", "squares", "finite", "zeros", "nan", "pinf", "ninf",
 )  # fmt: skip
+_ADDED: Final = ("elements", "zeros", "nan", "pinf", "ninf", "dead", "inputs")
+_RANKED: Final = {"most": True, "least": False, "loud": True, "quiet": False}
 
 
 class _Gatherer:
@@ -104,91 +94,39 @@ class _Gatherer:
     """
 
     def __init__(self, study: StatisticsStudy, operands: Sequence[OperandFacts]) -> None:
-        self._operands = [_OperandTotals(study, facts) for facts in operands]
+        self._study = study
+        self._operands = [_OperandCounts(study, facts) for facts in operands]
+        self._begins = np.cumsum([0, *(facts.channels for facts in operands)])
+        self._waiting: list[tuple[npt.NDArray[np.int64], Measured]] = []
+        self._folded: Arrays | None = None
+        self._saturated = np.zeros(self._begins[-1], np.int64)
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
-        for totals in self._operands:
-            totals.add(indices, values[totals.facts.name])
-
-    def finish(self) -> Arrays:
-        parts = [totals.finish() for totals in self._operands]
-        return {
-            name: np.concatenate([part[name] for part in parts])
-            for name in (parts[0] if parts else ())
-        }
-
-
-class _OperandTotals:
-    """Statistics of one operand over a shard."""
-
-    def __init__(self, study: StatisticsStudy, facts: OperandFacts) -> None:
-        self.facts = facts
-        self._study = study
-        self._axis = 0 if facts.axis is None else facts.axis + 1
-        self._bounds = saturation_bounds(facts)
-        self._waiting: list[tuple[npt.NDArray[np.int64], Measured, Array | None]] = []
-        self._folded: Arrays | None = None
-        self._histogram = PowerHistogram()
-        self._step = 1
-        self._covariance = _Covariance(facts) if study.covariance else None
-
-    def add(self, indices: Sequence[int], value: Array) -> None:
-        real = as_real(value)
-        measured = measure(real, self._axis)
-        saturated = self._saturated(value)
-        self._waiting.append((np.asarray(indices, np.int64), measured, saturated))
-        self._count(indices, real, measured)
-        if self._covariance is not None:
-            self._covariance.add(real, self._axis)
+        reals = [as_real(values[each.facts.name]) for each in self._operands]
+        measured = measure(
+            [(real, each.axis) for real, each in zip(reals, self._operands, strict=True)]
+        )
+        for place, (each, real) in enumerate(zip(self._operands, reals, strict=True)):
+            at = slice(self._begins[place], self._begins[place + 1])
+            each.count(indices, real, measured, at)
+            saturated = each.saturated(real)
+            if saturated is not None:
+                self._saturated[at] += saturated
+        self._waiting.append((np.asarray(indices, np.int64), measured))
         if sum(len(each[0]) for each in self._waiting) >= _FOLDED:
             self._fold()
 
     def finish(self) -> Arrays:
         self._fold()
-        folded = self._folded if self._folded is not None else self._nothing()
-        found = self._histogram
-        folded["histogram"] = found.counts[np.newaxis]
-        folded["exponent"] = np.array([found.exponent])
-        folded["first"] = np.array([found.first])
-        folded["range"] = np.array([[found.low, found.high]])
-        folded["step"] = np.array([self._step])
-        if self._covariance is not None:
-            folded |= self._covariance.finish()
-        return folded
-
-    def _saturated(self, value: Array) -> Array | None:
-        """Count the elements at the bounds of the operator, by input and channel."""
-        if self._bounds is None:
-            return None
-        low, high = self._bounds
-        flags = (value <= low) | (value >= high)
-        axes = tuple(
-            axis for axis in range(1, value.ndim) if axis != self._axis or self._axis == 0
-        )
-        counts: Array = np.count_nonzero(flags, axis=axes)
-        return counts.reshape(len(value), -1)
-
-    def _count(self, indices: Sequence[int], real: Array, measured: Measured) -> None:
-        """Count elements into the histogram."""
-        if not measured.finite.any():
-            return
-        # Measures of channels without finite elements are inf and -inf, so they do not matter.
-        self._histogram.cover(measured.low.min().item(), measured.high.max().item())
-        flat = real.reshape(len(real), -1)
-        everything = int(measured.finite.sum()) == real.size
-        if self._study.histograms == "sampled" and flat.shape[1] > SAMPLE:
-            self._step = step = -(-flat.shape[1] // SAMPLE)
-            runs = flat[:, : flat.shape[1] // _RUN * _RUN].reshape(len(flat), -1, _RUN)
-            # Each input begins elsewhere, so that no place of the operand is left out.
-            parts = [
-                run[index % step :: step] for index, run in zip(indices, runs, strict=True)
-            ]
-            sample = np.concatenate([part.reshape(-1) for part in parts])
-        else:
-            sample = flat.reshape(-1)
-        self._histogram.add(sample if everything else sample[np.isfinite(sample)])
+        found = self._folded if self._folded is not None else self._nothing()
+        found["saturated"] = self._saturated
+        parts = [each.finish() for each in self._operands]
+        for name in parts[0]:
+            found[name] = np.concatenate([part[name] for part in parts])
+        return found
 
     def _fold(self) -> None:
+        """Merge the measures of the inputs that came since the last time."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -196,25 +134,11 @@ class _OperandTotals:
         measured = [each[1] for each in waiting]
         columns = {
             name: np.concatenate([getattr(each, name) for each in measured])
-            for name in (
-                "low",
-                "high",
-                "mean",
-                "squares",
-                "finite",
-                "zeros",
-                "nan",
-                "pinf",
-                "ninf",
-            )
+            for name in _MEASURED
         }
-        sizes = np.concatenate([np.full(len(each.low), each.size) for each in measured])
-        shape = columns["low"].shape
-        saturated = [each[2] for each in waiting]
-        at_bounds = [
-            np.zeros(each.low.shape, np.int64) if counts is None else counts
-            for each, counts in zip(measured, saturated, strict=True)
-        ]
+        sizes = np.concatenate(
+            [np.broadcast_to(each.size, each.low.shape) for each in measured]
+        )
         finite, mean, squares = _pooled(columns["finite"], columns["mean"], columns["squares"])
         folded: Arrays = {
             "channel_finite": finite,
@@ -222,53 +146,47 @@ class _OperandTotals:
             "channel_squares": squares,
             "channel_low": columns["low"].min(axis=0),
             "channel_high": columns["high"].max(axis=0),
-            "elements": np.broadcast_to(sizes.sum(), shape[1:]).copy(),
-            "dead": (
-                (columns["zeros"] == sizes[:, np.newaxis]) & (sizes > 0)[:, np.newaxis]
-            ).sum(axis=0),
-            "saturated": np.concatenate(at_bounds).sum(axis=0),
-            "inputs": np.array([len(indices)]),
+            "elements": sizes.sum(axis=0),
+            "dead": ((columns["zeros"] == sizes) & (sizes > 0)).sum(axis=0),
+            "inputs": np.full(len(self._operands), len(indices)),
         }
         for name in ("zeros", "nan", "pinf", "ninf"):
             folded[name] = columns[name].sum(axis=0)
         folded |= self._extremes(indices, columns)
-        self._folded = folded if self._folded is None else _merged_folds(self._folded, folded)
+        if self._folded is not None:
+            folded = _merged_sums(self._folded, folded)
+        self._folded = folded
 
     def _extremes(self, indices: Array, columns: Mapping[str, Array]) -> Arrays:
         """Inputs that excite channels most and least, and root mean squares of inputs."""
         top = self._study.top
         excited = columns["high"].T  # the largest element is how much it is excited
-        none = ~np.isfinite(excited)
-        found: Arrays = {}
-        for name, largest in (("most", True), ("least", False)):
-            found |= _extremes_of(name, excited, none, indices, top, largest=largest)
+        found = _both_extremes(("most", "least"), excited, indices, top)
         finite = columns["finite"].astype(np.float64)
+        begins = self._begins[:-1]
         with np.errstate(all="ignore"):
-            power = (columns["squares"] + finite * columns["mean"] ** 2).sum(axis=1)
-            level = np.sqrt(power / finite.sum(axis=1))
-        silent = ~np.isfinite(level)
-        level = np.where(silent, 0.0, level)
-        counted, mean, squares = _pooled(
-            (~silent).astype(np.int64), level, np.zeros(len(level))
-        )
+            power = columns["squares"] + finite * columns["mean"] ** 2
+            sums = (np.add.reduceat(each, begins, axis=1) for each in (power, finite))
+            level = np.sqrt(np.divide(*sums))
+        known = np.isfinite(level)
+        level = np.where(known, level, 0.0)
+        counted, mean, squares = _pooled(known.astype(np.int64), level, np.zeros(level.shape))
         found |= {
-            "input_finite": np.array([counted]),
-            "input_mean": np.array([mean]),
-            "input_squares": np.array([squares]),
-            "input_low": np.array([np.min(level, where=~silent, initial=np.inf)]),
-            "input_high": np.array([np.max(level, where=~silent, initial=-np.inf)]),
+            "input_finite": counted,
+            "input_mean": mean,
+            "input_squares": squares,
+            "input_low": np.min(level, axis=0, where=known, initial=np.inf),
+            "input_high": np.max(level, axis=0, where=known, initial=-np.inf),
         }
-        for name, largest in (("loud", True), ("quiet", False)):
-            found |= _extremes_of(
-                name, level[np.newaxis], silent[np.newaxis], indices, top, largest=largest
-            )
-        return found
+        ranked = np.where(known, level, np.nan).T
+        return found | _both_extremes(("loud", "quiet"), ranked, indices, top)
 
     def _nothing(self) -> Arrays:
         """What a shard without a readable input has."""
-        channels, top = self.facts.channels, self._study.top
+        channels, operands = int(self._begins[-1]), len(self._operands)
+        top = self._study.top
         found: Arrays = {}
-        for prefix, count in (("channel", channels), ("input", 1)):
+        for prefix, count in (("channel", channels), ("input", operands)):
             found |= {
                 f"{prefix}_finite": np.zeros(count, np.int64),
                 f"{prefix}_mean": np.zeros(count),
@@ -277,11 +195,88 @@ class _OperandTotals:
                 f"{prefix}_high": np.full(count, -np.inf),
             }
         for name in _ADDED:
-            found[name] = np.zeros(1 if name == "inputs" else channels, np.int64)
-        for name, rows in (("most", channels), ("least", channels), ("loud", 1), ("quiet", 1)):
+            found[name] = np.zeros(operands if name == "inputs" else channels, np.int64)
+        for name in _RANKED:
+            rows = channels if name in {"most", "least"} else operands
             found[f"{name}_values"] = np.full((rows, top), np.nan)
             found[f"{name}_inputs"] = np.full((rows, top), -1, np.int64)
         return found
+
+
+class _OperandCounts:
+    """Histogram, saturation and covariance of one operand over a shard.
+
+    Parameters
+    ----------
+    study : StatisticsStudy
+    facts : OperandFacts
+
+    Attributes
+    ----------
+    facts : OperandFacts
+    axis : int
+        Of the channels in a batch, 0 for none.
+    """
+
+    def __init__(self, study: StatisticsStudy, facts: OperandFacts) -> None:
+        self.facts = facts
+        self.axis = 0 if facts.axis is None else facts.axis + 1
+        self._is_exact = study.histograms == "exact"
+        self._bounds = saturation_bounds(facts)
+        self._histogram = PowerHistogram()
+        self._step = 1
+        self._covariance = _Covariance(facts) if study.covariance else None
+
+    def count(self, indices: Sequence[int], real: Array, measured: Measured, at: slice) -> None:
+        """Count elements into the histogram, and into the covariance."""
+        if self._covariance is not None:
+            self._covariance.add(real, self.axis)
+        # Channels without finite elements are inf and -inf, which changes no range.
+        low, high = measured.low[:, at].min().item(), measured.high[:, at].max().item()
+        if low > high:
+            return
+        self._histogram.cover(low, high)
+        flat = real.reshape(len(real), -1)
+        if not self._is_exact and flat.shape[1] > SAMPLE:
+            sample = self._sample_of(indices, flat)
+        else:
+            sample = flat.reshape(-1)
+        if int(measured.finite[:, at].sum()) != real.size:
+            sample = sample[np.isfinite(sample)]
+        self._histogram.add(sample)
+
+    def _sample_of(self, indices: Sequence[int], flat: Array) -> Array:
+        """Take runs of neighbours, from another beginning for each input."""
+        step = -(-flat.shape[1] // SAMPLE)
+        self._step = max(self._step, step)
+        runs = flat[:, : flat.shape[1] // _RUN * _RUN].reshape(len(flat), -1, _RUN)
+        return np.concatenate(
+            [
+                run[index % step :: step].reshape(-1)
+                for index, run in zip(indices, runs, strict=True)
+            ]
+        )
+
+    def saturated(self, real: Array) -> Array | None:
+        """Count the elements at the ends of the operator's range, by channel."""
+        if self._bounds is None:
+            return None
+        low, high = self._bounds
+        flags = (real <= low) | (real >= high)
+        others = tuple(axis for axis in range(real.ndim) if axis != self.axis or not axis)
+        return np.asarray(np.count_nonzero(flags, axis=others)).reshape(-1)
+
+    def finish(self) -> Arrays:
+        """Return the arrays of this operand."""
+        found = self._histogram
+        arrays = {
+            "histogram": found.counts[np.newaxis],
+            "exponent": np.array([found.exponent]),
+            "first": np.array([found.first]),
+            "range": np.array([[found.low, found.high]]),
+            "step": np.array([self._step]),
+        }
+        return arrays | (self._covariance.finish() if self._covariance is not None else {})
 
 
 def saturation_bounds(facts: OperandFacts) -> tuple[float, float] | None:
@@ -337,41 +332,37 @@ def _merged_moments(one: Arrays, other: Arrays, prefix: str) -> Arrays:
     }
 
 
-def _merged_folds(one: Arrays, other: Arrays) -> Arrays:
-    """Merge two parts of a shard, whose histogram is kept elsewhere."""
+def _merged_sums(one: Arrays, other: Arrays) -> Arrays:
+    """Merge what is folded within a shard too."""
     merged: Arrays = {}
     for prefix in ("channel", "input"):
         merged |= _merged_moments(one, other, prefix)
     for name in _ADDED:
         merged[name] = one[name] + other[name]
-    for name, largest in (("most", True), ("least", False), ("loud", True), ("quiet", False)):
-        merged |= _merged_extremes(one, other, name, largest=largest)
+    for name, largest in _RANKED.items():
+        values, inputs = (
+            np.concatenate([one[f"{name}_{what}"], other[f"{name}_{what}"]], axis=1)
+            for what in ("values", "inputs")
+        )
+        merged |= _ranked(name, values, inputs, one[f"{name}_values"].shape[1], largest=largest)
     return merged
 
 
-def _extremes_of(
-    name: str, values: Array, left_out: Array, indices: Array, top: int, *, largest: bool
-) -> Arrays:
-    """Return the `top` largest or least of each row with their inputs, the first of equals."""
-    signed = values if largest else -values
-    left = np.where(left_out, -np.inf, signed)
-    rows = np.arange(len(left))
-    found = np.full((len(left), top), np.nan)
-    inputs = np.full((len(left), top), -1, np.int64)
-    for place in range(min(top, left.shape[1])):
-        best = left.argmax(axis=1)
-        value = left[rows, best]
-        there = value > -np.inf
-        found[there, place] = values[rows, best][there]
-        inputs[there, place] = indices[best][there]
-        left[rows, best] = -np.inf
-    return {f"{name}_values": found, f"{name}_inputs": inputs}
+def _both_extremes(names: tuple[str, str], values: Array, indices: Array, top: int) -> Arrays:
+    """Return the inputs with the largest and with the least value of each row."""
+    known = np.isfinite(values)
+    inputs = np.where(known, indices, -1)
+    values = np.where(known, values, np.nan)
+    missing = top - values.shape[1]
+    if missing > 0:
+        values = np.pad(values, ((0, 0), (0, missing)), constant_values=np.nan)
+        inputs = np.pad(inputs, ((0, 0), (0, missing)), constant_values=-1)
+    most = _ranked(names[0], values, inputs, top, largest=True)
+    return most | _ranked(names[1], values, inputs, top, largest=False)
 
 
-def _merged_extremes(one: Arrays, other: Arrays, name: str, *, largest: bool) -> Arrays:
-    values = np.concatenate([one[f"{name}_values"], other[f"{name}_values"]], axis=1)
-    inputs = np.concatenate([one[f"{name}_inputs"], other[f"{name}_inputs"]], axis=1)
-    top = one[f"{name}_values"].shape[1]
+def _ranked(name: str, values: Array, inputs: Array, top: int, *, largest: bool) -> Arrays:
+    """Return the first `top` of each row, the first of equals before the others."""
     keys = np.where(inputs < 0, np.inf, -values if largest else values)
     order = np.argsort(keys, axis=1, kind="stable")[:, :top]
     return {

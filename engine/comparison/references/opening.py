@@ -15,6 +15,7 @@ from engine.comparison.references.dumps import reference_of_dump
 from engine.comparison.references.recordings import is_recording, reference_of_recording
 from engine.comparison.references.reference import Reference
 from engine.comparison.references.sessions import reference_of_model, reference_of_session
+from engine.comparison.references.zarr_dumps import is_data_set_dump, reference_of_data_set
 from engine.dump import has_manifest
 from engine.errors import ReferenceFileError
 from engine.exclusions import ExclusionCache
@@ -46,7 +47,8 @@ def open_reference(
     ----------
     source : path, Session, RuntimeGraph or Reference
         A dump in any format, a recording, a folder of ``.npy`` or ``.csv``, an ``.npz``, a
-        ``.safetensors``, another model or another session. A Reference is returned as it is.
+        ``.safetensors``, an input of the dump of a data set (``dump.zarr:17``), another model
+        or another session. A Reference is returned as it is.
     inputs : sequence of Value, optional
         Inputs to run a model on; only needed if `source` is a model.
     backend, ncnn_options, memory_bound : optional
@@ -123,6 +125,8 @@ def open_data(source: str | Path) -> Reference | None:
     suffix = path.suffix.lower()
     if not paths.exists(path) and suffix in (*_ARCHIVES, *ARRAY_SUFFIXES):
         raise ReferenceFileError(path, "there is no such file")
+    if is_data_set_dump(path):
+        return reference_of_data_set(path)
     if is_recording(path):
         return reference_of_recording(path)
     if has_manifest(path):

@@ -132,7 +132,7 @@ def test_results_are_the_same_with_two_workers_and_one_is_killed(found, inputs, 
 def test_a_resumed_sweep_computes_only_what_is_missing(inputs, tmp_path, monkeypatch):
     from engine.datasets.model import LoadedModel
 
-    options = SweepOptions(shard=32, batch=8)
+    options = SweepOptions(shard=16, batch=8)
     first = sweep(DIGITS, inputs, tmp_path, options, workers=0)
     before = first.study("statistics")
     shards = sorted((tmp_path / "shards").iterdir())
@@ -147,16 +147,16 @@ def test_a_resumed_sweep_computes_only_what_is_missing(inputs, tmp_path, monkeyp
 
     monkeypatch.setattr(LoadedModel, "run_batch", counted)
     again = sweep(DIGITS, inputs, tmp_path, options, workers=0, resume=True)
-    assert sum(ran) == COUNT - 32
+    assert sum(ran) == COUNT - 16
     for name, array in before.items():
         assert np.array_equal(array, again.study("statistics")[name], equal_nan=True)
     ran.clear()
     data = np.load(inputs)
-    data[40] += 1
+    data[20] += 1
     other = tmp_path.with_name("other.npy")
     np.save(other, data)
     sweep(DIGITS, other, tmp_path, options, workers=0, resume=True)
-    assert sum(ran) == 32
+    assert sum(ran) == 16
 
 
 def test_an_earlier_sweep_is_not_overwritten_unasked(inputs, tmp_path):
@@ -189,3 +189,25 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     assert found.operands["0"].count == 2 * 1024
     with pytest.raises(SweepError, match="input 1, .*cannot be read"):
         sweep(DIGITS, folder, tmp_path / "b", SweepOptions(strict=True), workers=0)
+
+
+def test_a_dump_is_opened_by_others_and_is_a_reference(found, expected):
+    xarray, array = pytest.importorskip("xarray"), pytest.importorskip("dask.array")
+    import engine
+
+    path = found.dump
+    opened = xarray.open_zarr(path, consolidated=False)
+    assert opened["7"].dims == ("input", "channels_16", "rows_32", "columns_32")
+    for name, values in expected.items():
+        assert np.array_equal(opened[name].values, values)
+    assert np.array_equal(array.from_zarr(path / "19")[17].compute(), expected["19"][17])
+    reference = engine.open_reference(f"{path}:33")
+    assert (reference.inputs, reference.outputs) == (("0",), ("23",))
+    for name, values in expected.items():
+        assert np.array_equal(reference.array(name), values[33:34])
+    session = engine.Session(engine.load(DIGITS), backend="numpy")
+    session.feed([expected["0"][33:34]])
+    session.run()
+    assert engine.compare(session, reference).verdict == "same"
+    with pytest.raises(engine.errors.ReferenceFileError, match="0 to 39"):
+        engine.open_reference(f"{path}:40")
