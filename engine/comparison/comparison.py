@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -429,20 +429,9 @@ class _Report:
         if theirs is None:
             return Status.ORIGIN, born.note
         span, scale = Span.above(operand, self._is_shown), self._requantised.get(operand.name)
-        given = cache(self._given)  # reading a tensor may take longer than the operator
-
-        def compute(
-            twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
-        ) -> Array | None:
-            self._check_cancelled()
-
-            def value(of: RuntimeOperand) -> Value:
-                others = instead or {}
-                return others[of.name] if of.name in others else given(of)
-
-            found = dequantise(span.compute(value, twins), scale)
-            return found if isinstance(found, np.ndarray) else None
-
+        # Reading a tensor may take longer than the operator.
+        given = cache(self._given)
+        compute = _OnTheirs(span, given, scale, self._check_cancelled)
         arguments = self._reference_inputs(operator)
         quantised = [each for each in span.operators if is_quantized(each.params)]
         is_known = len(arguments) == len(operator.inputs)
@@ -824,6 +813,52 @@ class _Report:
         if value is not None and not hasattr(value, "dtype"):
             return f"it is a {type(value).__name__}, not a tensor"
         return "no tensor of the reference fits"
+
+
+class _OnTheirs:
+    """Computes a span on the reference's values.
+
+    Parameters
+    ----------
+    span : Span
+    given : callable
+        Returns the reference's value of an operand, or what stands in for it.
+    scale : float or None
+        Steps per unit of a result in int8.
+    check_cancelled : callable
+    """
+
+    def __init__(
+        self,
+        span: Span,
+        given: Callable[[RuntimeOperand], Value],
+        scale: float | None,
+        check_cancelled: Callable[[], None],
+    ) -> None:
+        self._span, self._given, self._scale = span, given, scale
+        self._check_cancelled = check_cancelled
+
+    def __call__(
+        self, twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
+    ) -> Array | None:
+        """Return the result with copies of operators, and values in place of the given ones."""
+        return self._compute(twins, instead) if twins or instead else self._plain
+
+    @cached_property
+    def _plain(self) -> Array | None:
+        return self._compute([], None)
+
+    def _compute(
+        self, twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None
+    ) -> Array | None:
+        self._check_cancelled()
+
+        def value(of: RuntimeOperand) -> Value:
+            others = instead or {}
+            return others[of.name] if of.name in others else self._given(of)
+
+        found = dequantise(self._span.compute(value, twins), self._scale)
+        return found if isinstance(found, np.ndarray) else None
 
 
 def _is_of_ncnn(session: Session) -> bool:

@@ -117,24 +117,24 @@ class PairMeter:
 
     def measure(self, ours: Array | None, theirs: Array | None) -> Callable[[], Numbers]:
         """Measure what there is of a pair."""
-        handed = self._hand_over(ours, theirs)
+        handed = self.hand_over(ours, theirs)
         return handed or partial(_known, _measure(ours, theirs, self._meter))
 
     def measure_distance(
         self, ours: Array, theirs: Array
     ) -> tuple[float, Callable[[], Numbers]]:
         """Return `Measures.relative` of a pair of equal shapes at once, and all its numbers."""
-        handed = self._hand_over(ours, theirs)
+        handed = self.hand_over(ours, theirs)
         if handed is not None:
             return relative_distance(ours, theirs), handed
         numbers = _measure(ours, theirs, self._meter)
         assert numbers.measures is not None  # noqa: S101 - of equal shapes
         return numbers.measures.relative, partial(_known, numbers)
 
-    def _hand_over(
+    def hand_over(
         self, ours: Array | None, theirs: Array | None
     ) -> Callable[[], Numbers] | None:
-        """Let the other thread measure a pair; None if it has enough to do."""
+        """Let the other thread measure a pair; None for few elements, or if it is busy."""
         size = sum(each.size for each in (ours, theirs) if each is not None)
         if self._pool is None or size < _FEW:
             return None

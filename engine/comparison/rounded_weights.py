@@ -17,7 +17,7 @@ from engine.errors import EngineError
 from engine.pnnx import Attribute, Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
@@ -41,6 +41,7 @@ _FOR_FEW: Final = 3.0
 _LARGEST: Final = 2.0  # factor of the largest simulated error
 _HALF: Final = 1 << 12  # of the last digit of float16, in the bits of float32
 _KEPT: Final = 0xFFFF_E000  # the bits of float32 that float16 keeps
+_HOPELESS: Final = 10.0  # times what rounding changes: a difference that it does not explain
 _NORMAL: Final = float(np.finfo(np.float16).smallest_normal)  # ncnn writes 0 for smaller ones
 # Of an input rounded to int8. Rounding alone errs by 0.29 steps; numbers beyond 127 steps are
 # clipped, which calibration does to few of them.
@@ -123,10 +124,8 @@ def _is_of_rounded_weights(
     tolerance: float,
 ) -> bool:
     """Whether operators agree after their float32 weights are rounded to float16."""
-    matrices = {operator: _matrices(operator, own) for operator, own in weights.items()}
-    counts = [sum(map(len, each.values())) for each in (matrices, weights)]
-    sets = ([matrices] if counts[0] else []) + ([weights] if counts[0] < counts[1] else [])
-    for chosen, rounded in itertools.product(sets, _WAYS):
+    ours, most = compute([]), 0.0
+    for chosen, rounded in _roundings(weights):
         twins = [
             _with_weights(operator, {key: rounded(each) for key, each in own.items()})
             for operator, own in chosen.items()
@@ -134,9 +133,30 @@ def _is_of_rounded_weights(
         found = compute(twins)
         if found is None or found.shape != theirs.shape:
             return False
-        if relative_distance(found, theirs) <= tolerance:
+        distance = relative_distance(found, theirs)
+        if distance <= tolerance:
             return True
+        if ours is not None and ours.shape == found.shape:
+            most = max(most, relative_distance(found, ours))
+            if rounded is _cut and distance > _HOPELESS * most:
+                return False
     return False
+
+
+def _roundings(weights: Weights) -> Iterator[tuple[Weights, Callable[[Array], Array]]]:
+    """Return weights and ways to round them.
+
+    The likeliest is first; all weights and `_cut`, which change most, follow.
+    """
+    matrices = {operator: _matrices(operator, own) for operator, own in weights.items()}
+    counts = [sum(map(len, each.values())) for each in (matrices, weights)]
+    if counts[0] == counts[1]:
+        return itertools.product([weights], _WAYS)
+    ways = [(weights, way) for way in _WAYS]
+    if not counts[0]:
+        return iter(ways)
+    first, *others = [(matrices, way) for way in _WAYS]
+    return itertools.chain([first], ways[:2], others, ways[2:])
 
 
 def _matrices(operator: RuntimeOperator, weights: Mapping[str, Array]) -> dict[str, Array]:
@@ -178,7 +198,7 @@ def _cut(weight: Array) -> Array:
     return bits.view(np.float16).astype(np.float32)
 
 
-_WAYS: Final = (_round_as_pnnx, _round_to_zero, _round, _cut)
+_WAYS: Final = (_round_as_pnnx, _cut, _round_to_zero, _round)
 
 
 def _is_of_known_weights(
