@@ -46,9 +46,9 @@ VISIT_WIDTHS: Final[dict[int, int]] = {
     _C.OPERATOR: 88,
     _C.ELEMENT: 112,
     _C.VALUE: 56,
-    _C.STRIP: 62,
-    _C.MINIMUM: 44,
-    _C.MAXIMUM: 44,
+    _C.STRIP: 50,
+    _C.MINIMUM: 50,
+    _C.MAXIMUM: 50,
 }
 _COLUMNS: Final[dict[VisitColumn, Column[Visit]]] = {
     _C.INDEX: index_column(),

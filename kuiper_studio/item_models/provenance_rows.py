@@ -18,7 +18,7 @@ from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.session.asking import Place
 
 if TYPE_CHECKING:
-    from engine.provenance.records import Breakdown, Factor
+    from engine.provenance.records import Breakdown, Factor, Terms
 
 __all__ = ["PLACE_ROLE", "TermColumn", "TermsModel"]
 
@@ -129,7 +129,7 @@ class TermsModel(RowsModel):
             [
                 _Row(
                     at,
-                    tuple([_cell(each, at) for each in terms.factors]),
+                    tuple([_cell(each, at, terms) for each in terms.factors]),
                     float(terms.products[at]),
                 )
                 for at in shown.tolist()
@@ -165,13 +165,20 @@ class TermsModel(RowsModel):
         return None
 
 
-def _cell(factor: Factor, term: int) -> _Cell:
+def _cell(factor: Factor, term: int, terms: Terms | None = None) -> _Cell:
     at = 0 if len(factor.values) == 1 else term
     index = tuple(factor.indices[at].tolist())
     value = float(factor.values[at])
     if any(place < 0 for place in index):
         return _Cell("padding", value, None)
     text = format_element(factor.name, index) if index or factor.is_operand else factor.name
+    if terms is not None and not index and not factor.is_operand and len(terms.products) > 1:
+        # Numbers that the operator computes: what tells them apart is their place.
+        places = np.unravel_index(term, terms.shape)
+        text = " · ".join([
+            f"{axis} {int(place)}" for axis, place in zip(terms.axes, places, strict=True)
+        ])  # fmt: skip
+        text = f"{factor.name} · {text}" if len(terms.axes) == 1 else text
     return _Cell(text, value, Place(factor.name, index) if factor.is_operand else None)
 
 

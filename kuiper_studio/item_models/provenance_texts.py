@@ -87,7 +87,7 @@ def _format_sum(breakdown: Breakdown) -> str:
     terms = breakdown.terms
     by_axis = len(terms.shape) > 1 and terms.shape[0] > 1
     sums = terms.partial_sums if by_axis else terms.products
-    word = terms.axes[0] if by_axis else "term"
+    word = terms.axes[0] if by_axis or len(terms.axes) == 1 else "term"
     order = np.argsort(-np.abs(np.nan_to_num(sums)), kind="stable")
     shown = [f"{_signed(float(sums[at]))} ({word} {at})" for at in order[:_LARGEST].tolist()]
     if len(order) > _LARGEST:

@@ -56,6 +56,8 @@ def strip_image(values: Array) -> QImage:
 class _Delegate(ResultDelegate):
     """Paints the values at the place as a strip."""
 
+    cut_left = frozenset({int(VisitColumn.OPERATOR)})
+
     @override
     def draw_cell(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool

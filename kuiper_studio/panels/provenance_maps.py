@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
@@ -48,6 +48,8 @@ class Maps:
         First row and column of the input's window, and the number of both.
     matrices : tuple of (str, ndarray of shape (h, w))
         The window, the kernel and their products; only the window where there is no kernel.
+    missing : ndarray of bool, shape (h, w)
+        Positions of the window where the input has no element.
     """
 
     output: Array
@@ -56,6 +58,7 @@ class Maps:
     pick: tuple[int, int]
     window: tuple[int, int, int, int]
     matrices: tuple[tuple[str, npt.NDArray[np.float64]], ...]
+    missing: npt.NDArray[np.bool_]
 
 
 def join_maps(
@@ -93,6 +96,7 @@ def join_maps(
     lead = inside[0][:-2].tolist()
     if (inside[:, :-2] != lead).any():
         return None  # these are no places of one picture
+    missing = (places < 0).any(axis=1).reshape(rows, columns)
     matrices = [
         (title, factor.values[part].reshape(rows, columns))
         for title, factor in zip(("window x", "kernel w"), terms.factors, strict=False)
@@ -114,6 +118,7 @@ def join_maps(
         (index[-2], index[-1]),
         (first[0], first[1], last[0] - first[0] + 1, last[1] - first[1] + 1),
         tuple(matrices),
+        missing,
     )
 
 
@@ -128,11 +133,14 @@ def _color(values: Array, *, signed: bool | None = None) -> npt.NDArray[np.uint8
 
 
 def _number(value: float) -> str:
-    """Format a number for a cell: three digits."""
+    """Format a number for a cell: three digits, or one of a small number."""
+    if 0 < abs(value) < 5e-4:
+        digit, _, power = f"{value:.0e}".partition("e")
+        return f"{digit}e{int(power)}".replace("-", MINUS)
     text = f"{value:.2f}" if 1 <= abs(value) < 100 else f"{value:.3f}"
     if abs(value) >= 100:
         text = f"{value:.0f}" if abs(value) < 10_000 else f"{value:.0e}"
-    sign = MINUS if text.startswith("-") else ""
+    sign = MINUS if value < 0 else ""
     plain = text.removeprefix("-")
     return sign + (plain[1:] if plain.startswith("0.") else plain)
 
@@ -252,7 +260,7 @@ class JoinedMaps(QWidget):
         side = self.cell_side()
         high = min(side, 30.0)
         top = max(self.area(0).bottom(), self.area(1).bottom()) + _CAPTION + 4
-        left = 1.0
+        left, line = 1.0, self._theme.color("ctl")
         for place, (title, values) in enumerate(maps.matrices):
             rows, columns = values.shape
             area = QRectF(left, top, columns * side, rows * high)
@@ -261,6 +269,9 @@ class JoinedMaps(QWidget):
             painter.setFont(self._theme.mono_font(9))  # five figures do not touch the next cell
             for row, column in np.ndindex(rows, columns):
                 cell = QRectF(left + column * side, top + row * high, side - 1, high - 1)
+                if place != 1 and maps.missing[row, column]:
+                    painter.fillRect(cell, QBrush(line, Qt.BrushStyle.BDiagPattern))
+                    continue
                 red, green, blue = colors[row, column, :3].tolist()
                 painter.fillRect(cell, QColor(red, green, blue))
                 if side >= _LEAST_CELL:

@@ -25,7 +25,15 @@ _FIRST: Final = 0  # the column of marks, whose width is fixed
 
 
 class ResultDelegate(RowDelegate):
-    """Paints cells as the model says."""
+    """Paints cells as the model says.
+
+    Attributes
+    ----------
+    cut_left : frozenset of int
+        Columns whose ends are what tells their texts apart, such as dotted names.
+    """
+
+    cut_left: frozenset[int] = frozenset()
 
     @override
     def draw_cell(
@@ -36,7 +44,9 @@ class ResultDelegate(RowDelegate):
         color = self.theme.color("selTxt" if selected else look.token)
         area = rect.adjusted(3, 0, -3, 0)
         align = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))
-        self.draw_text(painter, area, str(index.data()), fonts[look.face], color, align)
+        is_left = index.column() in self.cut_left
+        cut = Qt.TextElideMode.ElideLeft if is_left else Qt.TextElideMode.ElideMiddle
+        self.draw_text(painter, area, str(index.data()), fonts[look.face], color, align, cut)
 
 
 class ResultTable(Table):

@@ -300,9 +300,29 @@ def test_the_maps_are_joined(window, qtbot):
     assert panel.maps.maps.captions[1] == "Input 0 · channel 1"
     explain(window, qtbot, "layer1.conv", (0, 2, 0, 0))  # a part of the window is padding
     qtbot.waitUntil(lambda: panel.maps.maps is not None and panel.maps.maps.pick == (0, 0))
+    padding = [[True, True, True], [True, False, False], [True, False, False]]
+    assert panel.maps.maps.missing.tolist() == padding
     window.session.explain("2", (0, 0, 0, 0))  # of an activation
     wait(window, qtbot)
     assert panel.maps.isHidden()
+
+
+def test_terms_without_an_index_say_where_they_are(open_window, make_pair, qtbot):
+    shapes = {"in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4),
+              "out_proj.bias": (4,)}  # fmt: skip
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in shapes.items())
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,5,4)f32",
+        f"nn.MultiheadAttention a 1 1 0 1 num_heads=2 embed_dim=4 batch_first=True {texts}",
+        "pnnx.Output out 1 0 1",
+        weights={f"a.{k}": RNG.normal(size=v).astype(np.float32) for k, v in shapes.items()},
+    )
+    window = open_window(path, [RNG.normal(size=(1, 5, 4)).astype(np.float32)])
+    window.session.resume()
+    assert window.session.wait_idle(10)
+    explain(window, qtbot, "a", (0, 2, 1))
+    shown = sorted(cell(window, row, TermColumn.INPUT).data() for row in range(4))
+    assert shown == [f"head {head} · feature {at}" for head in (0, 1) for at in (0, 1)]
 
 
 def test_a_layer_of_ncnn_that_applies_relu(open_window, tmp_path, qtbot):
