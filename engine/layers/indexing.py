@@ -83,6 +83,8 @@ class Index(Layer):
         ndarray
             A copy.
         """
+        if self._constant is not None and self._takes_everything(input):
+            return input.reshape([1] * self._added(input) + list(input.shape)).copy()
         places = (
             _to_numpy_index(expr)
             if self._constant is None
@@ -92,6 +94,24 @@ class Index(Layer):
         if sole is not None:
             return take_along(input, sole, places[sole])
         return np.asarray(input[places])
+
+    def _takes_everything(self, input: Array) -> bool:
+        """Whether indices of which pnnx kept only the first zero took all elements in order.
+
+        Masks of transformers are indexed by ranges: ``mask[batch[:, None, None, None], keys]``,
+        where the range of keys has sizes of 1 before it. pnnx writes ``[[0],[0]]``. The result
+        has the sizes of the mask, behind others of 1.
+        """
+        places, stated = self._constant or (), self._annotated
+        if stated is None or len(stated) <= input.ndim or len(places) != input.ndim:
+            return False
+        starts = all(isinstance(each, np.ndarray) and each.tolist() == [0] for each in places)
+        ahead = self._added(input)
+        return starts and tuple(stated) == (1,) * ahead + input.shape
+
+    def _added(self, input: Array) -> int:
+        """Return how many dimensions the result has more than the input."""
+        return len(self._annotated or ()) - input.ndim
 
     def _restore_indices(self, ndim: int) -> Places:
         """Restore the shapes of constant indices.

@@ -294,9 +294,23 @@ def test_constant_indices_get_their_dimensions_back(expr, shape, expected):
     np.testing.assert_array_equal(build_layer(call).forward(X), expected)
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 2, 3), (1, 1, 1, 2, 3)])
+def test_ranges_of_which_the_exporter_kept_the_start(shape):
+    """Masks of transformers are indexed by ranges of all positions."""
+    call = OperatorCall(
+        "op", "Tensor.index", {"expr": "[[0],[0]]"}, input_names=("",), output_shapes=(shape,)
+    )
+    mask = X[:, :, 0]
+    found = build_layer(call).forward(mask)
+    np.testing.assert_array_equal(found, mask.reshape(shape))
+    assert not np.shares_memory(found, mask)
+
+
 @pytest.mark.parametrize(
     ("expr", "shape"),
     [
+        ("[[0],[0],[1]]", (1, 2, 3, 4)),  # no ranges of all positions
+        ("[[0],[0],[0]]", (1, 4, 3, 2)),
         ("[[0,1]]", (2, 2, 3, 4)),  # of [[0, 1], [1, 0]]
         ("[[0,1],[0]]", (2, 3, 4)),  # of [[0], [1]] and [[0, 1, 2]]
         ("[[True,False]]", (3, 4)),  # of a mask of 2 x 3
