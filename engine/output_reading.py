@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.meanings import Option, Reading
     from engine.meanings.registry import OptionValue
     from engine.meanings.results import Result
-    from engine.runtime import RuntimeGraph, RuntimeOperand
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.session import Session
     from engine.values import Array, Value
 
@@ -25,6 +25,7 @@ __all__ = ["Meaning", "ReadingFit", "find_ends", "read_output"]
 
 _CHOSEN_FROM: Final = 0.5  # the score from which a reading is chosen by itself
 _MOST_TYPES: Final = 8
+_MOST_PIECES: Final = 64
 _PACKS: Final = frozenset({"prim::TupleConstruct", "prim::ListConstruct"})
 
 
@@ -154,10 +155,12 @@ def find_ends(
     graph = session.graph
     ends, arrays = [], []
     for operand in _find_outputs(graph):
-        types = tuple(_find_types(operand))
+        types, pieces = tuple(_find_types(operand)), _find_pieces(operand)
         for value in flatten_value((session.value(operand.name, check_cancelled),)):
             if isinstance(value, np.ndarray):
-                ends.append(OutputEnd(operand.name, value.shape, value.dtype.name, types))
+                ends.append(
+                    OutputEnd(operand.name, value.shape, value.dtype.name, types, pieces)
+                )
                 arrays.append(value)
     inputs = tuple(value for value in _inputs(session) if isinstance(value, np.ndarray))
     integers = any(value.dtype.kind in "iu" for value in inputs)
@@ -187,6 +190,31 @@ def _find_types(operand: RuntimeOperand) -> Iterator[str]:
         if not producer.inputs:
             return
         operand = producer.inputs[0]
+
+
+def _find_pieces(operand: RuntimeOperand) -> tuple[int, ...]:
+    """Return the sizes of what an operand concatenates; empty if that is not known."""
+    axes: set[int] = set()
+    found: list[tuple[int | str | None, ...]] = []
+    waiting = [operand]
+    while waiting and len(found) < _MOST_PIECES:
+        piece = waiting.pop()
+        producer, shape = piece.producer, piece.shape
+        dim = producer.params.get("dim") if producer is not None else None
+        if shape is None or (piece is operand and not _is_join(producer)):
+            return ()
+        if producer is not None and _is_join(producer) and isinstance(dim, int):
+            axes.add(dim % len(shape) if shape else 0)
+            waiting += reversed(producer.inputs)
+        else:
+            found.append(shape)
+    sizes = [shape[axis] for axis in axes for shape in found if axis < len(shape)]
+    whole = tuple([size for size in sizes if isinstance(size, int)])
+    return whole if len(axes) == 1 and len(whole) == len(found) else ()
+
+
+def _is_join(operator: RuntimeOperator | None) -> bool:
+    return operator is not None and operator.type == "torch.cat"
 
 
 def _inputs(session: Session) -> Iterator[Value]:

@@ -14,7 +14,7 @@ from kuiper_studio.item_models.text import tip_text
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent, QResizeEvent
 
-__all__ = ["ElidedLabel", "ElidedLines"]
+__all__ = ["ElidedLabel", "ElidedLines", "SteadyLabel"]
 
 
 class ElidedLabel(QLabel):
@@ -128,3 +128,60 @@ def _anywhere() -> QTextOption:
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
     return option
+
+
+class SteadyLabel(QWidget):
+    """One line of text that follows the mouse: a change of it lays out nothing.
+
+    Each change of a QLabel lays out the whole window, which takes longer than a frame.
+
+    Parameters
+    ----------
+    name : str
+        Name of the object.
+    role : str
+        See the style sheet.
+    """
+
+    def __init__(self, name: str, role: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = ""
+        self._measure = QLabel("0", self)  # has font and colour of the role
+        self._measure.setProperty("role", role)
+        self._measure.hide()
+        self.setObjectName(name)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+
+    def text(self) -> str:
+        """Return the whole text."""
+        return self._text
+
+    def setText(self, text: str) -> None:  # noqa: N802 - as a QLabel has it
+        """Show another text."""
+        if text != self._text:
+            self._text = text
+            self.setAccessibleName(text)
+            self.setToolTip(tip_text(text))
+            self.update()
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(80, self._measure.sizeHint().height())
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(24, self._measure.sizeHint().height())
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        self._measure.ensurePolished()
+        painter.setFont(self._measure.font())
+        painter.setPen(self._measure.palette().color(self._measure.foregroundRole()))
+        shown = painter.fontMetrics().elidedText(
+            self._text, Qt.TextElideMode.ElideRight, self.width()
+        )
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
+        painter.end()

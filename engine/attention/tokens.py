@@ -62,7 +62,7 @@ class TokenPlaces:
         """Tokens that are not on the grid: the class token, for example."""
         if self.plan is None:
             return ()
-        return tuple([t for t in range(self.count) if self.place(0, t) is None])
+        return (*range(self.plan.starts[-1]), *range(self.plan.stops[-1], self.count))
 
     def name(self, token: int) -> str:
         """Name a token: ``class``, or its number."""

@@ -21,12 +21,16 @@ class OutputEnd:
     types : tuple of str
         Types of the operators that lead to it, the last one first, such as ``("F.softmax",
         "nn.Linear")``. Along the first input of each.
+    pieces : tuple of int
+        Sizes of what the last operator concatenates, of nested concatenations too; empty if it
+        is none: ``(4, 80)`` for boxes and classes.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str = "float32"
     types: tuple[str, ...] = ()
+    pieces: tuple[int, ...] = ()
 
     @property
     def is_real(self) -> bool:

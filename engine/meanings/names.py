@@ -19,12 +19,12 @@ _NUMBERS: Final = "numbers"
 NAMES: Final = Option(
     "names", "Names", "choice", AUTOMATIC,
     "Names of the classes. A file of labels comes first where it has as many names",
-    (AUTOMATIC, "ImageNet", "COCO", "COCO 91", "VOC", _NUMBERS),
+    (AUTOMATIC, "ImageNet", "COCO", "COCO 91", "VOC", "DOTA", _NUMBERS),
 )  # fmt: skip
 
 # By the number of classes, where that tells the data set.
 _BY_COUNT: Final[Mapping[int, str]] = {
-    1000: "ImageNet", 80: "COCO", 91: "COCO 91", 21: "VOC", 20: "VOC",
+    1000: "ImageNet", 80: "COCO", 91: "COCO 91", 21: "VOC", 20: "VOC", 15: "DOTA",
 }  # fmt: skip
 
 BODY: Final = (
@@ -37,7 +37,7 @@ BODY: Final = (
 
 @cache
 def data_set(name: str) -> tuple[str, ...]:
-    """Return the names of a data set: ``ImageNet``, ``COCO``, ``COCO 91`` or ``VOC``."""
+    """Return the names of a data set, one of `NAMES`."""
     file = "coco" if name == "COCO 91" else name.lower()
     text = resources.files("engine.meanings").joinpath(f"labels/{file}.txt").read_text("utf-8")
     names = tuple(text.splitlines())

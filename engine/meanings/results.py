@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -91,6 +92,8 @@ class Boxes:
         Over the whole input, at a resolution of their own.
     points : ndarray of shape (B, K, 3) or None
         x, y and score of key points.
+    turned : ndarray of shape (B, 5) or None
+        Centre x and y, width, height and angle in radians of turned boxes; `corners` hold them.
     note : str
     """
 
@@ -103,27 +106,33 @@ class Boxes:
     passed: int
     masks: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     points: npt.NDArray[np.float64] | None = field(default=None, repr=False)
+    turned: npt.NDArray[np.float64] | None = field(default=None, repr=False)
     note: str = ""
 
     @property
     def rows(self) -> tuple[Row, ...]:
         """One per box."""
         return tuple(
-            Row(
-                entry,
-                name,
-                f"{score:.3f}",
-                min(max(score, 0.0), 1.0),
-                " ".join(f"{edge:.0f}" for edge in corners),
-            )
-            for entry, name, score, corners in zip(
+            Row(entry, name, f"{score:.3f}", min(max(score, 0.0), 1.0), place)
+            for entry, name, score, place in zip(
                 self.classes.tolist(),
                 self.names,
                 self.scores.tolist(),
-                self.corners.tolist(),
+                self._places(),
                 strict=True,
             )
         )
+
+    def _places(self) -> list[str]:
+        """Return where each box is: its edges, or centre, size and angle."""
+        if self.turned is None:
+            return [
+                " ".join(f"{edge:.0f}" for edge in edges) for edges in self.corners.tolist()
+            ]
+        return [
+            f"{x:.0f} {y:.0f} {width:.0f}×{height:.0f} {math.degrees(angle):.0f}°"
+            for x, y, width, height, angle in self.turned.tolist()
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -89,6 +89,12 @@ def _facts(meaning: Meaning) -> dict[str, Any]:
             facts["rows"], result.corners.tolist(), result.scores.tolist(), strict=True
         ):
             row |= {"corners": corners, "score": score}
+        for row, turned in zip(
+            facts["rows"],
+            result.turned.tolist() if result.turned is not None else (),
+            strict=False,
+        ):
+            row |= {"turned": turned}
     if isinstance(result, KeyPoints):
         for row, (x, y, score) in zip(facts["rows"], result.points.tolist(), strict=True):
             row |= {"x": x, "y": y, "score": score}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
 from typing_extensions import override
 
 from engine.pictures import colorize, lookup_table
@@ -58,6 +58,16 @@ def color_image(values: Array, most: float, opacity: Array | float = 1.0) -> QIm
     return cells_image(colors, np.where(np.isnan(values), 0.0, opacity))
 
 
+def _is_same(one: Array, other: Array) -> bool:
+    """Whether two arrays, the second of which is still alive, are one view of one memory."""
+    return (
+        one.shape == other.shape
+        and one.strides == other.strides
+        and one.dtype == other.dtype
+        and one.ctypes.data == other.ctypes.data
+    )
+
+
 def _most(values: Array) -> float:
     finite = values[np.isfinite(values)]
     return float(finite.max()) if finite.size else 0.0
@@ -83,6 +93,8 @@ class HeadsMosaic(PictureCanvas):
         super().__init__(theme, "attentionHeads", "Heads", _LEAST_HEIGHT, parent)
         self._tiles: Array = np.zeros((0, 1, 1))
         self._images: list[QImage] = []
+        self._painted: QPixmap | None = None
+        self._painted_for: tuple[QSize, int] | None = None
         self._shares: tuple[str, ...] = ()
         self._head = 0
         self._row: int | None = None
@@ -94,8 +106,10 @@ class HeadsMosaic(PictureCanvas):
 
     def show_tiles(self, tiles: Array, shares: tuple[str, ...] = ()) -> None:
         """Show one picture of weights for each head, with the class token's share above it."""
-        self._tiles, self._shares = tiles[:_MOST_SHOWN], shares
-        self._images = [color_image(tile, _most(tile)) for tile in self._tiles]
+        shown, self._shares = tiles[:_MOST_SHOWN], shares
+        if not _is_same(shown, self._tiles):  # it is while only the query changes
+            self._tiles, self._painted = shown, None
+            self._images = [color_image(tile, _most(tile)) for tile in self._tiles]
         hidden = len(tiles) - len(self._tiles)
         self.setToolTip(f"{hidden} more heads are not shown" if hidden else "")
         self.update()
@@ -144,6 +158,7 @@ class HeadsMosaic(PictureCanvas):
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._paint_tiles())
         for head, image in enumerate(self._images):
             area = self.area(head)
             caption = area.adjusted(0, -_CAPTION, 0, 0)
@@ -155,8 +170,6 @@ class HeadsMosaic(PictureCanvas):
             metrics = painter.fontMetrics()
             if metrics.horizontalAdvance(f"{number} {share}") <= caption.width():
                 painter.drawText(caption, Qt.AlignmentFlag.AlignRight, share)
-            painter.fillRect(area, self._theme.color("base"))
-            painter.drawImage(area, image)
             if self._row is not None:
                 high = area.height() / image.height()
                 row = QRectF(area.left(), area.top() + self._row * high, area.width(), high)
@@ -169,6 +182,23 @@ class HeadsMosaic(PictureCanvas):
             painter.setPen(QPen(self._theme.color("focus"), 1, Qt.PenStyle.DotLine))
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         painter.end()
+
+    def _paint_tiles(self) -> QPixmap:
+        """Return all pictures in their places; painted again for another size or theme."""
+        ratio = self.devicePixelRatioF()
+        size, ground = self.size() * ratio, self._theme.color("base")
+        key = size, ground.rgba()
+        if self._painted is None or self._painted_for != key:
+            made = QPixmap(size)
+            made.setDevicePixelRatio(ratio)
+            made.fill(Qt.GlobalColor.transparent)
+            painter = QPainter(made)
+            for head, image in enumerate(self._images):
+                painter.fillRect(self.area(head), ground)
+                painter.drawImage(self.area(head), image)
+            painter.end()
+            self._painted, self._painted_for = made, key
+        return self._painted
 
     @override
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -256,6 +286,8 @@ class KeysView(PictureCanvas):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, "attentionKeys", "Keys of the query", _LEAST_HEIGHT, parent)
         self._shown: KeysPicture | None = None
+        self._scaled: QImage | None = None
+        self._scaled_for: tuple[int, QSize] | None = None
         self._opacity = 0.7
 
     @property
@@ -354,13 +386,29 @@ class KeysView(PictureCanvas):
             share = np.clip(cells / (most or 1.0), 0, 1)
         opacity = opacity_of(share, self._opacity) if shown.picture is not None else 1.0
         image = color_image(cells, most, opacity)
-        draw_over(painter, area, shown.picture, image, area, self._theme)
+        draw_over(painter, area, self._scaled_picture(area), image, area, self._theme)
         if shown.query is not None:
             cell = self.cell_area(*shown.query)
             inset = 1 if min(cell.width(), cell.height()) >= _LEAST_CELL else -2
             draw_frame(painter, cell.adjusted(inset, inset, -inset, -inset))
         self._draw_beside(painter, shown, most)
         self._draw_scale(painter, most)
+
+    def _scaled_picture(self, area: QRectF) -> QImage | None:
+        """Return the picture at the size of an area; scaling it takes most of the painting."""
+        picture = self._shown.picture if self._shown is not None else None
+        if picture is None:
+            return None
+        size = area.size().toSize() * self.devicePixelRatioF()
+        key = picture.cacheKey(), size
+        if self._scaled is None or self._scaled_for != key:
+            self._scaled_for = key
+            self._scaled = picture.scaled(
+                size,
+                Qt.AspectRatioMode.IgnoreAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )
+        return self._scaled
 
     def _draw_scale(self, painter: QPainter, most: float) -> None:
         """Draw a colour bar below the picture, at the right."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from PySide6.QtCore import QSignalBlocker, Qt, Slot
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.text import format_brief, format_shape
+from kuiper_studio.elided_label import SteadyLabel
 from kuiper_studio.engine_service.protocol import AttentionRequest
 from kuiper_studio.panels.attention_canvas import HeadsMosaic, KeysPicture, KeysView
 from kuiper_studio.panels.input_picture import InputPicture
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from engine.values import Array
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
+
+    _Places: TypeAlias = tuple[TokenPlaces | None, TokenPlaces | None, int]
 
 __all__ = ["AttentionPanel"]
 
@@ -77,6 +80,8 @@ class AttentionPanel(Panel):
         self._rollout: Array | None = None
         self._queries: TokenPlaces | None = None
         self._key_places: TokenPlaces | None = None
+        self._places: dict[str, _Places] = {}
+        self._found_blocks: dict[str, tuple[tuple[Attention, int], ...]] = {}
         self._picture = InputPicture(session)
         self._head = 0
         self._query_text = ""
@@ -89,7 +94,7 @@ class AttentionPanel(Panel):
         self.verdict.setWordWrap(True)
         self.caption = plain_label("attentionCaption", "caption")
         self.caption.setWordWrap(True)
-        self.value = plain_label("attentionValue", "mono2")
+        self.value = SteadyLabel("attentionValue", "mono2")
         self._stages = QGridLayout()
         self._build()
         self._connect()
@@ -197,6 +202,7 @@ class AttentionPanel(Panel):
         session.graph_changed.connect(self._on_graph_changed)
         session.selection_changed.connect(self._on_selected)
         session.attentions.arrived.connect(self.refresh)
+        session.layouts.changed.connect(self._forget_places)
         session.layouts.changed.connect(self.refresh)
         session.tensors.recalled.connect(self._on_recalled)
         session.settled.connect(self.refresh)
@@ -248,12 +254,7 @@ class AttentionPanel(Panel):
         serial = session.tensors.serial(attention.output)
         if serial is None:
             return f"{attention.operator} has not run yet. Run to it first."
-        from engine.attention import find_heads, key_places, query_places
-
-        find = session.layouts.find
-        self._queries = query_places(graph, attention, find)
-        self._key_places = key_places(graph, attention, find)
-        heads = find_heads(graph, attention, find)
+        self._queries, self._key_places, heads = self._find_places(graph, attention)
         if not heads:
             return _WAITING
         answer = session.attentions.look(
@@ -267,6 +268,28 @@ class AttentionPanel(Panel):
         self._scores = scores
         self._bound_fields(scores)
         return self._look_at_rollout(attention, serial)
+
+    def _find_places(self, graph: RuntimeGraph, attention: Attention) -> _Places:
+        """Return where queries and keys lie, and the number of heads; 0 if it is not known."""
+        found = self._places.get(attention.operator)
+        if found is None:
+            from engine.attention import find_heads, key_places, query_places
+
+            find = self.session.layouts.find
+            found = (
+                query_places(graph, attention, find),
+                key_places(graph, attention, find),
+                find_heads(graph, attention, find),
+            )
+            if found[2]:
+                self._places[attention.operator] = found
+        return found
+
+    @Slot()
+    def _forget_places(self) -> None:
+        """Find all places again, for layouts have changed."""
+        self._places.clear()
+        self._found_blocks.clear()
 
     def _wanted(self, heads: int) -> tuple[int, int]:
         """Return the sample and query to ask for: 0 where the answer has all of them."""
@@ -305,9 +328,15 @@ class AttentionPanel(Panel):
 
     def _blocks(self, attention: Attention) -> tuple[tuple[Attention, int], ...]:
         """Return the attentions of a rollout and their heads; empty if there is none."""
-        from engine.attention import find_blocks, find_heads, query_places
+        found = self._found_blocks.get(attention.operator)
+        if found is None:
+            found = self._found_blocks[attention.operator] = self._find_blocks(attention)
+        return found
 
-        queries, graph, find = self._queries, self._graph, self.session.layouts.find
+    def _find_blocks(self, attention: Attention) -> tuple[tuple[Attention, int], ...]:
+        from engine.attention import find_blocks
+
+        queries, graph = self._queries, self._graph
         if graph is None or queries is None or self._scores is None or queries.is_windowed:
             return ()
         *_, rows, columns = self._scores.shape
@@ -315,11 +344,11 @@ class AttentionPanel(Panel):
             return ()
         found = []
         for block in find_blocks(graph, self.session.attentions.found, attention):
-            places = query_places(graph, block, find)
+            places, _, heads = self._find_places(graph, block)
             if places is not None and (places.samples, places.count) == (
                 queries.samples, queries.count
             ):  # fmt: skip
-                found.append((block, find_heads(graph, block, find)))
+                found.append((block, heads))
         return tuple(found)
 
     def _bound_fields(self, scores: AttentionScores) -> None:
@@ -504,6 +533,7 @@ class AttentionPanel(Panel):
     def _on_graph_changed(self) -> None:
         self._graph = self.session.graph
         self._scores = None
+        self._forget_places()
         with QSignalBlocker(self.chosen):
             self.chosen.clear()
             for attention in self.session.attentions.found:

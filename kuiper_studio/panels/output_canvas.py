@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from typing_extensions import override
 
+from engine.meanings.boxes import turned_corners
 from engine.meanings.results import (
     Boxes,
     Classes,
@@ -195,7 +196,18 @@ class OutputCanvas(PictureCanvas):
         return -1
 
     def _holds(self, place: int, at: QPointF) -> bool:
-        return self.box_area(place).contains(at)
+        outline = self._outline(place)
+        if outline is None:
+            return self.box_area(place).contains(at)
+        return outline.containsPoint(at, Qt.FillRule.WindingFill)
+
+    def _outline(self, place: int) -> QPolygonF | None:
+        """Return where a turned box is painted; None for one that is not turned."""
+        result = self._result
+        if not isinstance(result, Boxes) or result.turned is None:
+            return None
+        (corners,) = turned_corners(result.turned[place : place + 1]).tolist()
+        return QPolygonF([self._at(x, y) for x, y in corners])
 
     def _cell(self, at: QPointF, shape: tuple[int, ...]) -> tuple[int, int]:
         area = self.area()
@@ -258,10 +270,11 @@ class OutputCanvas(PictureCanvas):
         if self._selected >= 0 and not chosen:
             color = QColor(color)
             color.setAlphaF(0.45)
+        outline = self._outline(place)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for width, ink in ((3.6 if chosen else 3.0, QColor(0, 0, 0, 150)), (2.0, color)):
             painter.setPen(QPen(ink, width))
-            painter.drawRect(area)
+            painter.drawPolygon(outline if outline is not None else QPolygonF(area))
         if chosen:
             painter.setPen(QPen(QColor("#FFFFFF"), 1))
             painter.drawRect(area.adjusted(-2, -2, 2, 2))

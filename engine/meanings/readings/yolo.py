@@ -9,20 +9,28 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import MeaningError
-from engine.meanings.boxes import BOX_OPTIONS, corners_of, select_boxes
+from engine.meanings.boxes import BOX_OPTIONS, corners_of, select_boxes, turned_corners
 from engine.meanings.names import BODY
-from engine.meanings.registry import Fit, Reading, register_reading
+from engine.meanings.registry import Fit, Option, Reading, register_reading
 from engine.meanings.scores import probabilities, sigmoid, softmax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.meanings.ends import Ends, OutputEnd
-    from engine.meanings.registry import Option, ReadingContext
+    from engine.meanings.registry import ReadingContext
     from engine.meanings.results import Boxes
     from engine.values import Array
 
-__all__ = ["YoloAnchors", "YoloEndToEnd", "YoloFree", "YoloFreeMaps", "YoloMaps", "YoloPose"]
+__all__ = [
+    "YoloAnchors",
+    "YoloEndToEnd",
+    "YoloFree",
+    "YoloFreeMaps",
+    "YoloMaps",
+    "YoloPose",
+    "YoloTurned",
+]
 
 _STRIDES: Final = (8, 16, 32, 64)
 # Sizes of the anchors of YOLOv5, in pixels, by stride.
@@ -34,6 +42,7 @@ _ANCHORS: Final = {
 _BINS: Final = 16  # by which YOLOv8 and later describe the distance of an edge
 _POSE: Final = 4 + 1 + 3 * len(BODY)
 _PROTOTYPES: Final = 32
+_DOTA: Final = 15  # classes of the data set that turned boxes are trained on
 _FEWEST: Final = 64  # boxes of a dense head
 
 
@@ -85,7 +94,16 @@ class YoloAnchors(_Yolo):
     """(N, boxes, 5 + classes): centre, size, objectness and classes."""
 
     name: ClassVar[str] = "yolov5"
-    title: ClassVar[str] = "Boxes: YOLOv5, v6, v7"
+    title: ClassVar[str] = "Boxes: YOLOv5, v6, v7, YOLOX"
+    options: ClassVar[tuple[Option, ...]] = (
+        *BOX_OPTIONS,
+        Option(
+            "grid", "Grid", "choice", "automatic",
+            "Whether boxes are in pixels, or about the cells of the grid (YOLOX). Automatic: "
+            "by where the centres are",
+            ("automatic", "pixels", "YOLOX"),
+        ),
+    )  # fmt: skip
 
     def _find(self, ends: Ends) -> tuple[int | None, bool]:
         counts = _dense_counts(ends)
@@ -108,12 +126,48 @@ class YoloAnchors(_Yolo):
         place, _ = self._find(context.ends)
         if place is None:
             raise MeaningError(self.fits(context.ends).reason)
-        return _read_anchored(context, context.of_sample(place))
+        rows, how = context.of_sample(place), context.text("grid")
+        cells = _one_per_cell(context.ends, len(rows))
+        if cells is None and how == "YOLOX":
+            raise MeaningError("the output does not have one box for each cell of the input")
+        if (
+            cells is None
+            or how == "pixels"
+            or (how == "automatic" and _has_pixels(rows, cells))
+        ):
+            return _read_anchored(context, rows)
+        spread = rows.astype(np.float64)
+        with np.errstate(over="ignore"):
+            spread[:, 2:4] = np.exp(spread[:, 2:4]) * cells[:, 2:]
+        spread[:, :2] = (spread[:, :2] + cells[:, :2]) * cells[:, 2:]
+        return _read_anchored(context, spread, "decoded from the grid, as YOLOX does")
 
 
-def _read_anchored(context: ReadingContext, rows: Array) -> Boxes:
+def _one_per_cell(ends: Ends, count: int) -> Array | None:
+    """Return column, row and stride of the cell of each box; None without one box per cell."""
+    size = ends.size
+    for levels in (3, 4) if size is not None else ():
+        if size is None or _cells(size, _STRIDES[:levels]) != count:
+            continue
+        made = []
+        for stride in _STRIDES[:levels]:
+            grid = _grid(-(-size[0] // stride), -(-size[1] // stride)).reshape(-1, 2)
+            made.append(np.concatenate([grid, np.full((len(grid), 1), stride)], 1))
+        return np.concatenate(made)
+    return None
+
+
+def _has_pixels(rows: Array, cells: Array) -> bool:
+    """Whether centres are spread over the picture, not about their cells."""
+    farthest = np.nan_to_num(np.abs(rows[:, :2].astype(np.float64))).mean()
+    spread = (cells[:, :2] * cells[:, 2:]).mean()
+    return bool(farthest > spread / 4)
+
+
+def _read_anchored(context: ReadingContext, rows: Array, note: str = "") -> Boxes:
     scores = probabilities(rows[:, 4:])
-    return select_boxes(context, corners_of(rows[:, :4]), scores[:, 1:] * scores[:, :1])[0]
+    corners = corners_of(rows[:, :4])
+    return select_boxes(context, corners, scores[:, 1:] * scores[:, :1], note=note)[0]
 
 
 @register_reading
@@ -214,6 +268,8 @@ class YoloFree(_Yolo):
         score = 0.95 if known else 0.8
         if numbers == _POSE:
             score -= 0.1  # rather key points
+        if _is_turned(ends.outputs[place].pieces):
+            score = 0.3
         with_masks = " and masks" if masks else ""
         return Fit(score, f"an output has {boxes} boxes with {classes} classes{with_masks}")
 
@@ -260,7 +316,11 @@ class YoloPose(_Yolo):
         numbers = ends.outputs[place].shape[1] if place is not None else 0
         if (numbers - 5) % 3 or numbers < 8:
             return Fit(0, "no output has boxes with one class and key points")
-        score = 0.3 if numbers != _POSE else 0.95 if known else 0.9
+        pieces = ends.outputs[place].pieces if place is not None else ()
+        joined = pieces[:2] == (4, 1) and pieces[2:] == (numbers - 5,)
+        score = 0.95 if joined or (numbers == _POSE and known) else 0.3
+        if numbers == _POSE and not known:
+            score = 0.9
         return Fit(score, f"an output has persons with {(numbers - 5) // 3} key points")
 
     @override
@@ -275,6 +335,42 @@ class YoloPose(_Yolo):
         points = rows[kept, 5:].reshape(len(kept), -1, 3).astype(np.float64)
         points[..., 2] = probabilities(points[..., 2])
         return replace(boxes, points=points)
+
+
+def _is_turned(pieces: tuple[int, ...]) -> bool:
+    """Whether an output joins boxes, classes and one more number, the angle."""
+    return len(pieces) == 3 and pieces[0] == 4 and pieces[2] == 1
+
+
+@register_reading
+class YoloTurned(_Yolo):
+    """(N, 4 + classes + 1, boxes): centre, size, classes and an angle in radians."""
+
+    name: ClassVar[str] = "yolov8-obb"
+    title: ClassVar[str] = "Turned boxes: YOLO OBB"
+
+    @override
+    def fits(self, ends: Ends) -> Fit:
+        place, known = _find_free(ends)
+        numbers = ends.outputs[place].shape[1] if place is not None else 0
+        if place is None or numbers < 6:
+            return Fit(0, "no output has boxes with classes and an angle")
+        reason = f"an output has boxes with {numbers - 5} classes and an angle"
+        if _is_turned(ends.outputs[place].pieces):
+            return Fit(0.95 if known else 0.8, reason)
+        return Fit(0.4 if numbers == 4 + _DOTA + 1 else 0.1, reason)
+
+    @override
+    def read(self, context: ReadingContext) -> Boxes:
+        place, _ = _find_free(context.ends)
+        if place is None or not self.fits(context.ends).score:
+            raise MeaningError(self.fits(context.ends).reason)
+        rows = context.of_sample(place).T.astype(np.float64)
+        turned = np.concatenate([rows[:, :4], rows[:, -1:]], 1)
+        around = turned_corners(turned)
+        corners = np.concatenate([around.min(1), around.max(1)], 1)
+        scores = probabilities(rows[:, 4:-1])
+        return select_boxes(context, corners, scores, turned=turned)[0]
 
 
 @register_reading
