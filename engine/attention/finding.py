@@ -21,6 +21,7 @@ _FUNCTIONS: Final = frozenset(
 )
 # Between the softmax and the product with the values there may also stand:
 _AFTER: Final = BETWEEN | {"nn.Dropout", "F.dropout", "nn.Identity"}
+_COPY: Final = "ncnn.Split"  # the same value for each consumer
 _MOST_STEPS: Final = 8
 # How far the projections of one input may be from it: a linear layer, a split into heads.
 _MOST_PROJECTION: Final = 12
@@ -121,6 +122,8 @@ def _written_out(softmax: RuntimeOperator) -> Attention | None:
 
 
 def _is_over_keys(softmax: RuntimeOperator) -> bool:
+    if softmax.type.startswith("ncnn."):  # its files have no shapes; products have 3 or 4
+        return softmax.params.get("axis") in {-1, 2, 3}
     dim = softmax.params.get("dim")
     shape = softmax.inputs[0].shape
     return dim == -1 or (shape is not None and dim == len(shape) - 1)
@@ -128,17 +131,20 @@ def _is_over_keys(softmax: RuntimeOperator) -> bool:
 
 def _product_after(softmax: RuntimeOperator) -> tuple[RuntimeOperator, int] | None:
     """Return the product of the weights with the values, and the place of the weights."""
-    operand = softmax.outputs[0]
+    operands: tuple[RuntimeOperand, ...] = softmax.outputs
     for _ in range(_MOST_STEPS):
         following: RuntimeOperator | None = None
-        for consumer in operand.consumers:
-            if consumer.type in PRODUCTS and len(consumer.inputs) == 2:
-                return consumer, consumer.inputs.index(operand)
-            if consumer.type in _AFTER and len(consumer.outputs) == 1:
-                following = following or consumer
+        for operand in operands:
+            for consumer in operand.consumers:
+                if consumer.type in PRODUCTS and len(consumer.inputs) == 2:
+                    return consumer, consumer.inputs.index(operand)
+                if consumer.type == _COPY or (
+                    consumer.type in _AFTER and len(consumer.outputs) == 1
+                ):
+                    following = following or consumer
         if following is None:
             return None
-        operand = following.outputs[0]
+        operands = following.outputs
     return None
 
 

@@ -416,8 +416,10 @@ def _check_product(
 ) -> tuple[Difference | None, str]:
     """Compare the product of weights and values with the operand of the run."""
     product = graph.operands[attention.output].producer
-    if product is None or product.type not in {"torch.matmul", "torch.bmm"}:
+    if product is None or product.type not in {"torch.matmul", "torch.bmm", "ncnn.MatMul"}:
         return None, "the product with the values is no plain one"
+    if product.params.get("transB"):
+        return None, "the product with the values is transposed"
     if product.inputs[1].name != attention.value:
         return None, "the product with the values is transposed"
     left = _as_array(read(product.inputs[0].name))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TokenPlaces", "find_heads", "key_places", "query_places"]
 
+_WITHOUT_BATCH: Final = frozenset({NCNN_FUNCTION, "ncnn.Softmax"})
 _SEQUENCE: Final = frozenset({Kind.QUERY, Kind.KEY, Kind.TOKEN})
 _ONE_OF: Final = {Kind.REGISTER_TOKEN: "register", Kind.BOX: "box", Kind.TOKEN: "token"}
 
@@ -160,7 +161,7 @@ def find_heads(graph: RuntimeGraph, attention: Attention, layouts: Layouts) -> i
     if len(layout.axes) == 2:
         return 1
     axis = layout.axes[-3]
-    if axis.kind is Kind.HEAD or len(layout.axes) > 3 or operator.type == NCNN_FUNCTION:
+    if axis.kind is Kind.HEAD or len(layout.axes) > 3 or operator.type in _WITHOUT_BATCH:
         return axis.size if isinstance(axis.size, int) else 0
     heads = [part.size for part in axis.factors if part.kind is Kind.HEAD]
     return heads[-1] if heads and isinstance(heads[-1], int) else 1
@@ -180,7 +181,7 @@ def _places(
         lead = axes[:-1]
     else:
         tokens, lead = axes[place if attention.weights else -2], axes[:-2]
-        if operator.type == NCNN_FUNCTION:
+        if operator.type in _WITHOUT_BATCH:
             lead = []  # there is no batch, only heads
         lead = [part for axis in lead for part in _without_heads(axis)]
     sizes = [axis.size for axis in (*lead, tokens)]

@@ -28,7 +28,7 @@ __all__ = ["infer_layouts"]
 # More dimensions than any operator has.
 _MOST_DIMENSIONS: Final = 16
 _LOG_SOFTMAX: Final = frozenset({"F.log_softmax", "nn.LogSoftmax"})
-_LINEAR: Final = frozenset({"nn.Linear", "F.linear", "InnerProduct", "Gemm"})
+_LINEAR: Final = frozenset({"nn.Linear", "F.linear", "ncnn.InnerProduct", "ncnn.Gemm"})
 # Meanings that depend on the other dimensions of an operand, and their general meaning.
 _OWN_KINDS: Final = {
     Kind.CHANNEL: Kind.FEATURE, Kind.QUERY: Kind.TOKEN, Kind.KEY: Kind.TOKEN,
@@ -223,6 +223,8 @@ class _Inference:
             if factors.kind(factors.origin(dim[0])) is not Kind.FEATURE:  # of channels
                 factors.claim(dim, Kind.TOKEN, Rank.EXPECTED)
         claim_heads(factors, dims)
+        if not self.has_batch and len(dims) == 3:
+            factors.claim(dims[0], Kind.HEAD, Rank.EXPECTED)
 
     def _claim_outputs(self) -> None:
         """Name classes, vocabulary and boxes of the model's results."""
@@ -230,6 +232,7 @@ class _Inference:
         shown = {name: self.dims[name] for name in outputs if name in self.dims}
         for name, dims in shown.items():
             if len(dims) < 2:
+                self._claim_vector(outputs[name], dims)
                 continue
             self._claim_classes(outputs[name], dims)
             boxes = self.factors.find(dims[-2][0])
@@ -248,6 +251,14 @@ class _Inference:
             is_tuple = producer is not None and producer.type == "prim::TupleConstruct"
             found += producer.inputs if producer is not None and is_tuple else (operand,)
         return found
+
+    def _claim_vector(self, operand: RuntimeOperand, dims: Dims) -> None:
+        """Name classes without a batch; files of ncnn have no names of modules."""
+        producer = operand.producer
+        if producer is not None and producer.type in SOFTMAX and producer.inputs:
+            producer = producer.inputs[0].producer
+        if not self.has_batch and dims and producer is not None and producer.type in _LINEAR:
+            self.factors.claim(dims[0], Kind.CLASS, Rank.STATED)
 
     def _claim_classes(self, operand: RuntimeOperand, dims: Dims) -> None:
         producer = operand.producer

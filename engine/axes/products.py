@@ -9,11 +9,16 @@ if TYPE_CHECKING:
 
 __all__ = ["BETWEEN", "PRODUCTS", "SOFTMAX", "find_product"]
 
-PRODUCTS: Final = frozenset({"torch.matmul", "torch.bmm", "torch.einsum", "torch.baddbmm"})
-SOFTMAX: Final = frozenset({"F.softmax", "nn.Softmax", "torch.softmax", "Tensor.softmax"})
+PRODUCTS: Final = frozenset(
+    {"torch.matmul", "torch.bmm", "torch.einsum", "torch.baddbmm", "ncnn.MatMul"}
+)
+SOFTMAX: Final = frozenset(
+    {"F.softmax", "nn.Softmax", "torch.softmax", "Tensor.softmax", "ncnn.Softmax"}
+)
 BETWEEN: Final = frozenset(
     {"pnnx.Expression", "Tensor.reshape", "Tensor.view", "Tensor.masked_fill", "torch.where",
-     "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand"}
+     "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand",
+     "ncnn.BinaryOp", "ncnn.UnaryOp", "ncnn.Eltwise", "ncnn.Split", "ncnn.Reshape"}
 )  # fmt: skip
 """Operators between a product and its softmax: scale, mask and bias."""
 _MOST_STEPS: Final = 8

@@ -20,6 +20,7 @@ Rule: TypeAlias = "Callable[[Call], Results]"
 Target = TypeVar("Target", bound="Callable[[Call], Results]")
 
 _RULES: Final[dict[str, Rule]] = {}
+_NCNN: Final = "ncnn"
 _PREFIXES: Final = frozenset({"nn", "F", "torch", "Tensor", "aten", "pnnx"})
 
 
@@ -45,8 +46,8 @@ def rule(*types: str) -> Callable[[Target], Target]:
 def find_rule(type: str) -> Rule | None:  # noqa: A002 - pnnx's own word
     """Return the rule of an operator type; None if there is none."""
     prefix, dot, name = type.replace("::", ".").partition(".")
-    if not dot:
-        return _RULES.get(type)
+    if not dot or prefix == _NCNN:
+        return _RULES.get(name or prefix)
     if prefix not in _PREFIXES:
         return None
     return _RULES.get(name.replace("_", "").lower())

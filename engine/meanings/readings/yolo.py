@@ -44,6 +44,7 @@ _POSE: Final = 4 + 1 + 3 * len(BODY)
 _PROTOTYPES: Final = 32
 _DOTA: Final = 15  # classes of the data set that turned boxes are trained on
 _FEWEST: Final = 64  # boxes of a dense head
+_POSITIVE: Final = 0.99  # share of sizes
 
 
 def _cells(size: tuple[int, int], strides: Sequence[int]) -> int:
@@ -100,7 +101,7 @@ class YoloAnchors(_Yolo):
         Option(
             "grid", "Grid", "choice", "automatic",
             "Whether boxes are in pixels, or about the cells of the grid (YOLOX). Automatic: "
-            "by where the centres are",
+            "about the cells where sizes are negative, as logarithms are",
             ("automatic", "pixels", "YOLOX"),
         ),
     )  # fmt: skip
@@ -130,11 +131,7 @@ class YoloAnchors(_Yolo):
         cells = _one_per_cell(context.ends, len(rows))
         if cells is None and how == "YOLOX":
             raise MeaningError("the output does not have one box for each cell of the input")
-        if (
-            cells is None
-            or how == "pixels"
-            or (how == "automatic" and _has_pixels(rows, cells))
-        ):
+        if cells is None or how == "pixels" or (how == "automatic" and _has_pixels(rows)):
             return _read_anchored(context, rows)
         spread = rows.astype(np.float64)
         with np.errstate(over="ignore"):
@@ -157,11 +154,9 @@ def _one_per_cell(ends: Ends, count: int) -> Array | None:
     return None
 
 
-def _has_pixels(rows: Array, cells: Array) -> bool:
-    """Whether centres are spread over the picture, not about their cells."""
-    farthest = np.nan_to_num(np.abs(rows[:, :2].astype(np.float64))).mean()
-    spread = (cells[:, :2] * cells[:, 2:]).mean()
-    return bool(farthest > spread / 4)
+def _has_pixels(rows: Array) -> bool:
+    """Whether sizes are in pixels: then all are positive, unlike logarithms."""
+    return bool((rows[:, 2:4] > 0).mean() > _POSITIVE)
 
 
 def _read_anchored(context: ReadingContext, rows: Array, note: str = "") -> Boxes:

@@ -10,6 +10,7 @@ from ncnn_files import f32, tagged, write_pair
 from engine.attention import find_attentions, find_heads, scores
 from engine.attention.results import Place
 from engine.attention.scores import compute_attention, compute_rollout, rollout
+from engine.axes import infer_layouts
 from engine.errors import LayerError
 
 FUNCTION = "F.scaled_dot_product_attention"
@@ -306,3 +307,30 @@ def test_functions_of_ncnn_with_shared_heads(tmp_path):
         expected = powers / powers.sum(1, keepdims=True)
         np.testing.assert_allclose(found.weights[0, head], expected, rtol=1e-4, atol=1e-6)
     assert found.difference.largest < 1e-5
+
+
+def test_products_of_ncnn_around_a_softmax(tmp_path):
+    query, key, value = some(2, 3, 4), some(2, 5, 4), some(2, 5, 6)
+    inputs = [query, key, value]
+    lines = [f"Input in{n} 0 1 in{n} {sides_of(each)}" for n, each in enumerate(inputs)]
+    lines += [
+        "MatMul scores 2 1 in0 in1 a 0=1",
+        "BinaryOp scale 1 1 a b 0=2 1=1 2=5.000000e-01",
+        "Softmax soft 1 1 b c 0=2 1=1",
+        "Split copies 1 2 c d e",
+        "MatMul mix 2 1 d in2 out",
+    ]
+    run = Run(write_pair(tmp_path, lines), *inputs)
+    (attention,) = find_attentions(run.graph)
+    assert (attention.query, attention.key, attention.value) == ("in0", "in1", "in2")
+    assert (attention.weights, attention.output) == ("c", "out")
+    shapes = {name: run.session.value(name).shape for name in run.graph.operands}
+    layouts = infer_layouts(run.graph, shapes)
+    assert layouts["c"].text() == "heads × queries × keys"
+    assert find_heads(run.graph, attention, layouts.get) == 2
+    run.layouts = layouts
+    found = compute(run)
+    for head in range(2):
+        expected = slow_weights(query[head], key[head], scale=0.5)
+        np.testing.assert_allclose(found.weights[0, head], expected, rtol=1e-5, atol=1e-6)
+    assert found.difference.agrees

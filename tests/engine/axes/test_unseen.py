@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from ncnn_files import write_pair
 
 import engine
 from engine.axes import infer_layouts
@@ -98,3 +99,31 @@ def test_convolutions_along_one_dimension_are_of_films(
         "pnnx.Output out 1 0 b",
     )
     assert found["a"] == found["b"] == f"channels × {word} × rows × columns"
+
+
+def test_layers_of_ncnn(tmp_path: Path) -> None:
+    """Its files have no shapes; those of a run are given."""
+    lines = (
+        "Input in 0 1 in",
+        "Convolution patches 1 1 in 1 0=8 1=4 11=4 3=4 13=4 6=384",
+        "Reshape flat 1 1 1 2 0=9 1=8",
+        "Permute turn 1 1 2 3 0=1",
+        "MemoryData cls_token 0 1 4 0=8 1=1",
+        "Concat all 2 1 4 3 5 0=0",
+        "LayerNorm norm 1 1 5 6 0=8 1=1.000000e-05 2=0",
+        "MultiHeadAttention attention 1 1 6 7 0=8 1=2 2=64",
+        "Crop first 1 1 7 8 -23309=1,0 -23310=1,1 -23311=1,0",
+        "Squeeze vector 1 1 8 9 1=1",
+        "InnerProduct head 1 1 9 out 0=5 1=0 2=40",
+    )
+    path = write_pair(tmp_path, lines, bytes(2904))
+    shapes = {
+        "in": (3, 12, 12), "1": (8, 3, 3), "2": (8, 9), "3": (9, 8), "4": (1, 8),
+        "5": (10, 8), "6": (10, 8), "7": (10, 8), "8": (1, 8), "9": (8,), "out": (5,),
+    }  # fmt: skip
+    found = infer_layouts(engine.load(path), shapes)
+    words = {name: found[name].text() for name in shapes}
+    assert words["in"] == words["1"] == "channels × rows × columns"
+    assert words["2"] == "features × 3×3 tokens"
+    assert words["5"] == words["6"] == words["7"] == "class + 3×3 tokens × features"
+    assert words["out"] == "classes"

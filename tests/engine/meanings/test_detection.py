@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from reading_tools import best_of, centred, ends_of, logit, read, slow_suppress
 
 from engine.errors import MeaningError
-from engine.meanings.boxes import suppress
+from engine.meanings.boxes import suppress, turned_overlaps
 from engine.meanings.readings.anchored import retina_anchors, ssd_boxes
 
 RNG = np.random.default_rng(16)
@@ -147,6 +149,71 @@ def test_persons_with_key_points():
     found = read("yolov8-pose", head)
     np.testing.assert_allclose(found.corners, [PERSON], rtol=1e-5)
     np.testing.assert_allclose(found.points, [points], rtol=1e-5)
+
+
+def test_boxes_about_the_cells_of_the_grid():
+    """YOLOX leaves the grid to the user: offsets in cells, and logarithms of sizes."""
+    rows = np.full((1, CELLS, 85), 1e-4, np.float32)
+    rows[0, :, :4] = RNG.normal(size=(CELLS, 4)) / 4
+    place, stride = 6400 + 40 * 12 + 7, 16  # row 12 and column 7 at stride 16
+    x, y, width, height = centred(BUS)
+    rows[0, place, :4] = (
+        x / stride - 7, y / stride - 12, np.log(width / stride), np.log(height / stride)
+    )  # fmt: skip
+    rows[0, place, 4:6] = 0.95, 0.9
+    assert best_of(ends_of(rows))[0] == "yolov5"
+    found = read("yolov5", rows)
+    np.testing.assert_allclose(found.corners, [BUS], rtol=1e-4, atol=1e-3)
+    assert found.names == ("person",)
+    assert "YOLOX" in found.note
+    assert read("yolov5", rows, grid="pixels").corners[0, 2] < 40
+    with pytest.raises(MeaningError, match="one box for each cell"):
+        read("yolov5", dense(3 * CELLS, 80, 1), grid="YOLOX")
+
+
+def turned_head(boxes):
+    head = np.full((1, 20, CELLS), 1e-4, np.float32)
+    head[0, 2:4] = 10
+    for place, (box, entry, score) in enumerate(boxes):
+        head[0, [0, 1, 2, 3, 19], place] = box
+        head[0, 4 + entry, place] = score
+    return head
+
+
+def test_turned_boxes():
+    quarter = np.pi / 2
+    head = turned_head(
+        (
+            ((100, 100, 80, 20, 0), 1, 0.9),
+            ((102, 101, 80, 20, 0.05), 1, 0.8),  # the first again
+            ((100, 100, 80, 20, quarter), 1, 0.7),  # across it
+            ((300, 200, 60, 40, quarter / 2), 0, 0.6),
+        )
+    )
+    output = replace(ends_of(head).outputs[0], pieces=(4, 15, 1))
+    ends = replace(ends_of(head), outputs=(output,))
+    assert best_of(ends) == ("yolov8-obb", 0.95)
+    found = read("yolov8-obb", head, ends=ends)
+    assert found.names == ("ship", "ship", "plane")
+    # The third is upright: 20 wide and 80 high. The last reaches as far as its corners.
+    np.testing.assert_allclose(
+        found.corners[:2], [[60, 90, 140, 110], [90, 60, 110, 140]], atol=1e-3
+    )
+    reach = (30 + 20) * np.sqrt(0.5)
+    np.testing.assert_allclose(
+        found.corners[2], [300 - reach, 200 - reach, 300 + reach, 200 + reach], atol=1e-3
+    )
+    assert found.rows[2].detail == "300 200 60×40 45°"
+    assert found.passed == 4
+
+
+def test_overlap_of_turned_boxes():
+    box = np.array([50.0, 50, 40, 10, 0.3])
+    changes = ([0, 0, 0, 0, 0], [0, 0, 0, 0, np.pi], [500, 0, 0, 0, 0], [10, 0, 0, 0, 0])
+    others = box + np.array(changes)
+    found = turned_overlaps(box, others)
+    np.testing.assert_allclose(found[:3], [1, 1, 0], atol=1e-6)
+    assert 0.2 < found[3] < 0.8
 
 
 def test_queries_by_softmax_without_the_class_of_no_object():
