@@ -24,6 +24,7 @@ from engine.text import format_brief
 from kuiper_studio.panels.class_colors import class_color, ink_on
 from kuiper_studio.panels.output_images import MaskView, picture_of
 from kuiper_studio.panels.picture_canvas import ARROWS, PictureCanvas
+from kuiper_studio.panels.timeline_model import Scale, round_ticks
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
@@ -38,6 +39,8 @@ __all__ = ["OutputCanvas", "has_picture"]
 _LEAST_HEIGHT: Final = 140
 _CHIP: Final = 15  # height of the name of a box
 _DOT: Final = 3.2
+_LEFT, _RIGHT, _FOOT = 40, 18, 20  # margins of a spectrogram, for its axes
+_APART: Final = 64  # pixels between its ticks
 _SURE: Final = 0.3  # score from which a key point is drawn
 # Key points of COCO's 17 that are joined.
 _LIMBS: Final = (
@@ -155,7 +158,7 @@ class OutputCanvas(PictureCanvas):
         """Return where the input is painted."""
         height, width = self._size
         if isinstance(self._result, Spectrogram):
-            return QRectF(self.rect()).adjusted(1, 1, -1, -1)
+            return QRectF(self.rect()).adjusted(_LEFT, 6, -_RIGHT, -_FOOT)
         scale = min((self.width() - 2) / width, (self.height() - 2) / height)
         wide, high = width * scale, height * scale
         return QRectF((self.width() - wide) / 2, (self.height() - high) / 2, wide, high)
@@ -295,6 +298,24 @@ class OutputCanvas(PictureCanvas):
         painter.setPen(ink_on(color))
         painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, text)
 
+    def _paint_axes(self, painter: QPainter, result: Spectrogram) -> None:
+        """Draw seconds below a spectrogram, and kilohertz at its left."""
+        area = self.area()
+        painter.setFont(self._theme.mono_font(9))
+        painter.setPen(self._theme.color("text2"))
+        seconds, top = result.samples / result.rate, result.rate / 2000
+        for value in _ticks(seconds, area.width()):
+            x = area.left() + value / seconds * area.width()
+            painter.drawLine(QPointF(x, area.bottom() + 1), QPointF(x, area.bottom() + 4))
+            place = QRectF(x - 30, area.bottom() + 4, 60, _FOOT - 4)
+            painter.drawText(place, Qt.AlignmentFlag.AlignHCenter, f"{value:g} s")
+        for value in _ticks(top, 2 * area.height()):
+            y = area.bottom() - value / top * area.height()
+            painter.drawLine(QPointF(area.left() - 4, y), QPointF(area.left() - 1, y))
+            place = QRectF(0, y - 8, _LEFT - 6, 16)
+            align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(place, align, f"{value:g}" if value else "kHz 0")
+
     def _paint_points(
         self, painter: QPainter, points: list[list[float]], color: QColor, chosen: int = -1
     ) -> None:
@@ -336,6 +357,8 @@ class OutputCanvas(PictureCanvas):
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
             painter.drawImage(area, self._overlay)
             painter.setOpacity(1.0)
+        if isinstance(result, Spectrogram):
+            self._paint_axes(painter, result)
         painter.save()
         painter.setClipRect(area.adjusted(-3, -3, 3, 3))
         if isinstance(result, Boxes):
@@ -371,6 +394,12 @@ class OutputCanvas(PictureCanvas):
             self.chosen.emit(min(max(self._selected + sum(step), 0), count - 1))
         else:
             super().keyPressEvent(event)
+
+
+def _ticks(top: float, room: float) -> tuple[float, ...]:
+    """Return round numbers from 0 that label an axis of some pixels."""
+    count = max(1, int(room / _APART))
+    return (0.0, *round_ticks(top, Scale.LINEAR, count)) if top > 0 else (0.0,)
 
 
 def has_picture(result: Result | None) -> bool:
