@@ -26,10 +26,12 @@ _LISTED_FAILURES = 5
 def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
     """Run the sweep of a command line, with a progress bar."""
     from engine.datasets import require_extra, sweep
+    from engine.datasets.page import write_summary_page
 
     if arguments.workers != 0 or arguments.dump:
         require_extra()  # before the model is loaded or converted
     options = sweep_options(arguments)
+    command = ["kuiper-studio", *sys.argv[1:]]
     studies = SweepStudies(arguments, load_graph(arguments), options)
     with progress_shown("sweeping", "inputs") as show:
         found = sweep(
@@ -43,9 +45,11 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
             overwrite=arguments.overwrite,
             progress=show,
             note=complain,
-            command=["kuiper-studio", *sys.argv[1:]],
+            command=command,
         )
-    studies.conclude(found, options)
+    if studies.studies:
+        studies.conclude(found, options)
+        write_summary_page(found, command=command)
     return found, studies
 
 

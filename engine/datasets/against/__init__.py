@@ -10,10 +10,12 @@ from __future__ import annotations
 from engine.datasets.against.labels import read_class_labels
 from engine.datasets.against.others import OtherSpec, dump_spec, model_spec
 from engine.datasets.against.preparing import prepare_against, write_against
+from engine.datasets.against.report import REPORT
 from engine.datasets.against.study import AGAINST, AgainstRow, AgainstStudy
 
 __all__ = [
     "AGAINST",
+    "REPORT",
     "AgainstRow",
     "AgainstStudy",
     "OtherSpec",

@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.datasets.inputs import InputReader
 from engine.datasets.page.figures import draw_channels, draw_histogram, list_channels
+from engine.datasets.page.study_sections import study_sections
 from engine.datasets.thumbnails import draw_input
 from engine.errors import SweepError
 from engine.pages import conditions, embed_picture, page_lines, versions, write_page
@@ -76,6 +77,7 @@ class _Page:
         yield from self._ranges()
         yield from self._dead_channels()
         yield from self._unusual()
+        yield from self._studies()
         yield from self._failed()
         yield from self._conditions()
 
@@ -185,7 +187,7 @@ class _Page:
         yield '<div class="inputs">'
         with _opened(self._found) as reader:
             for index, places in ranked[:_MOST_PICTURED]:
-                yield self._input_card(reader, index, places)
+                yield self._input_card(reader, index, _lines_of(places))
         yield "</div>"
         rest = ranked[_MOST_PICTURED:]
         if rest:
@@ -196,7 +198,7 @@ class _Page:
     def _input_card(
         reader: InputReader | None,
         index: int,
-        places: list[tuple[OutlierInput, OperandSummary]],
+        lines: list[str],
     ) -> str:
         picture = draw_input(reader, index, _LARGE) if reader is not None else None
         name = reader.name(index) if reader is not None else f"input {index}"
@@ -205,19 +207,17 @@ class _Page:
             if picture is not None
             else '<div class="none">no picture</div>'
         )
-        ranked = sorted(places, key=lambda each: -abs(each[0].deviations))
-        lines = [
-            f"{escape(operand.operator or operand.name)}: {_signed(outlier.deviations)} σ, "
-            f"root mean square {format_brief(outlier.level)}"
-            for outlier, operand in ranked[:_MOST_NAMED]
-        ]
-        if len(ranked) > _MOST_NAMED:
-            lines.append(f"and {format_count(len(ranked) - _MOST_NAMED, 'more operand')}")
         texts = "".join(f"<p>{line}</p>" for line in lines)
         return (
             f'<section class="card">{shown}<h3 title="{escape(name)}"><bdi>{escape(name)}'
             f"</bdi></h3>{texts}</section>"
         )
+
+    def _studies(self) -> Iterator[str]:
+        with _opened(self._found) as reader:
+            yield from study_sections(
+                self._found, lambda index, lines: self._input_card(reader, index, lines)
+            )
 
     def _failed(self) -> Iterator[str]:
         inputs = self._found.inputs
@@ -253,6 +253,19 @@ class _Page:
             *(["--limit", str(limit)] if limit is not None else []),
             "--output", str(found.path),
         ]  # fmt: skip
+
+
+def _lines_of(places: list[tuple[OutlierInput, OperandSummary]]) -> list[str]:
+    """Describe where an input is unusual."""
+    ranked = sorted(places, key=lambda each: -abs(each[0].deviations))
+    lines = [
+        f"{escape(operand.operator or operand.name)}: {_signed(outlier.deviations)} σ, "
+        f"root mean square {format_brief(outlier.level)}"
+        for outlier, operand in ranked[:_MOST_NAMED]
+    ]
+    if len(ranked) > _MOST_NAMED:
+        lines.append(f"and {format_count(len(ranked) - _MOST_NAMED, 'more operand')}")
+    return lines
 
 
 def _signed(value: float) -> str:

@@ -11,7 +11,7 @@ import pytest
 from ncnn_files import f32, tagged, write_pair
 
 import engine
-from engine.datasets import SweepOptions, sweep
+from engine.datasets import SweepOptions, open_sweep, sweep
 from engine.datasets.against import dump_spec, model_spec, prepare_against, write_against
 from engine.datasets.against.distributions import (
     WORST,
@@ -20,6 +20,7 @@ from engine.datasets.against.distributions import (
     quantile,
 )
 from engine.datasets.against.labels import read_class_labels
+from engine.datasets.page import write_summary_page
 from engine.errors import SweepError
 
 RNG = np.random.default_rng(3)
@@ -157,6 +158,10 @@ class TestSweeps:
             "right_reference": int((tops[1] == CLASSES).sum()),
         }
         assert json.loads((tmp_path / "out" / "against.json").read_text()) == facts
+        page = write_summary_page(open_sweep(tmp_path / "out")).read_text()
+        assert "<h2>Worst inputs against other.ncnn.param</h2>" in page
+        assert f"Same top-1 in {facts['top1']['same']} of 20 inputs." in page
+        assert f'title="{facts["worst"][0]["name"]}"' in page
 
     def test_the_dump_of_another_sweep(self, models, tmp_path):
         pytest.importorskip("zarr")

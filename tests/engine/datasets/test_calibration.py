@@ -29,6 +29,7 @@ from engine.datasets.calibration import (
 from engine.datasets.calibration.int8_pair import write_int8_pair
 from engine.datasets.calibration.layers import int8_twin, weight_scales
 from engine.datasets.calibration.ncnn2table import run_ncnn2table
+from engine.datasets.page import write_summary_page
 from engine.errors import EngineError, SweepError
 
 RNG = np.random.default_rng(11)
@@ -359,6 +360,11 @@ class TestSweeps:
         largest = max(float(np.abs(image).max()) for image in counted)
         table = parse_table((found.path / TABLE).read_text())
         assert table["wide"].activation == pytest.approx(127 / largest, rel=1e-6)
+        page = write_summary_page(found).read_text()
+        assert "Calibration for int8 (4 layers)" in page
+        assert page.count("<td>All layers in int8, ") == 4
+        snr = calibration.output["minmax"].loss.snr
+        assert f'<td>All layers in int8, minmax</td><td class="n">{snr:.1f}</td>' in page
 
     def test_a_sweep_of_other_operators(self, tmp_path, graph):
         np.save(tmp_path / "set.npy", np.stack(IMAGES))
