@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 from typing_extensions import override
@@ -15,7 +15,7 @@ from kuiper_studio.item_models.text import caption_text, tip_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from PySide6.QtGui import QMouseEvent, QPaintEvent
+    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
 
     from kuiper_studio.theme import Theme
 
@@ -43,7 +43,32 @@ class _Crumbs(QLabel):
     def __init__(self) -> None:
         super().__init__()
         self.parts: tuple[str, ...] = ()
+        self._at = 0  # the part that Enter goes to, while it has the focus
         self.setMouseTracking(True)
+        self.setAccessibleName("Groups around the selection")
+
+    def show_parts(self, parts: tuple[str, ...]) -> None:
+        """Show parts; where there is more than the model, Tab reaches them."""
+        self.parts, self._at = parts, len(parts) - 1
+        text = _SEPARATOR.join(parts)
+        self.setText(text)
+        self.setToolTip(tip_text(text))
+        several = len(parts) > 1
+        policy = Qt.FocusPolicy.TabFocus if several else Qt.FocusPolicy.NoFocus
+        if self.focusPolicy() != policy:
+            self.setFocusPolicy(policy)
+        self._describe()
+
+    def _describe(self) -> None:
+        shown = self.parts[self._at] if self.hasFocus() and self.parts else self.text()
+        self.setAccessibleDescription(shown)
+
+    def _span(self, part: int) -> tuple[float, float]:
+        """Return left end and width of a part."""
+        metrics = self.fontMetrics()
+        before = _SEPARATOR.join((*self.parts[:part], ""))
+        left = float(metrics.horizontalAdvance(before))
+        return left, float(metrics.horizontalAdvance(self.parts[part]))
 
     def part_at(self, x: float) -> int:
         """Return the part at a place; -1 for none, and where the text is elided."""
@@ -51,9 +76,8 @@ class _Crumbs(QLabel):
         if metrics.horizontalAdvance(self.text()) > self.width():
             return -1
         for number in range(len(self.parts)):
-            before = _SEPARATOR.join((*self.parts[:number], ""))
-            left = metrics.horizontalAdvance(before)
-            if left <= x <= left + metrics.horizontalAdvance(self.parts[number]):
+            left, width = self._span(number)
+            if left <= x <= left + width:
                 return number
         return -1
 
@@ -73,6 +97,31 @@ class _Crumbs(QLabel):
             self.clicked.emit(part)
 
     @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and Right go from part to part, Enter shows the group of one."""
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()), 0)
+        if step:
+            self._at = min(max(self._at + step, 1), len(self.parts) - 1)
+            self._describe()
+            self.update()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
+            self.clicked.emit(self._at)
+        else:
+            super().keyPressEvent(event)
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self._describe()
+        self.update()
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._describe()
+        self.update()
+
+    @override
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())
 
@@ -83,6 +132,12 @@ class _Crumbs(QLabel):
         elide = Qt.TextElideMode.ElideMiddle
         text = self.fontMetrics().elidedText(self.text(), elide, self.width())
         painter.drawText(self.rect(), self.alignment(), text)
+        if self.hasFocus() and self.parts:
+            left, width = self._span(self._at)
+            if text != self.text():  # elided, so all of it
+                left, width = 0.0, float(self.width())
+            middle = (self.height() + self.fontMetrics().height()) / 2
+            painter.fillRect(QRectF(left, middle, width, 2.0), self.palette().accent())
         painter.end()
 
 
@@ -188,10 +243,7 @@ class Header(QFrame):
 
     def show_breadcrumb(self, *parts: str) -> None:
         """Show the parts of the breadcrumb."""
-        self._crumbs.parts = tuple(filter(None, parts))
-        text = _SEPARATOR.join(self._crumbs.parts)
-        self._crumbs.setText(text)
-        self._crumbs.setToolTip(tip_text(text))
+        self._crumbs.show_parts(tuple(filter(None, parts)))
 
     def show_zoom(self, zoom: float) -> None:
         """Show the zoom in per cent."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
 
 from engine.text import format_duration
 from kuiper_studio.graph_view.cards import card_line
@@ -125,6 +126,25 @@ def test_crumbs_are_clicked(grouped, session):
     QTest.mouseClick(crumbs, Qt.MouseButton.LeftButton, pos=QPoint(x, 10))
     assert view.canvas.picked_group.name == "body.4"
     assert session.selected == "body.4.p2"
+
+
+def test_crumbs_by_keyboard(grouped, session, qtbot):
+    """Tab reaches them where there are groups; Left goes outwards, Enter selects."""
+    crumbs = grouped.header.findChild(QLabel, "graphBreadcrumb")
+    assert crumbs.focusPolicy() is Qt.FocusPolicy.NoFocus
+    session.select("body.4.p2")
+    assert crumbs.focusPolicy() is Qt.FocusPolicy.TabFocus
+    first, *groups = grouped.header.breadcrumb.split(" › ")
+    assert len(groups) == 2
+    crumbs.setFocus()
+    qtbot.waitUntil(crumbs.hasFocus)
+    assert crumbs.accessibleDescription() == groups[1]
+    for _ in range(3):  # no further than the outermost group
+        QTest.keyClick(crumbs, Qt.Key.Key_Left)
+    assert crumbs.accessibleDescription() == groups[0]
+    QTest.keyClick(crumbs, Qt.Key.Key_Return)
+    assert grouped.canvas.picked_group.name == "body"
+    assert grouped.header.breadcrumb == f"{first} › {groups[0]}"
 
 
 def test_keys_open_walk_and_close(grouped, session):
