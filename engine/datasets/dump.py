@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.datasets.model import OperandFacts
     from engine.values import Array
 
-__all__ = ["DUMP", "DumpWriter", "array_names", "create_dump", "open_dump"]
+__all__ = ["DUMP", "DumpWriter", "array_names", "create_dump"]
 
 DUMP: Final = "dump.zarr"
 """Folder of the dump in that of the sweep."""
@@ -122,34 +122,6 @@ def _dimension_names(facts: OperandFacts) -> list[str]:
         name = f"{word or 'axis'}_{size}"
         names.append(f"{name}_{place + 1}" if name in names else name)
     return names
-
-
-def open_dump(path: Path) -> Any:  # noqa: ANN401 - zarr has no types of its own here
-    """Open the group of a dump to read it.
-
-    Parameters
-    ----------
-    path : path
-        A ``.zarr`` of a sweep.
-
-    Returns
-    -------
-    zarr.Group
-
-    Raises
-    ------
-    SweepError
-        If it is none, or Zarr is not installed.
-    """
-    require_extra()
-    import zarr
-
-    try:
-        return zarr.open_group(str(path), mode="r")
-    except Exception as exc:
-        raise SweepError(
-            f"{path} is no dump of a data set; sweep --dump writes one ({exc})"
-        ) from exc
 
 
 class DumpWriter:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from engine.comparison.references.reference import Reference, ReferenceTensor
 from engine.comparison.references.sessions import fit_batch, reference_of_session
-from engine.datasets.dump import DUMP, open_dump
+from engine.comparison.references.zarr_dumps import is_data_set_dump, reference_of_data_set
+from engine.datasets.dump import DUMP
 from engine.dump.manifest import file_hash
-from engine.errors import FeedError
+from engine.errors import FeedError, SweepError
 from engine.exclusions import ExclusionCache
 from engine.runtime import load
 from engine.session import Session
@@ -22,6 +21,7 @@ from engine.session import Session
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.comparison.references.reference import Reference
     from engine.values import Array
 
 __all__ = ["DumpSpec", "Other", "OtherModelSpec", "OtherSpec", "dump_spec", "model_spec"]
@@ -176,58 +176,44 @@ class DumpSpec:
 
 
 def dump_spec(path: str | Path) -> DumpSpec:
-    """Describe a dump: a ``.zarr`` group of a sweep, or the folder of one with a dump.
+    """Describe a dump: a ``.zarr`` of a sweep, or the folder of a sweep with one.
 
     Raises
     ------
     SweepError
-        If there is none, or Zarr is not installed.
+        If there is none.
+    ReferenceFileError
+        If it cannot be read.
     """
     folder = Path(path).absolute()
     if (folder / DUMP).is_dir():
         folder /= DUMP
-    group = open_dump(folder)
-    facts = [repr(sorted(group.attrs.asdict().items()))]
-    facts += [f"{name} {array.shape}" for name, array in sorted(group.arrays())]
-    # The files of the dump are too large to hash: their sizes and times stand for them.
-    facts += [
+    if not (folder.is_dir() and is_data_set_dump(folder)):
+        raise SweepError(f"{folder} is no dump of a data set; sweep --dump writes one")
+    reference_of_data_set(_input_of(folder, 0))
+    # The files of a dump are too large to hash: their sizes and times stand for them.
+    facts = [
         f"{file.relative_to(folder)} {file.stat().st_size} {file.stat().st_mtime_ns}"
         for file in sorted(folder.rglob("*"))
         if file.is_file()
     ]
-    key = hashlib.sha256("\n".join(facts).encode()).hexdigest()
+    key = hashlib.sha256("\n".join([str(folder), *facts]).encode()).hexdigest()
     title = folder.parent.name if folder.name == DUMP else folder.name
     return DumpSpec(str(folder), title, key)
 
 
+def _input_of(dump: Path, index: int) -> Path:
+    """Return how a reference names an input of a dump."""
+    return dump.with_name(f"{dump.name}:{index}")
+
+
 class _Dump:
     def __init__(self, spec: DumpSpec) -> None:
-        self._title = spec.title
-        self._arrays = {
-            str(array.attrs.get("operand", name)): array
-            for name, array in open_dump(Path(spec.path)).arrays()
-            if array.ndim and array.dtype.kind in "?biufc"
-        }
+        self._path = Path(spec.path)
 
-    def values(self, index: int, inputs: Sequence[Array]) -> Mapping[str, Array]:  # noqa: ARG002
-        return {name: self._read(name, index) for name in self._arrays}
+    def values(self, index: int, inputs: Sequence[Array]) -> Mapping[str, Array]:
+        found = self.reference(index, inputs)
+        return {tensor.key: tensor.load() for tensor in found.tensors}
 
     def reference(self, index: int, inputs: Sequence[Array]) -> Reference:  # noqa: ARG002
-        tensors = []
-        for name, array in self._arrays.items():
-            operator = str(array.attrs.get("operator", ""))
-            kind = str(array.attrs.get("type", ""))
-            names = (operator,) if operator else ()
-            tensors.append(
-                ReferenceTensor(name, partial(self._read, name, index), names, operator, kind)
-            )
-        return Reference(self._title, tensors)
-
-    def _read(self, name: str, index: int) -> Array:
-        array = self._arrays[name]
-        if index >= array.shape[0]:
-            raise FeedError(f"the dump {self._title} has {array.shape[0]} inputs")
-        try:
-            return np.asarray(array[index])
-        except Exception as exc:  # of a damaged chunk
-            raise FeedError(f"the dump {self._title} cannot be read at {name}: {exc}") from exc
+        return reference_of_data_set(_input_of(self._path, index))
