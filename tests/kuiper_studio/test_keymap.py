@@ -82,7 +82,7 @@ def test_a_preset_holds_in_the_whole_window(qtbot, window, open_window, monkeypa
 
     choose(monkeypatch, window, jetbrains)
     step = window.findChild(QAction, "debug.step")
-    assert step.toolTip() == "Run one operator (F8)"
+    assert step.toolTip() == "Run one operator, and show what it computed (F8)"
     assert ("Step", ("F8",)) in grouped_shortcuts([step])["Debug"]
     assert window.graph_view.canvas._painter.step_key == "F8"
     assert window.findChild(QPushButton, "searchBox").text().endswith("Ctrl+Shift+A")
