@@ -67,13 +67,10 @@ class _Row(NamedTuple):
 
     Attributes
     ----------
-    term : int
-        Its number.
     cells : tuple of _Cell
     product : float
     """
 
-    term: int
     cells: tuple[_Cell, ...]
     product: float
 
@@ -84,7 +81,10 @@ class TermsModel(RowsModel):
     def __init__(self, parent: QObject | None = None) -> None:
         right = (TermColumn.VALUE, TermColumn.WEIGHT, TermColumn.PRODUCT)
         super().__init__(_COLUMNS, right, parent)
-        self._rows: tuple[_Row, ...] = ()
+        self._terms: Terms | None = None
+        self._order: list[int] = []  # of the listed terms
+        self._made: dict[int, _Row] = {}  # those that were looked at
+        self._of_factors = False  # whether each factor is a row of its own
         self.left_out = 0
         self.rest = 0.0
 
@@ -102,20 +102,17 @@ class TermsModel(RowsModel):
         `left_out` is the number of terms that are too small to be listed, and `rest` their sum.
         """
         self.beginResetModel()
-        self._rows, self.left_out, self.rest = (), 0, 0.0
+        self._terms, self._order, self._of_factors = None, [], False
+        self._made.clear()
+        self.left_out, self.rest = 0, 0.0
         if breakdown is not None:
             self._fill(breakdown, group)
         self.endResetModel()
 
     def _fill(self, breakdown: Breakdown, group: int | None) -> None:
-        terms = breakdown.terms
+        terms = self._terms = breakdown.terms
         if breakdown.kind is Kind.FUNCTION and terms.shape == (len(terms.factors),):
-            self._rows = tuple(
-                [
-                    _Row(at, (_cell(factor, 0),), float(factor.values[0]))
-                    for at, factor in enumerate(terms.factors)
-                ]
-            )
+            self._order, self._of_factors = list(range(len(terms.factors))), True
             return
         size = len(terms.products) // max(1, terms.shape[0] if terms.shape else 1)
         chosen = np.arange(len(terms.products))
@@ -125,32 +122,40 @@ class TermsModel(RowsModel):
         order = chosen[np.argsort(-magnitudes, kind="stable")]
         shown, rest = order[:_MOST_ROWS], order[_MOST_ROWS:]
         self.left_out, self.rest = len(rest), float(terms.products[rest].sum())
-        self._rows = tuple(
-            [
-                _Row(
-                    at,
-                    tuple([_cell(each, at, terms) for each in terms.factors]),
-                    float(terms.products[at]),
-                )
-                for at in shown.tolist()
-            ]
-        )
+        self._order = shown.tolist()
+
+    def _row(self, number: int) -> _Row:
+        """Return a row, which is made when it is looked at."""
+        found = self._made.get(number)
+        terms = self._terms
+        if found is None and terms is not None:
+            at = self._order[number]
+            if self._of_factors:
+                factor = terms.factors[at]
+                found = _Row((_cell(factor, 0),), float(factor.values[0]))
+            else:
+                cells = tuple([_cell(each, at, terms) for each in terms.factors])
+                found = _Row(cells, float(terms.products[at]))
+            self._made[number] = found
+        if found is None:
+            raise IndexError(number)
+        return found
 
     def row_of(self, term: int) -> int:
         """Return the row of a term; -1 if it is not listed."""
-        return next((at for at, row in enumerate(self._rows) if row.term == term), -1)
+        return self._order.index(term) if term in self._order else -1
 
     # Overrides of `RowsModel` and Qt
 
     @override
     def count_rows(self) -> int:
-        return len(self._rows)
+        return len(self._order)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():
             return None
-        row, column = self._rows[index.row()], TermColumn(index.column())
+        row, column = self._row(index.row()), TermColumn(index.column())
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}:
             return _text(row, column)
         if role == PLACE_ROLE:

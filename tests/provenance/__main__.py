@@ -39,6 +39,7 @@ def main() -> int:
                     sep="\n",
                     end="\n" * (len(findings.wrong) > before),
                 )
+    print(*findings.stopped, sep="\n")
     for title, counts in (
         ("without terms", findings.unexplained),
         ("without slopes", findings.unfollowed),
