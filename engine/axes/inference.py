@@ -235,13 +235,25 @@ class _Inference:
                 self._claim_vector(outputs[name], dims)
                 continue
             self._claim_classes(outputs[name], dims)
-            boxes = self.factors.find(dims[-2][0])
             others = [d for other, d in shown.items() if other != name and len(d) == len(dims)]
-            if self.factors.size(dims[-1]) == 4 and any(
-                self.factors.find(other[-2][0]) == boxes for other in others
-            ):
-                self.factors.claim(dims[-1], Kind.COORDINATE, Rank.STATED)
-                self.factors.claim(dims[-2], Kind.BOX, Rank.STATED)
+            if self.factors.size(dims[-1]) == 4:
+                self._claim_boxes(dims, others)
+
+    def _claim_boxes(self, dims: Dims, others: list[Dims]) -> None:
+        """Name boxes of four numbers, where another result has scores of as many."""
+        factors = self.factors
+        for other in others:
+            same = factors.find(dims[-2][0]) == factors.find(other[-2][0])
+            # Heads of SSD and RetinaNet concatenate the boxes of all scales, each for itself.
+            count = factors.size(dims[-2])
+            alike = count == factors.size(other[-2]) and (count or 0) > 1
+            unknown = {factors.kind(each[-2][0]) for each in (dims, other)} == {Kind.UNKNOWN}
+            if same or (alike and unknown):
+                factors.claim(dims[-1], Kind.COORDINATE, Rank.STATED)
+                for each in (dims, other):
+                    factors.claim(each[-2], Kind.BOX, Rank.STATED)
+                if not same:
+                    factors.claim(other[-1], Kind.CLASS, Rank.STATED)
 
     def _outputs(self) -> list[RuntimeOperand]:
         """Return the results of the model, those of a tuple one by one."""

@@ -48,6 +48,8 @@ class Classification(OutputReading):
         count = shape[-1] if len(shape) == 1 else shape[1] if len(shape) > 1 else 0
         if not flat or not output.is_real or not 2 <= count <= _LARGEST:
             return Fit(0, "no output is one vector of scores")
+        if len(shape) == 3:  # rather a number for each of many boxes or moments
+            return Fit(0.4, f"an output is a vector of {count} numbers")
         if output.ends_with(*_HEADS, among=_BEHIND) or count in {1000, 1001, 21841}:
             return Fit(0.9, f"an output is a vector of {count} scores")
         if output.ends_with("tanh", "layernorm", "layer_norm", "normalize"):

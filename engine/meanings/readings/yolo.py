@@ -206,6 +206,8 @@ class YoloMaps(_Yolo):
         shape = ends.outputs[next(iter(found.values()))].shape
         classes = (shape[4] if len(shape) == 5 else shape[1] // 3) - 5
         score = 0.9 if classes == 80 or len(shape) == 5 else 0.6
+        if len(found) < sum(len(output.shape) == len(shape) for output in ends.outputs):
+            score = 0.3  # maps of something else, such as of objectness alone
         return Fit(score, f"{len(found)} outputs are maps of 3 boxes, {classes} classes each")
 
     @override
@@ -327,7 +329,8 @@ class YoloPose(_Yolo):
         boxes, kept = select_boxes(
             context, corners_of(rows[:, :4]), probabilities(rows[:, 4:5]), names=("person",)
         )
-        points = rows[kept, 5:].reshape(len(kept), -1, 3).astype(np.float64)
+        count = (rows.shape[1] - 5) // 3
+        points = rows[kept, 5:].reshape(len(kept), count, 3).astype(np.float64)
         points[..., 2] = probabilities(points[..., 2])
         return replace(boxes, points=points)
 

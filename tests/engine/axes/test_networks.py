@@ -348,6 +348,11 @@ EXPECTED: dict[str, dict[str, str]] = {
         "14×14 queries × 14×14 keys × heads": "17",
         "class + 14×14 tokens × features": "62 63",
     },
+    "ssd_heads": {
+        "boxes × coordinates": "79",
+        "boxes × classes": "104",
+        IMAGE: "0 1",
+    },
 }  # fmt: skip
 
 

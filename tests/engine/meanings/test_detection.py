@@ -9,6 +9,7 @@ import pytest
 from reading_tools import best_of, centred, ends_of, logit, read, slow_suppress
 
 from engine.errors import MeaningError
+from engine.meanings import find_reading
 from engine.meanings.boxes import suppress, turned_overlaps
 from engine.meanings.readings.anchored import retina_anchors, ssd_boxes
 
@@ -214,6 +215,19 @@ def test_overlap_of_turned_boxes():
     found = turned_overlaps(box, others)
     np.testing.assert_allclose(found[:3], [1, 1, 0], atol=1e-6)
     assert 0.2 < found[3] < 0.8
+
+
+def test_no_persons():
+    found = read("yolov8-pose", np.full((1, 56, CELLS), 1e-4, np.float32))
+    assert (found.rows, found.points.shape) == ((), (0, 17, 3))
+
+
+def test_maps_beside_others_are_no_boxes_of_yolo():
+    """The proposals of Faster R-CNN: objectness and deltas for each anchor."""
+    sizes = ((15, 80), (15, 40), (15, 20), (60, 80), (60, 40), (60, 20))
+    maps = [np.zeros((1, count, side, side), np.float32) for count, side in sizes]
+    assert find_reading("yolov5-maps").fits(ends_of(*maps)).score < 0.5
+    assert find_reading("yolov5-maps").fits(ends_of(*maps[3:])).score >= 0.5
 
 
 def test_queries_by_softmax_without_the_class_of_no_object():
