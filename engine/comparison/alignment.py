@@ -1725,7 +1725,8 @@ class _Walk:
                 continue
             now = self._as_ours(source.name, match.key, match.layout, shape)
             moves = self._only_moves(producer, now)
-            for key in self._after(match.key, over_layers=over_layers):
+            after = self._after(match.key, over_layers=over_layers)
+            for key in dict.fromkeys([*self._beside(source, match.key), *after]):
                 found = self._matcher.layout(key, [shape])
                 if found is None or (moves and not self._has_elements_of(key, now)):
                     continue
@@ -1782,6 +1783,20 @@ class _Walk:
         near = self._near({key})
         keys.sort(key=lambda each: (each not in near, places[each]))
         return [k for k in keys[:_AHEAD] if over_layers or not self._layers_to(k, {key}, 0)]
+
+    def _beside(self, operand: RuntimeOperand, key: str) -> list[str]:
+        """Return tensors of other calls that read the same, if two of our operands have one.
+
+        A cosine that is a sine in ours has the tensor of the sine beside it.
+        """
+        producer, matches = operand.producer, self._result.matches
+        shared = [name for name, match in matches.items() if match.key == key]
+        if producer is None or len(shared) < 2:
+            return []
+        near = self._near(self._inputs_of(producer), 1)
+        size = int(np.prod(self._index.shapes[key], dtype=np.int64))
+        keys = [each for each in self._index.of_size(size) if each in near]
+        return [each for each in keys if each not in self._taken]
 
     def _shift(self, operand: RuntimeOperand, match: Match, shape: tuple[int, ...]) -> None:
         producer = operand.producer

@@ -19,6 +19,7 @@ from engine.comparison.reasons import (
     find_explanation,
 )
 from engine.comparison.spans import Span
+from engine.cost import is_free
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
@@ -314,7 +315,12 @@ class Explainer:
             expected = self._known.theirs(span.end)
         if expected is None or any(value is None for value in inputs):
             return Explanation()
-        return self._find(operator, inputs, expected, tail, tried=tried)
+        found = self._find(operator, inputs, expected, tail, tried=tried)
+        if found.reasons or span is None or tail is None or not is_free(operator.type):
+            return found
+        # Perhaps only the shape differs, which is not looked at where the end has another one.
+        exact = span.tail(operator, self._known.value)
+        return self._find(operator, inputs, expected, exact, tried=tried)
 
     def _tail(self, span: Span, operator: RuntimeOperator) -> Tail | None:
         shown = self._known.theirs(span.end)

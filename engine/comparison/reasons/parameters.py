@@ -260,6 +260,10 @@ def _tuples(old: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         yield from itertools.islice(itertools.permutations(old), 1, None)
     else:
         yield old[::-1]
+        for one, other in itertools.combinations(range(len(old)), 2):
+            exchanged = list(old)
+            exchanged[one], exchanged[other] = old[other], old[one]
+            yield tuple(exchanged)
     if not all(isinstance(item, (int, float)) for item in old):
         return
     for step in (1, -1, 2, -2):

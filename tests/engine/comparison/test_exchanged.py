@@ -283,3 +283,28 @@ def test_a_lost_sum_before_a_relu_is_no_relu(make_pair):
     name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
     assert (name, kind) == ("sum", "expression")
     assert "adds the result of 'fc'" in text
+
+
+@pytest.mark.parametrize("names", [("cos", "sin"), ("sin", "cos")])
+def test_a_function_that_is_the_one_beside_it(make_pair, names):
+    """Its result is the other's, and only what joins both differs."""
+    x = normal(14, 1, 20, 8)
+    half = "(1,20,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={half}",
+        f"pnnx.Expression one 1 1 0 1 expr=sin(@0) #1={half}",
+        f"pnnx.Expression two 1 1 0 2 expr=sin(@0) #2={half}",
+        f"torch.cat both 2 1 1 2 3 dim=-1 #3={SIZE}", f"F.tanh end 1 1 3 4 $input=3 #4={SIZE}",
+        "pnnx.Output out 1 0 4",
+    )  # fmt: skip
+    values = {"cos": np.cos(x), "sin": np.sin(x)}
+    both = np.concatenate([values[name] for name in names], -1)
+    arrays = {"in": x} | {name: values[name] for name in names}
+    arrays |= {"both": both, "end": np.tanh(both)}
+    calls = (
+        *((name, ("in",), name, {}) for name in names),
+        ("cat", names, "both", {}), ("tanh", ("both",), "end", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == (("one", "two")[names.index("cos")], "expression")
+    assert "computes cos(@0)" in text

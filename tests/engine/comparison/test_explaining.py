@@ -837,3 +837,21 @@ def test_a_normalization_that_the_reference_computes_in_steps(run, lost):
     expected = ("act", "activation_missing") if kept else ("norm", "normalization")
     (found,) = blamed(engine.compare(session, shown(theirs, operators=calls)))
     assert (found[0], *found[2]) == expected
+
+
+def test_a_reshape_whose_elements_keep_their_order(run):
+    """Two sizes are exchanged; what the reference shows behind it differs in its shape only."""
+    x = normal(1, 24, 5)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,24,5)f32",
+        "Tensor.reshape heads 1 1 0 1 shape=(1,2,3,4,5) $input=0 #1=(1,3,2,4,5)f32",
+        "torch.transpose turn 1 1 1 2 dim0=3 dim1=4 $input=1 #2=(1,3,2,5,4)f32",
+        "F.softmax soft 1 1 2 3 dim=1 $input=2 #3=(1,3,2,5,4)f32",
+        "pnnx.Output out0 1 0 3",
+    )
+    turned = np.ascontiguousarray(x.reshape(1, 3, 2, 4, 5).swapaxes(3, 4))
+    theirs = {"in0x": x, "t": turned, "s": softmax(turned, 1)}
+    calls = [call("t", "aten.transpose", "in0x", "t", {}), call("s", "_softmax", "t", "s", {})]
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("heads", [], ["parameter"])]

@@ -415,3 +415,11 @@ def test_a_layer_norm_is_told_from_one_by_root_mean_squares(biased):
     (reason, *_) = explain(ours, [x], y.astype(np.float32))
     assert reason.kind == "normalization"
     assert "mean" in reason.text
+
+
+def test_two_of_five_sizes_are_exchanged():
+    x = normal(1, 24, 5)
+    operator = make_operator("Tensor.reshape", {"shape": (1, 2, 3, 4, 5)}, {}, [x])
+    (reason, *_) = explain(operator, [x], x.reshape(1, 3, 2, 4, 5))
+    assert (reason.kind, reason.explains) == ("parameter", 1)
+    assert [change.value for change in reason.changes] == [(1, 3, 2, 4, 5)]
