@@ -72,6 +72,7 @@ from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.overlay_commands import OverlayCommands
 from kuiper_studio.panels.attention_panel import AttentionPanel
 from kuiper_studio.panels.comparison_panel import ComparisonPanel
+from kuiper_studio.panels.data_set_panel import DataSetPanel
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
@@ -94,6 +95,7 @@ from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.sample_models import find_samples
 from kuiper_studio.selection_history import SelectionHistory
 from kuiper_studio.session import Failure, RunState, StudioSession
+from kuiper_studio.sweep_commands import SweepCommands
 from kuiper_studio.tensor_view import TENSOR_COMMANDS, Side, TensorView
 from kuiper_studio.theme import Scheme, Theme
 
@@ -172,6 +174,7 @@ class MainWindow(QMainWindow):
         self.analysing = AnalyseCommands(
             session, settings, dialogs, lambda: self.operators_panel.selected_operators, self
         )
+        self.sweeping = SweepCommands(session, settings, dialogs, self._shown_channel, self)
         self.finding = FindCommands(
             session,
             self.graph_view,
@@ -217,6 +220,7 @@ class MainWindow(QMainWindow):
         self.history_panel = HistoryPanel(session, theme)
         self.overlay_panel = OverlayPanel(session, theme, self.tensor_view.shown_plane)
         self.output_panel = OutputPanel(session, theme)
+        self.data_set_panel = DataSetPanel(session, theme, self._shown_channel)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -277,8 +281,11 @@ class MainWindow(QMainWindow):
         self.tabifyDockWidget(self._docks["history"], self._docks["overlay"])
         self._add_dock(self.output_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self.tabifyDockWidget(self._docks["overlay"], self._docks["output"])
+        self._add_dock(self.data_set_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["output"], self._docks["dataSet"])
         for name in (
-            "comparison", "precision", "provenance", "attention", "history", "overlay", "output"
+            "comparison", "precision", "provenance", "attention", "history", "overlay",
+            "output", "dataSet",
         ):  # fmt: skip
             self._docks[name].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
@@ -380,7 +387,7 @@ class MainWindow(QMainWindow):
         analysing = self.analysing
         for carrier in (
             opening, self.exporting, debugging, analysing, self.overlaying,
-            self.leftovers_banner,
+            self.leftovers_banner, self.sweeping,
         ):  # fmt: skip
             carrier.failed.connect(self.show_error)
         self.start_page.open_requested.connect(opening.choose_model)
@@ -421,6 +428,11 @@ class MainWindow(QMainWindow):
             tensor.offer(self.actions_by_id[command])
         for changed in (tensor.range_changed, tensor.picked_changed):
             changed.connect(self.overlay_panel.refresh)
+        tensor.range_changed.connect(self.data_set_panel.refresh)
+        self.data_set_panel.run_requested.connect(self.sweeping.ask)
+        self.data_set_panel.page_requested.connect(self.sweeping.open_page)
+        self.data_set_panel.input_chosen.connect(self.sweeping.open_input)
+        self.sweeping.started.connect(self._on_data_set_started)
         tensor.hovered_changed.connect(self._mark_hovered_cell)
         self.overlay_panel.element_chosen.connect(tensor.pick_element)
         tensor.strip.sides.chosen.connect(self._on_side_chosen)
@@ -482,6 +494,7 @@ class MainWindow(QMainWindow):
             self.history_panel,
             self.overlay_panel,
             self.output_panel,
+            self.data_set_panel,
             self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
@@ -772,6 +785,15 @@ class MainWindow(QMainWindow):
     @Slot()
     def _mark_hovered_cell(self) -> None:
         self.overlay_panel.mark(self.tensor_view.hovered_cell)
+
+    def _shown_channel(self) -> tuple[str, int] | None:
+        return self.tensor_view.shown_channel
+
+    @Slot()
+    def _on_data_set_started(self) -> None:
+        """Show the data set that runs, or that was opened."""
+        self._show_result("dataSet")
+        self.data_set_panel.refresh()
 
     def show_output(self) -> None:
         """Show what the output of the model means."""

@@ -596,6 +596,7 @@ class StudioSession(SessionView):
 
     def close(self) -> None:
         """End the engine. The session cannot be used afterwards."""
+        self.sweeping.close()
         self._overdue.stop()
         self.tensors.forget()
         self._files.watch(())
@@ -763,6 +764,7 @@ class StudioSession(SessionView):
     def _adopt(self, graph: RuntimeGraph | None, shapes: InputShapes) -> None:
         """Show another model, or none."""
         self._forget_studies()  # while the views still show their model
+        self.sweeping.forget()
         self._graph = graph
         self._files.watch(graph.versions if graph is not None else ())
         self._set_notice(None)

@@ -51,6 +51,7 @@ from kuiper_studio.session.measuring import Measuring
 from kuiper_studio.session.overlaying import Overlaying
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.snapshot import Snapshot
+from kuiper_studio.session.sweeping import Sweeping
 from kuiper_studio.session.tensors import Tensors
 from kuiper_studio.session.tracing import Tracing
 from kuiper_studio.session.workspace import Workspace
@@ -104,6 +105,8 @@ class SessionView(QObject):
         What all operators have at the place of an element.
     precision : Precision
         Simulated formats of lower precision.
+    sweeping : Sweeping
+        The data set that was run through the model.
     measuring : Measuring
         What the operators gave.
     finding : Finding
@@ -211,7 +214,7 @@ class SessionView(QObject):
             Explaining(client, self.tensors, self), Aligning(client, self.tensors, self)
         )  # fmt: skip
         self.tracing = Tracing(client, self.tensors, self.layouts, self)
-        self.precision = Precision(self)
+        self.precision, self.sweeping = Precision(self), Sweeping(lambda: self._graph, self)
         self.measuring = Measuring(client, self)
         self.finding = Finding(lambda: self._graph, self.tensors, self.measuring, self)
         self.overlaying = Overlaying(lambda: self._graph, self.measuring, self)

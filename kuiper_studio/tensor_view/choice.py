@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from kuiper_studio.tensor_view.complex_parts import Part
 
 if TYPE_CHECKING:
+    from engine.values import Array
     from kuiper_studio.tensor_view.places import Region
 
-__all__ = ["Choice", "Scope", "ValueRange"]
+__all__ = ["Choice", "DataSetValues", "Scope", "ValueRange"]
 
 
 class Scope(Enum):
@@ -34,6 +35,26 @@ class ValueRange:
 
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataSetValues:
+    """What an operand held over a data set.
+
+    Attributes
+    ----------
+    inputs : int
+    low, high : float
+        Finite.
+    counts : ndarray of shape (B,)
+    edges : ndarray of shape (B + 1,)
+    """
+
+    inputs: int
+    low: float
+    high: float
+    counts: Array
+    edges: Array
 
 
 @dataclass(frozen=True, slots=True)

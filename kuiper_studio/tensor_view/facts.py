@@ -12,7 +12,7 @@ from engine.text import format_brief
 if TYPE_CHECKING:
     from engine.values import Array
 
-__all__ = ["ChannelFacts", "channel_facts", "percentile_range", "thinned"]
+__all__ = ["ChannelFacts", "channel_facts", "percentile_range", "rebin", "thinned"]
 
 _PERCENTILE_LIMIT: Final = 1 << 20
 
@@ -52,6 +52,24 @@ def channel_facts(planes: Array) -> ChannelFacts:
         low[channel] = finite.min() if finite.size else np.nan
         high[channel] = finite.max() if finite.size else np.nan
     return ChannelFacts(low, high, special)
+
+
+def rebin(counts: Array, edges: Array, low: float, high: float, bins: int = 256) -> Array:
+    """Return a histogram over other bins, as if values were spread evenly within each bin.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (B,)
+    edges : ndarray of shape (B + 1,)
+        Ascending.
+    low, high : float
+        Ends of the other bins.
+    bins : int, optional
+        Their number.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(counts, dtype=np.float64)])
+    found: Array = np.diff(np.interp(np.linspace(low, high, bins + 1), edges, sums))
+    return found
 
 
 def percentile_range(values: Array, share: float = 1.0) -> tuple[float, float] | None:

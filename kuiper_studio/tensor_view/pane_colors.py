@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.statistics import sampling_step
+from engine.text import format_count
 from kuiper_studio.tensor_view.choice import Scope
+from kuiper_studio.tensor_view.facts import rebin
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.measuring import Answer, What
 from kuiper_studio.tensor_view.numbers import format_range
@@ -17,6 +19,7 @@ from kuiper_studio.tensor_view.reading import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kuiper_studio.tensor_view.choice import DataSetValues
     from kuiper_studio.tensor_view.complex_parts import Part
     from kuiper_studio.tensor_view.pane_parts import PaneParts
     from kuiper_studio.tensor_view.pane_statistics import PaneStatistics
@@ -83,6 +86,7 @@ class PaneColors(QObject):
         actions.show_part(model.choice.complex_part)
         actions.show_checked("tensor.log", checked=model.choice.is_log)
         self.refreshed.emit()
+        self._show_backdrop(model.axis.low, model.axis.high)
         self._show_histogram()
         shown = model.has_picture and model.data_range is not None
         self.range_changed.emit(format_range(coloring.low, coloring.high) if shown else "")
@@ -145,6 +149,23 @@ class PaneColors(QObject):
         else:
             outline = self._parts.measurer.ask(What.REFERENCE, others, axis.low, axis.high)
             self._range_bar.set_outline(outline)
+
+    def show_data_set(self, values: DataSetValues | None) -> None:
+        """Show what the operand held over a data set; silent when nothing changes."""
+        before = self._model.data_set
+        known = before.counts if before is not None else None
+        if known is not (values.counts if values is not None else None):
+            self._model.data_set = values
+            self.refresh()
+
+    def _show_backdrop(self, low: float, high: float) -> None:
+        values = self._model.data_set
+        if values is None:
+            self._range_bar.set_backdrop(None)
+            return
+        inputs = format_count(values.inputs, "input")
+        tip = f"Behind it: the data set, {inputs}, {format_range(values.low, values.high)}"
+        self._range_bar.set_backdrop(rebin(values.counts, values.edges, low, high), tip)
 
     def forget(self) -> None:
         """Measure the histogram again: there is another value."""

@@ -162,6 +162,10 @@ class RangeBar(QFrame):
         """Outline the histogram of what is compared; None for nothing."""
         self.track.set_outline(counts)
 
+    def set_backdrop(self, counts: Array | None, tip: str = "") -> None:
+        """Show another histogram behind; None for nothing."""
+        self.track.set_backdrop(counts, tip)
+
     def set_problem(self, text: str) -> None:
         """Show why there is no range; ``""`` if there is one."""
         for box in (self.low_box, self.high_box):

@@ -58,6 +58,9 @@ class RangeTrack(Canvas):
         self._coloring = Coloring()
         self._counts: Array | None = None
         self._outline: Array | None = None
+        self._backdrop: Array | None = None
+        self._backdrop_tip = ""
+        self._histogram_tip = ""
         self._histogram_shown = True
         self._problem = ""
         self._active = 0
@@ -86,8 +89,26 @@ class RangeTrack(Canvas):
         """
         self._counts = counts
         of = "all values" if step == 1 else f"a sample, one of {step} values"
-        self.setToolTip(f"Histogram of {of}" if counts is not None else "")
+        self._histogram_tip = f"Histogram of {of}" if counts is not None else ""
+        self._show_tip()
         self.update()
+
+    def set_backdrop(self, counts: Array | None, tip: str = "") -> None:
+        """Show another histogram behind, over equal steps of the axis; None for nothing.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (B,), or None
+            As high as the plot, whatever its numbers.
+        tip : str, optional
+            What it is, for the tool-tip.
+        """
+        self._backdrop, self._backdrop_tip = counts, tip if counts is not None else ""
+        self._show_tip()
+        self.update()
+
+    def _show_tip(self) -> None:
+        self.setToolTip("\n".join(filter(None, (self._histogram_tip, self._backdrop_tip))))
 
     def set_outline(self, counts: Array | None) -> None:
         """Outline the histogram of what is compared, over the same steps; None for nothing.
@@ -174,6 +195,7 @@ class RangeTrack(Canvas):
 
     def _paint_histogram(self, painter: QPainter, plot: QRectF, inside: QRectF) -> None:
         """Paint counts on a logarithmic scale, dimmed outside the range."""
+        self._paint_backdrop(painter, plot)
         if self._counts is None or not self._counts.any():
             return
         shape = self._steps(self._counts, plot)
@@ -191,6 +213,23 @@ class RangeTrack(Canvas):
         if self._outline is not None and self._outline.any():
             painter.setPen(QPen(self.theme.color("text"), 1))
             painter.drawPolyline(self._steps(self._outline, plot))
+
+    def _paint_backdrop(self, painter: QPainter, plot: QRectF) -> None:
+        """Paint the histogram behind, as an area with an edge."""
+        counts = self._backdrop
+        if counts is None or not counts.any():
+            return
+        area = self._axis_area()
+        heights = np.log1p(counts) * ((plot.height() - 3) / math.log1p(float(counts.max())))
+        edges = np.linspace(area.left(), area.right(), len(counts) + 1).tolist()
+        points = [QPointF(edges[0], plot.bottom())]
+        for place, height in enumerate(heights.tolist()):
+            top = plot.bottom() - height
+            points += [QPointF(edges[place], top), QPointF(edges[place + 1], top)]
+        points.append(QPointF(edges[-1], plot.bottom()))
+        painter.setPen(QPen(self.theme.color("text3", 0.8), 1))
+        painter.setBrush(self.theme.color("text3", 0.22))
+        painter.drawPolygon(QPolygonF(points))
 
     def _steps(self, counts: Array, plot: QRectF) -> QPolygonF:
         """Return the outline of a histogram; the highest of both fills the plot."""

@@ -24,6 +24,7 @@ from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.annotations import find_scales
 from kuiper_studio.tensor_view.axis_roles import roles_from_names
+from kuiper_studio.tensor_view.data_set import data_set_values
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGallery
@@ -188,6 +189,7 @@ class TensorView(QWidget):
         self.pane.actions_table.scope_chosen.connect(self._on_scope_chosen)
         session.comparing.distances.arrived.connect(self._on_distances_arrived)
         session.channel_totals.arrived.connect(self._on_totals_arrived)
+        session.sweeping.changed.connect(self._on_data_set_changed)
         self.pane.rested.connect(self._show_totals)
         self.strip.sides.chosen.connect(self.sides.choose)
 
@@ -487,6 +489,7 @@ class TensorView(QWidget):
             )
             self._show_wide_ranges()
             self._show_distances()
+            self._show_data_set()
 
     @Slot()
     def _show_wide_ranges(self) -> None:
@@ -516,10 +519,36 @@ class TensorView(QWidget):
         serial = self._session.tensors.serial(operand)
         if self.sides.side(operand) not in {Side.ALL, Side.OURS} or serial is None:
             return
-        if view is not None:
+        over_set = self._session.sweeping.totals(operand, view) if view is not None else None
+        if over_set is not None:
+            self.pane.measures.show_totals(over_set)
+        elif view is not None:
             self.pane.measures.show_totals(
                 self._session.channel_totals.look(operand, serial, view)
             )
+
+    def _show_data_set(self) -> None:
+        """Show what the operand held over a data set, if there is one."""
+        operand, model = self._ranged_operand, self.pane.model
+        summary = self._session.sweeping.operand(operand)
+        found, values = self._session.sweeping.found, None
+        is_own = self.sides.side(operand) in {Side.ALL, Side.OURS}
+        if summary is not None and found is not None and is_own and not model.is_complex:
+            values = data_set_values(summary, found.inputs.done)
+        self.pane.colors.show_data_set(values)
+
+    @Slot()
+    def _on_data_set_changed(self) -> None:
+        if self._stack.currentWidget() is self.pane:
+            self._show_data_set()
+            self._show_totals()
+
+    @property
+    def shown_channel(self) -> tuple[str, int] | None:
+        """Operand and channel that are shown; None for none, and for weights."""
+        operand = self._ranged_operand
+        shown = self._stack.currentWidget() is self.pane and bool(operand)
+        return (operand, self.pane.model.channel) if shown else None
 
     def _show_message(self, title: str, detail: str) -> None:
         self._leave_pane(self.message)

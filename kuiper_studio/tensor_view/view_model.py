@@ -22,7 +22,7 @@ from engine.pictures import (
 )
 from kuiper_studio.tensor_view.axis_roles import COLORS
 from kuiper_studio.tensor_view.channel_pages import RANGE_LIMIT, ChannelPages
-from kuiper_studio.tensor_view.choice import Scope, ValueRange
+from kuiper_studio.tensor_view.choice import DataSetValues, Scope, ValueRange
 from kuiper_studio.tensor_view.complex_parts import PHASE_MAP, PHASE_RANGE, Part
 from kuiper_studio.tensor_view.element import Element, subtract
 from kuiper_studio.tensor_view.facts import percentile_range, thinned
@@ -40,7 +40,13 @@ _WINDOW: Final = 0.1  # of the range, about the value under the mouse
 
 
 class TensorViewModel(ChannelPages):
-    """A value and the choices that decide what is shown of it, and in which colours."""
+    """A value and the choices that decide what is shown of it, and in which colours.
+
+    Attributes
+    ----------
+    data_set : DataSetValues or None
+        What the operand held over a data set.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,6 +55,7 @@ class TensorViewModel(ChannelPages):
         self._tensor_range: tuple[float, float] | None = None
         self._shared_scope = Scope.TENSOR
         self._wide_ranges: dict[Scope, tuple[float, float]] = {}
+        self.data_set: DataSetValues | None = None
         self._plane_ranges: dict[int, tuple[float, float] | None] = {}
 
     @override
@@ -248,13 +255,15 @@ class TensorViewModel(ChannelPages):
 
     @property
     def axis(self) -> ValueRange:
-        """The axis of the range bar: data and range, unless it was zoomed."""
+        """The axis of the range bar: data, data set and range, unless it was zoomed."""
         used = self.range
         if self.choice.axis is not None:
             shown = self.choice.axis
         else:
-            low, high = fitted_range(*(self.data_range or (used.low, used.high)))
-            shown = ValueRange(low, high)
+            low, high = self.data_range or (used.low, used.high)
+            if self.data_set is not None:
+                low, high = min(low, self.data_set.low), max(high, self.data_set.high)
+            shown = ValueRange(*fitted_range(low, high))
         return ValueRange(min(shown.low, used.low), max(shown.high, used.high))
 
     def page_range(self) -> tuple[float | Array, float | Array]:

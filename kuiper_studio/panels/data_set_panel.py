@@ -1,0 +1,324 @@
+"""The data set: how far its run is, and the inputs that excite the shown channel most."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QIcon, QImage, QPixmap
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QListView,
+    QListWidget,
+    QListWidgetItem,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.errors import EngineError
+from engine.text import format_brief, format_count
+from kuiper_studio.background import Background, Done
+from kuiper_studio.panels.panel import Panel, plain_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from engine.datasets import OperandSummary, Sweep
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["DataSetPanel", "Strip"]
+
+_SIDE: Final = 96  # of a picture
+_CELL: Final = QSize(112, 124)
+_INDEX: Final = Qt.ItemDataRole.UserRole
+_MOST_KEPT: Final = 512  # pictures
+
+
+class Strip(Enum):
+    """Which inputs are shown."""
+
+    MOST = "excite the channel most"
+    LEAST = "excite the channel least"
+    UNUSUAL = "are unusual for the operand"
+
+
+class DataSetPanel(Panel):
+    """What a data set did to the shown channel.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    shown : callable
+        Returns the operand and the channel of the tensor view; None for none.
+
+    Signals
+    -------
+    run_requested
+        The user wants to run a data set, or to open results.
+    page_requested
+        The user wants to see the page of the results.
+    input_chosen : int
+        Number of an input that the user wants to open.
+    """
+
+    run_requested = Signal()
+    page_requested = Signal()
+    input_chosen = Signal(int)
+
+    def __init__(
+        self,
+        session: StudioSession,
+        theme: Theme,
+        shown: Callable[[], tuple[str, int] | None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("dataSet", "Data set", session, theme, parent)
+        self._shown_channel = shown
+        self._pictures: dict[tuple[str, int], QIcon | None] = {}
+        self._drawn: tuple[object, ...] = ()
+        self._background = Background(self)
+        self._background.finished.connect(self._on_drawn)
+        self.title = plain_label("dataSetTitle", "subtitle")
+        self.detail = plain_label("dataSetDetail", "secondary")
+        self.caption = plain_label("dataSetCaption", "secondary")
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(10)
+        self.bar.setAccessibleName("Progress of the data set")
+        self.cancel = QPushButton("Cancel")
+        self.cancel.setToolTip("End the run; what is finished is kept")
+        self.run = QPushButton("Data set…")
+        self.run.setToolTip("Run a data set through the model, or open results")
+        self.page = QPushButton("Page")
+        self.page.setToolTip("Show the page of the results in the browser")
+        self.close_results = QPushButton("Close")
+        self.close_results.setToolTip("Show no results; their files stay")
+        self.choice = QComboBox()
+        self.choice.setAccessibleName("Which inputs")
+        self.choice.setToolTip("Which inputs are shown")
+        for strip in Strip:
+            self.choice.addItem(f"Inputs that {strip.value}", strip)
+        self.strip = QListWidget()
+        self._build()
+        self._connect()
+        self.refresh()
+
+    @override
+    def keyboard_target(self) -> QWidget:
+        return self.strip if self.strip.count() else self.run
+
+    def _build(self) -> None:
+        strip = self.strip
+        strip.setObjectName("dataSetStrip")
+        strip.setAccessibleName("Inputs of the data set")
+        strip.setViewMode(QListView.ViewMode.IconMode)
+        strip.setResizeMode(QListView.ResizeMode.Adjust)
+        strip.setMovement(QListView.Movement.Static)
+        strip.setIconSize(QSize(_SIDE, _SIDE))
+        strip.setGridSize(_CELL)
+        strip.setUniformItemSizes(True)
+        strip.setStyleSheet("QListWidget { padding-top: 8px; }")
+        strip.setWordWrap(True)
+        strip.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        progress = QHBoxLayout()
+        progress.setSpacing(8)
+        progress.addWidget(self.bar, 1)
+        progress.addWidget(self.cancel)
+        actions = QHBoxLayout()
+        actions.setSpacing(6)
+        for widget in (self.run, self.page, self.close_results):
+            actions.addWidget(widget)
+        actions.addStretch(1)
+        below = QWidget()
+        column = QVBoxLayout(below)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        head = QVBoxLayout()
+        head.setContentsMargins(12, 8, 12, 8)
+        head.setSpacing(6)
+        self.choice.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        head.addWidget(self.choice)
+        self.caption.setWordWrap(True)
+        head.addWidget(self.caption)
+        column.addLayout(head)
+        column.addWidget(strip, 1)
+        self.lay_out_head((self.title, self.detail), below, progress, actions)
+
+    def _connect(self) -> None:
+        sweeping = self.session.sweeping
+        sweeping.changed.connect(self.refresh)
+        sweeping.progressed.connect(self._show_state)
+        self.cancel.clicked.connect(sweeping.cancel)
+        self.run.clicked.connect(self.run_requested)
+        self.page.clicked.connect(self.page_requested)
+        self.close_results.clicked.connect(sweeping.clear)
+        self.choice.currentIndexChanged.connect(self.refresh)
+        self.strip.itemClicked.connect(self._on_chosen)
+        self.strip.itemActivated.connect(self._on_chosen)
+
+    # What is shown
+
+    @Slot()
+    def refresh(self) -> None:
+        """Show what is known of the channel that the tensor view shows."""
+        self._show_state()
+        found, shown = self.session.sweeping.found, self._shown_channel()
+        strip = self.choice.currentData()
+        wanted = (found, shown, strip)
+        if wanted == self._drawn:
+            return
+        self._drawn = wanted
+        self.strip.clear()
+        self.caption.setText("")
+        if found is None:
+            return
+        summary = self.session.sweeping.operand(shown[0]) if shown is not None else None
+        if summary is None or shown is None:
+            self.caption.setText("Select an operator whose output the data set has.")
+            return
+        self.caption.setText(_describe(summary, shown[1], found.inputs.done))
+        for index, text in _inputs(summary, shown[1], strip):
+            self._add(found, index, text)
+        if not self.strip.count():
+            self.caption.setText(f"{self.caption.text()}\nNo input is unusual for it.")
+
+    @Slot()
+    def _show_state(self) -> None:
+        sweeping = self.session.sweeping
+        found, progress = sweeping.found, sweeping.progress
+        for widget in (self.bar, self.cancel):
+            widget.setVisible(progress is not None)
+        self.run.setEnabled(progress is None and self.session.graph is not None)
+        for part in (self.page, self.close_results, self.choice, self.strip):
+            part.setVisible(found is not None)
+        if progress is not None:
+            done, total = progress
+            self.bar.setRange(0, total)  # without an end until the inputs are counted
+            self.bar.setValue(done)
+            count = (
+                f"{format_count(done)} of {format_count(total)} inputs" if total else "Begins"
+            )
+            self.title.setText("Runs a data set")
+            self.detail.setText(f"{count if total else 'It begins'}. You can go on meanwhile.")
+            self.set_suffix(f"{done} / {total}" if total else "")
+            return
+        self.set_suffix("")
+        if found is None:
+            self.title.setText("No data set")
+            self.detail.setText(
+                "See ranges, dead channels and the inputs that excite a channel most."
+            )
+            return
+        failed = found.inputs.failed_count
+        self.title.setText(format_count(found.inputs.done, "input"))
+        dead = sum(int((each.channels.dead == 1).sum()) for each in found.operands.values())
+        parts = [found.inputs.set.source, format_count(dead, "dead channel")]
+        if failed:
+            parts.append(f"{format_count(failed, 'input')} could not be run")
+        self.detail.setText(" · ".join(parts))
+
+    def _add(self, found: Sweep, index: int, text: str) -> None:
+        item = QListWidgetItem(text)
+        item.setData(_INDEX, index)
+        item.setTextAlignment(Qt.AlignmentFlag.AlignHCenter)
+        try:
+            name = found.inputs.name(index)
+        except (EngineError, IndexError):
+            name = f"input {index}"
+        item.setToolTip(f"{name}\nOpen this input")
+        key = str(found.path), index
+        picture = self._pictures.get(key)
+        item.setIcon(picture if picture is not None else self._blank())
+        self.strip.addItem(item)
+        if key not in self._pictures:
+            while len(self._pictures) >= _MOST_KEPT:
+                self._pictures.pop(next(iter(self._pictures)))
+            self._pictures[key] = None
+            self._background.submit(key, _draw, found, index)
+
+    def _blank(self) -> QIcon:
+        pixmap = QPixmap(_SIDE, _SIDE)
+        pixmap.fill(self.theme.color("base"))
+        return QIcon(pixmap)
+
+    # Slots
+
+    @Slot(object)
+    def _on_drawn(self, done: Done) -> None:
+        pixels = done.result
+        if not isinstance(pixels, np.ndarray) or not isinstance(done.key, tuple):
+            return
+        self._pictures[done.key] = icon = _icon_of(pixels)
+        found = self.session.sweeping.found
+        if found is None or str(found.path) != done.key[0]:
+            return
+        for row in range(self.strip.count()):
+            item = self.strip.item(row)
+            if item.data(_INDEX) == done.key[1]:
+                item.setIcon(icon)
+
+    @Slot(QListWidgetItem)
+    def _on_chosen(self, item: QListWidgetItem) -> None:
+        self.input_chosen.emit(item.data(_INDEX))
+
+
+def _inputs(summary: OperandSummary, channel: int, strip: Strip) -> list[tuple[int, str]]:
+    """Return numbers of inputs and what is written below their pictures."""
+    if strip is Strip.UNUSUAL:
+        return [
+            (each.index, f"{each.deviations:+.1f} σ".replace("-", "\N{MINUS SIGN}"))
+            for each in summary.outliers
+        ]
+    channels = summary.channels
+    extreme = channels.most if strip is Strip.MOST else channels.least
+    place = channel if channel < len(extreme.inputs) else 0
+    pairs = zip(extreme.inputs[place].tolist(), extreme.values[place].tolist(), strict=True)
+    return [(index, format_brief(value)) for index, value in pairs if index >= 0]
+
+
+def _describe(summary: OperandSummary, channel: int, inputs: int) -> str:
+    """Say what a channel held."""
+    channels = summary.channels
+    place = channel if channel < len(channels.dead) else 0
+    name = f"Channel {place} of" if len(channels.dead) > 1 else "All of"
+    low, high, mean = (
+        format_brief(float(each[place])) for each in (channels.min, channels.max, channels.mean)
+    )
+    text = f"{name} {summary.operator or summary.name}: {low} to {high}, mean {mean}"
+    dead = round(float(channels.dead[place]) * inputs)
+    if dead:
+        text += f", all zeros with {format_count(dead)} of {format_count(inputs, 'input')}"
+    return text
+
+
+def _draw(found: Sweep, index: int) -> npt.NDArray[np.uint8] | None:
+    """Draw an input, on any thread."""
+    from engine.datasets.inputs import InputReader
+    from engine.datasets.thumbnails import draw_input
+
+    try:
+        with InputReader(found.inputs.set) as reader:
+            return draw_input(reader, index, _SIDE)
+    except (EngineError, IndexError):
+        return None
+
+
+def _icon_of(pixels: npt.NDArray[np.uint8]) -> QIcon:
+    """Return a picture as large as the strip has room for, its pixels visible."""
+    height, width = pixels.shape[:2]
+    image = QImage(
+        np.ascontiguousarray(pixels).data, width, height, 3 * width, QImage.Format.Format_RGB888
+    )
+    side = QSize(_SIDE, _SIDE)
+    return QIcon(QPixmap.fromImage(image.scaled(side, Qt.AspectRatioMode.KeepAspectRatio)))
