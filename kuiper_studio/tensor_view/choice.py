@@ -48,6 +48,7 @@ class DataSetValues:
         Finite.
     counts : ndarray of shape (B,)
     edges : ndarray of shape (B + 1,)
+        Ascending, within `low` and `high`; several may be equal.
     """
 
     inputs: int

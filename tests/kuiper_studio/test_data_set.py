@@ -1,0 +1,209 @@
+"""A data set in the window: its run, what it held, and its inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from engine.datasets import SweepOptions, sweep
+from engine.errors import SweepError
+from kuiper_studio.dialogs.sweep_dialog import SweepDialog
+from kuiper_studio.engine_service.sweep_process import SweepJob, image_options
+from kuiper_studio.panels.data_set_panel import Strip
+from kuiper_studio.session import RunState
+from kuiper_studio.tensor_view.facts import rebin
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
+    "nn.ReLU relu 1 1 0 1 #0=(1,2,4,4)f32 #1=(1,2,4,4)f32",
+    "pnnx.Expression twice 1 1 1 2 expr=mul(@0,2) #1=(1,2,4,4)f32 #2=(1,2,4,4)f32",
+    "pnnx.Output out 1 0 2",
+)
+COUNT = 12
+
+
+@pytest.fixture
+def data():
+    """Channel 1 is never above 0, so it is dead after the ReLU."""
+    found = np.random.default_rng(0).normal(size=(COUNT, 2, 4, 4)).astype(np.float32)
+    found[:, 1] = -np.abs(found[:, 1])
+    found[5, 0, 2, 2] = 40
+    return found
+
+
+@pytest.fixture
+def inputs(data, tmp_path):
+    np.save(tmp_path / "set.npy", data)
+    return tmp_path / "set.npy"
+
+
+@pytest.fixture
+def model(make_pair):
+    return make_pair(*CHAIN)
+
+
+@pytest.fixture
+def window(open_window, model, data):
+    return open_window(model, [data[:1]])
+
+
+@pytest.fixture
+def results(model, inputs, tmp_path):
+    options = SweepOptions(batch=1, top=3)
+    return sweep(model, inputs, tmp_path / "out", options, workers=0)
+
+
+def show(qtbot, window, operator):
+    session = window.session
+    qtbot.waitUntil(lambda: session.state is RunState.READY, timeout=10_000)
+    for _ in range(session.graph.operator(operator).index + 1):
+        session.step()
+    name = session.graph.operator(operator).outputs[0].name
+    qtbot.waitUntil(lambda: (window.tensor_view.shown_channel or ("",))[0] == name)
+
+
+def numbers(strip):
+    return [strip.item(row).data(256) for row in range(strip.count())]
+
+
+def test_what_a_data_set_held_is_shown(qtbot, window, results, data):
+    show(qtbot, window, "relu")
+    window.sweeping.open_results(results.path)
+    panel, pane = window.data_set_panel, window.tensor_view.pane
+    assert panel.isVisible()
+    assert panel.title.text() == "12 inputs"
+    assert "1 dead channel" not in panel.detail.text()  # of two operands
+    assert "2 dead channels" in panel.detail.text()
+    # The range bar spans the data set, whose histogram is behind.
+    assert pane.model.axis.high >= 40
+    backdrop = pane.range_bar.track._backdrop
+    assert backdrop.sum() == pytest.approx(data.size)
+    assert "12 inputs, 0 … 40" in pane.range_bar.track.toolTip()
+    # The dead channel is marked as dead in all inputs, not only in this one.
+    qtbot.waitUntil(lambda: pane.model.special is not None)
+    assert pane.model.special.describe(1) == "dead: all zeros, in all 12 inputs"
+    assert pane.model.special.describe(0) == ""
+    panel.close_results.click()
+    assert pane.model.axis.high < 40
+    assert pane.range_bar.track._backdrop is None
+
+
+def test_inputs_that_excite_the_channel(qtbot, window, results, data):
+    show(qtbot, window, "relu")
+    window.sweeping.open_results(results.path)
+    window.tensor_view.pane.show_channel(0)
+    peaks = np.maximum(data[:, 0], 0).max(axis=(1, 2))
+    panel = window.data_set_panel
+    assert numbers(panel.strip) == np.argsort(-peaks, kind="stable")[:3].tolist()
+    assert panel.strip.item(0).text() == "40"
+    qtbot.waitUntil(lambda: panel._pictures[str(results.path), 5] is not None)
+    panel.choice.setCurrentIndex(panel.choice.findData(Strip.LEAST))
+    assert numbers(panel.strip) == np.argsort(peaks, kind="stable")[:3].tolist()
+    panel.choice.setCurrentIndex(panel.choice.findData(Strip.UNUSUAL))
+    assert numbers(panel.strip) == [5]
+    window.tensor_view.pane.show_channel(1)
+    assert "all zeros with 12 of 12 inputs" in panel.caption.text()
+
+
+def test_an_input_is_opened_and_run_to_the_operator(qtbot, window, results, data):
+    show(qtbot, window, "relu")
+    window.sweeping.open_results(results.path)
+    panel = window.data_set_panel
+    window.tensor_view.pane.show_channel(0)
+    panel.strip.itemActivated.emit(panel.strip.item(0))
+    qtbot.waitUntil(lambda: window.session.position == 2 and not window.session.busy)
+    np.testing.assert_array_equal(window.session.tensors.value("1"), np.maximum(data[5:6], 0))
+    qtbot.waitUntil(lambda: window.tensor_view.shown_channel == ("1", 0))
+    assert window.session.current.name == "twice"  # where the user goes on
+
+
+def test_a_run_in_a_process_of_its_own(qtbot, window, inputs, tmp_path):
+    sweeping, panel = window.session.sweeping, window.data_set_panel
+    window.sweeping.run(str(inputs), str(tmp_path / "new"), 8)
+    assert panel.bar.isVisible()
+    assert panel.cancel.isVisible()
+    assert not panel.run.isEnabled()
+    qtbot.waitUntil(lambda: not sweeping.is_running, timeout=60_000)
+    assert sweeping.found.inputs.done == 8
+    assert panel.title.text() == "8 inputs"
+    assert not panel.bar.isVisible()
+    assert (tmp_path / "new" / "summary.html").is_file()
+
+
+def test_a_run_is_cancelled(qtbot, window, inputs, tmp_path):
+    sweeping = window.session.sweeping
+    failures = []
+    sweeping.failed.connect(failures.append)
+    window.sweeping.run(str(inputs), str(tmp_path / "new"))
+    window.data_set_panel.cancel.click()
+    qtbot.waitUntil(lambda: not sweeping.is_running, timeout=60_000)
+    assert sweeping.found is None
+    assert not failures
+    assert window.data_set_panel.title.text() == "No data set"
+
+
+def test_why_a_run_failed(qtbot, window, tmp_path):
+    sweeping = window.session.sweeping
+    sweeping.failed.disconnect()  # the window would ask to be read
+    with qtbot.waitSignal(sweeping.failed, timeout=60_000) as failed:
+        window.sweeping.run(str(tmp_path / "missing"), str(tmp_path / "new"))
+    assert "there is no such file or folder" in failed.args[0]
+
+
+def test_results_of_another_model_are_refused(qtbot, open_window, results, make_pair, data):
+    other = make_pair(*CHAIN[:2], "pnnx.Output out 1 0 1")
+    window = open_window(other, [data[:1]])
+    with pytest.raises(SweepError, match="through another model"):
+        window.session.sweeping.open(results.path)
+    assert window.session.sweeping.found is None
+
+
+def test_what_the_dialog_asks(qtbot, tmp_path):
+    chosen = iter([str(tmp_path / "photos"), "", str(tmp_path)])
+    dialog = SweepDialog("", "out", 0, lambda _: "", lambda _: next(chosen))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    lacking = dialog.findChild(QLabel, "sweepLacking")
+    assert lacking.isVisible()
+    assert "pip install 'kuiper-studio[datasets]'" in lacking.text()
+    assert dialog.workers == 0
+    assert not dialog.ok.isEnabled()
+    folder = next(
+        button
+        for button in dialog.findChildren(QPushButton)
+        if button.accessibleName() == "Inputs: Folder…"
+    )
+    folder.click()
+    assert dialog.inputs.text() == str(tmp_path / "photos")
+    assert dialog.ok.isEnabled()
+    assert dialog.most_inputs is None
+    dialog.open_results.click()  # nothing is chosen
+    assert not dialog.opened
+    dialog.open_results.click()
+    assert dialog.opened == str(tmp_path)
+    several = SweepDialog("a", "b", 4, lambda _: "", lambda _: "")
+    qtbot.addWidget(several)
+    assert several.workers == 4
+    assert several.findChild(QLabel, "sweepLacking").isHidden()
+
+
+def test_a_job_crosses_as_json():
+    images = image_options({"size": [3, 4], "mean": [0.5], "unknown": 1})
+    assert (images.size, images.mean) == ((3, 4), (0.5,))
+    job = SweepJob("m.param", "in", "out", 7, 2, images, ("x=1,3",), layers=("l.py",))
+    assert SweepJob.from_line(job.to_line()) == job
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 4.0), (-2.0, 6.0), (0.5, 1.5)])
+def test_histograms_over_other_bins(low, high):
+    """By a slow loop over small parts of each bin."""
+    counts, edges = np.array([4, 0, 8, 2]), np.arange(5.0)
+    found = rebin(counts, edges, low, high, bins=8)
+    expected, width = np.zeros(8), (high - low) / 8
+    for place, count in enumerate(counts):
+        for part in (np.arange(1000) + 0.5) / 1000:
+            at = int(np.floor((edges[place] + part - low) / width))
+            if 0 <= at < 8:
+                expected[at] += count / 1000
+    np.testing.assert_allclose(found, expected, atol=0.02)
