@@ -35,6 +35,7 @@ class PairNote(QWidget):
         self.start.setObjectName("tensorSliceStart")
         self.start.setAccessibleName("Where the slice begins")
         self.start.setToolTip("Index at which the slice of the other tab begins")
+        self.start.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         self.start.setKeyboardTracking(False)
         self.start.valueChanged.connect(self.start_chosen)
         self._from = QLabel("from")
