@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.errors import MeaningError, capitalized
+from engine.logit_lens import look_through
 from engine.meanings import Ends, OutputEnd, ReadingContext, all_readings, find_reading
+from engine.meanings.readings.language import LENS, add_layers
+from engine.meanings.results import Tokens
 from engine.values import flatten_value
 
 if TYPE_CHECKING:
@@ -135,6 +138,9 @@ def read_output(
         values = _check_options(chosen, options or {})
         with np.errstate(all="ignore"):  # NaN and infinities are among what models give
             result = chosen.read(ReadingContext(ends, arrays, values, labels, sample))
+            if isinstance(result, Tokens) and values.get(LENS) == "on":
+                found = look_through(session, sample, result.position, check_cancelled)
+                result = add_layers(result, found, str(values["vocabulary"]))
     except MeaningError as exc:
         values, result, text = dict(options or {}), None, str(exc)
         reason = f"{capitalized(text)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from typing_extensions import override
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from engine.meanings.registry import ReadingContext
     from engine.values import Array
 
-__all__ = ["NextToken"]
+__all__ = ["LENS", "NextToken", "add_layers"]
 
 _FEWEST: Final = 1000  # words of a vocabulary
 _MOST: Final = 1 << 20
+LENS: Final = "lens"
 
 
 @register_reading
@@ -37,6 +39,12 @@ class NextToken(OutputReading):
         Option(
             "vocabulary", "Vocabulary", "file", "",
             "tokenizer.json, vocab.json, or a text file with a token per line",
+        ),
+        Option(
+            LENS, "Logit lens", "choice", "off",
+            "The likeliest token after each layer: the sum there goes through the last norm "
+            "and the head",
+            ("off", "on"),
         ),
     )  # fmt: skip
 
@@ -58,8 +66,7 @@ class NextToken(OutputReading):
         position = positions - 1 if wanted < 0 else min(wanted, positions - 1)
         scores = values[position]
         path = context.text("vocabulary")
-        names = read_vocabulary(path) if path else ()
-        names += tuple(str(each) for each in range(len(names), words))
+        names = _token_names(path, words)
         sure = scores if are_probabilities(scores) else softmax(scores)
         raw: Array | None = None if sure is scores else scores
         top = int(context.number("top"))
@@ -69,6 +76,40 @@ class NextToken(OutputReading):
             Row(row.entry, _visible(row.name), row.text, row.share, row.detail) for row in rows
         )
         return Tokens(shown, position, positions, words, note)
+
+
+def add_layers(result: Tokens, layers: list[tuple[str, Array]], vocabulary: str) -> Tokens:
+    """Add the likeliest token after each layer to those at the end.
+
+    Parameters
+    ----------
+    result : Tokens
+    layers : list of (str, ndarray of shape (vocabulary,))
+        Operands and scores, the earliest first; empty if the model has no lens.
+    vocabulary : str
+        Path of a file; ``""`` for none.
+    """
+    if not layers:
+        note = "the model does not end with a norm and a head, so there is no logit lens"
+        return replace(result, note="; ".join(filter(None, (result.note, note))))
+    names, rows = _token_names(vocabulary, result.words), []
+    for operand, scores in layers:
+        (best,) = best_scores(softmax(scores), names, 1, as_percentages=True) or (None,)
+        if best is not None:
+            detail = f"after operand {operand}"
+            rows.append(Row(best.entry, _visible(best.name), best.text, best.share, detail))
+    note = f"logit lens: the last {len(rows)} rows, the earliest layer first"
+    return replace(
+        result,
+        rows=(*result.rows, *rows),
+        note="; ".join(filter(None, (result.note, note))),
+    )
+
+
+def _token_names(path: str, words: int) -> tuple[str, ...]:
+    """Return the text of each token; its number where the vocabulary has none."""
+    names = read_vocabulary(path) if path else ()
+    return names + tuple(str(each) for each in range(len(names), words))
 
 
 def _visible(token: str) -> str:
