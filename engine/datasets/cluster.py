@@ -16,6 +16,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 import dask
@@ -31,13 +32,13 @@ from engine.errors import EngineError, SweepError
 from engine.threads import limit_threads, thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from engine.datasets.plan import Result, SweepPlan
     from engine.datasets.progress import Run
     from engine.datasets.studies import Study
 
-__all__ = ["run_on_cluster"]
+__all__ = ["run_on_cluster", "submit_ahead"]
 
 _PLUGIN: Final = "kuiper-studio-sweep"
 _AHEAD: Final = 4  # submitted tasks for each worker
@@ -233,30 +234,68 @@ def _run_tasks(client: distributed.Client, plan: SweepPlan, run: Run) -> Result:
     merge = partial(_merge, plan.studies)
     # Merging first keeps the memory of the workers small.
     tree: MergeTree[Any] = MergeTree(partial(client.submit, merge, priority=1, pure=False))
-    running: dict[Any, int] = {}
     info = client.scheduler_info()["workers"].values()
-    window = _AHEAD * max(1, sum(worker["nthreads"] for worker in info))
+    threads = sum(worker["nthreads"] for worker in info)
+    submit_ahead(
+        client,
+        _run_shard,
+        plan.shards,
+        threads,
+        tree,
+        lambda number: run.advance(len(plan.range_of(number))),
+        run.check,
+    )
+    result: Result = tree.finish().result()
+    return result
+
+
+def submit_ahead(
+    client: distributed.Client,
+    task: Callable[[int], Any],
+    count: int,
+    threads: int,
+    tree: MergeTree[Any],
+    finished: Callable[[int], None],
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Submit tasks in their order, never many more than the workers can run.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    task : callable
+        Takes its number.
+    count : int
+        Of tasks.
+    threads : int
+        Of all workers.
+    tree : MergeTree
+        Takes the futures of the tasks, also before they are done.
+    finished : callable
+        Called with the number of each task that is done.
+    check : callable, optional
+        Called several times a second; its exception ends the work.
+    """
+    running: dict[Any, int] = {}
+    done: SimpleQueue[Any] = SimpleQueue()  # to wait for a list of futures takes its length
     submitted = 0
-    while submitted < plan.shards or running:
-        run.check()
-        while submitted < plan.shards and len(running) < window:
-            future = client.submit(_run_shard, submitted, pure=False)
+    while submitted < count or running:
+        check()
+        while submitted < count and len(running) < _AHEAD * max(1, threads):
+            future = client.submit(task, submitted, pure=False)
             running[future] = submitted
+            future.add_done_callback(done.put)
             tree.push(future)
             submitted += 1
         try:
-            done = distributed.wait(
-                list(running), timeout=_PATIENCE, return_when="FIRST_COMPLETED"
-            ).done
-        except TimeoutError:
+            future = done.get(timeout=_PATIENCE)
+        except Empty:
             _require_scheduler(client)
             continue
-        for future in done:
-            if _is_finished(future):
-                run.advance(len(plan.range_of(running.pop(future))))
-    last = tree.finish()
-    result: Result = last.result()
-    return result
+        if _is_finished(future):
+            finished(running.pop(future))
+        else:
+            future.add_done_callback(done.put)
 
 
 def _require_scheduler(client: distributed.Client) -> None:
