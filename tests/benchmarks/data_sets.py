@@ -76,8 +76,12 @@ def with_hooks(models, name, inputs):
     """Run PyTorch, whose hooks gather statistics."""
     import torch
 
+    from benchmarks.networks import built
+
     torch.set_num_threads(1)
-    module = torch.jit.load(str(models / f"{name}.pt")).eval()
+    module = built(name)
+    module.load_state_dict(torch.jit.load(str(models / f"{name}.pt")).state_dict())
+    module.eval()
     totals = {}
 
     def gather(key, value):
