@@ -44,13 +44,13 @@ __all__ = [
     "most_inputs",
 ]
 
-_PASSES: Final = 400.0
+_RUNS: Final = 200  # of the model, about, for each of the two parts of `find_harm`
 _MOST_INPUTS: Final = 8  # for what runs the model once for each layer
 
 
 def most_inputs(layers: int) -> int:
     """Return how many held-out inputs run once for each of so many layers."""
-    return max(1, min(_MOST_INPUTS, int(_PASSES) // max(1, layers)))
+    return max(1, min(_MOST_INPUTS, _RUNS // max(1, layers)))
 
 
 class Agreement:
@@ -263,7 +263,7 @@ class Measuring:
         alone = {index: measure(every - {index}) for index in sorted(every)}
         if wanted is None or not inputs:
             return Harm(alone, len(inputs))
-        most = self._passes + _PASSES * len(inputs)
+        most = self._passes + _RUNS
         greedy = Greedy(measure(()), wanted, measure, lambda: self._passes >= most)
         greedy.add([index] for index in sorted(every, key=lambda i: -alone[i].relative))
         greedy.give_back()
