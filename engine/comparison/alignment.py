@@ -36,7 +36,8 @@ from engine.comparison.matching import (
     WEIGHTS,
     Match,
 )
-from engine.comparison.measures import relative_distance
+from engine.comparison.measures import Meter, relative_distance
+from engine.comparison.pairs import Numbers
 from engine.comparison.requantised import dequantise, find_requantised
 from engine.cost import is_free
 from engine.errors import EngineError
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from engine.backends.kernel import Kernels
     from engine.comparison.fingerprints import FingerprintIndex, Similar
     from engine.comparison.matching import Matcher
-    from engine.comparison.pairs import Numbers, PairMeter
     from engine.comparison.references import Reference
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.session import Session
@@ -141,9 +141,8 @@ class Alignment:
         Operands that the reference does not show, confirmed by results downstream.
     computed : dict of str to Value
         What our operators give on the reference's values, by operand that it does not show.
-    numbers : dict of str to callable
-        Return the `Numbers` of our run's values, by matched operand, where the walk has them
-        measured.
+    numbers : dict of str to Numbers
+        Of our run's values, by matched operand, where the walk has measured them.
     by_chance : dict of str to str
         Tensors by operands that have their elements for this input only; these are no matches.
     remarks : dict of str to str
@@ -155,7 +154,7 @@ class Alignment:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     stand_ins: frozenset[str] = frozenset()
     computed: dict[str, Value] = field(default_factory=dict)
-    numbers: dict[str, Callable[[], Numbers]] = field(default_factory=dict)
+    numbers: dict[str, Numbers] = field(default_factory=dict)
     by_chance: dict[str, str] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
 
@@ -165,7 +164,6 @@ def align(
     reference: Reference,
     index: FingerprintIndex,
     matcher: Matcher,
-    meter: PairMeter,
     tolerance: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Alignment:
@@ -179,13 +177,12 @@ def align(
     index : FingerprintIndex
         Of the reference.
     matcher : Matcher
-    meter : PairMeter
     tolerance : float
         Relative distance up to which a value of our run stands for the reference's.
     progress : callable, optional
         Called with the number of operators done and the total; an exception ends the walk.
     """
-    return _Walk(session, reference, index, matcher, meter, tolerance).run(progress)
+    return _Walk(session, reference, index, matcher, tolerance).run(progress)
 
 
 class _Above(NamedTuple):
@@ -213,14 +210,13 @@ class _Walk:
         reference: Reference,
         index: FingerprintIndex,
         matcher: Matcher,
-        meter: PairMeter,
         tolerance: float,
     ) -> None:
         self._session, self._reference, self._tolerance = session, reference, tolerance
         self._index, self._matcher = index, matcher
         self._operators = session.graph.operators
         self._kernels = make_kernels_for(session)
-        self._result, self._meter = Alignment(), meter
+        self._result, self._meter = Alignment(), Meter()
         self._taken: dict[str, str] = {}  # operand by its matched tensor
         # Operands whose value in our run is the one here, up to rounding; their distances.
         self._as_run: dict[str, float] = {}
@@ -984,11 +980,8 @@ class _Walk:
             return Born(1.0, self._failures[operand], measured=not unknown)
         if not isinstance(result, np.ndarray):
             return Born(1.0, f"it gives {type(result).__name__}, no tensor")
-        of_run = self._is_of_run(operand, result)
         try:
-            # What was computed on the reference's values, is read by what computes on it.
-            read = self._reference.read if of_run else self._reference.array
-            array = read(match.key)
+            array = self._reference.read(match.key)
         except EngineError as exc:
             return Born(1.0, str(exc), measured=False)
         if result.size != array.size:
@@ -1002,24 +995,13 @@ class _Walk:
                 if distance <= self._tolerance:
                     return Born(distance)
             return Born(1.0, f"it gives {shapes[0]} instead of {shapes[1]}")
-        if of_run:
-            distance, numbers = self._meter.measure_distance(result, theirs)
-            self._result.numbers[operand] = numbers
+        if self._is_of_run(operand, result):
+            measures, *described = self._meter.measure(result, theirs)
+            self._result.numbers[operand] = Numbers(measures, *described)
+            distance = measures.relative
         else:
-            self._hand_over(operand, theirs)
             distance = relative_distance(result, theirs)
         return Born(distance if np.isfinite(distance) else 1.0)
-
-    def _hand_over(self, operand: str, theirs: Array) -> None:
-        """Have our run's value measured beside, while the reference's tensor is at hand."""
-        session = self._session
-        if operand in self._requantised or not session.is_resident(operand):
-            return
-        ours = session.value(operand)
-        if isinstance(ours, np.ndarray) and is_numeric(ours) and ours.shape == theirs.shape:
-            numbers = self._meter.hand_over(ours, theirs)
-            if numbers is not None:
-                self._result.numbers[operand] = numbers
 
     def _is_misshapen_above(self, operand: str) -> bool:
         """Whether an input already has, or is read in, another shape than the reference's."""

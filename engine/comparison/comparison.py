@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,8 +18,8 @@ from engine.comparison.explaining import Explainer, Known
 from engine.comparison.fingerprints import FingerprintIndex
 from engine.comparison.known_weights import KnownWeights
 from engine.comparison.matching import Matcher
-from engine.comparison.measures import Tolerances, relative_distance
-from engine.comparison.pairs import Pair, PairMeter
+from engine.comparison.measures import Meter, Tolerances, relative_distance
+from engine.comparison.pairs import Pair, measure_pair
 from engine.comparison.references import open_reference_for
 from engine.comparison.references.sessions import names_of_members, run_to_end
 from engine.comparison.requantised import dequantise, find_requantised
@@ -37,6 +39,7 @@ from engine.ncnn.types import PREFIX, is_quantized
 from engine.runtime.operator import INPUT_TYPES
 from engine.states import OperatorStatus
 from engine.text import format_brief, format_names, format_shape
+from engine.threads import thread_count
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
@@ -197,18 +200,37 @@ def compare(
             progress(count, count)
 
     # NumPy warns of a signalling NaN, which a file may hold, when it converts it.
-    with np.errstate(invalid="ignore"), PairMeter() as meter:
-        meter.arrange(run)
-        index = FingerprintIndex(reference)
+    with np.errstate(invalid="ignore"):
+        with _arranging_values(run):
+            index = FingerprintIndex(reference)
         matcher = Matcher(run.graph, reference, index, corrections)
-        alignment = align(run, reference, index, matcher, meter, tolerances.float32, progress)
+        alignment = align(run, reference, index, matcher, tolerances.float32, progress)
         check_with_second_input(
             run, reference, index, matcher, alignment, tolerances.float32, progress
         )
-        report = _Report(
-            run, reference, index, matcher, alignment, meter, tolerances, check_cancelled
-        )
+        report = _Report(run, reference, index, matcher, alignment, tolerances, check_cancelled)
         return report.make()
+
+
+@contextmanager
+def _arranging_values(session: Session) -> Iterator[None]:
+    """Arrange a session's values on another thread, while the block reads the reference.
+
+    A library leaves them in its own layout until they are first read.
+    """
+    if session.memory_limit is not None or thread_count() < 2:
+        yield
+        return
+    names = [o.name for operator in session.graph.operators for o in operator.outputs]
+
+    def arrange() -> None:
+        for name in names:
+            if session.is_resident(name):
+                session.value(name)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(arrange)  # what it raises, the first reader of the value meets again
+        yield
 
 
 class _Report:
@@ -221,13 +243,11 @@ class _Report:
         index: FingerprintIndex,
         matcher: Matcher,
         alignment: Alignment,
-        meter: PairMeter,
         tolerances: Tolerances,
         check_cancelled: Callable[[], None],
     ) -> None:
         self._session, self._reference, self._index = session, reference, index
         self._matcher, self._alignment, self._tolerances = matcher, alignment, tolerances
-        self._meter = meter
         self._requantised = find_requantised(session.graph)
         options = NcnnOptions.parse(session.ncnn_options).enabled
         self._in_16_bits = _is_of_ncnn(session) and not options.isdisjoint({"fp16", "bf16"})
@@ -241,7 +261,7 @@ class _Report:
         self._explainer = Explainer(self._known, check_cancelled)
 
     def make(self) -> Comparison:
-        for pair in [*self._pairs()]:  # all are handed to the other thread before the first row
+        for pair in self._pairs(Meter()):
             self._check_cancelled()
             self._rows[pair.operand.name] = self._row(pair)
         self._blame_refused()
@@ -276,14 +296,13 @@ class _Report:
 
     # Rows
 
-    def _pairs(self) -> Iterator[Pair]:
+    def _pairs(self, meter: Meter) -> Iterator[Pair]:
         for operator in self._session.graph.operators:
-            self._check_cancelled()
             for operand in operator.outputs:
                 match = self._alignment.matches.get(operand.name)
                 if match is not None:
                     yield self._measured(operator, operand, match) or self._pair(
-                        operator, operand, match
+                        operator, operand, match, meter
                     )
 
     def _measured(
@@ -298,7 +317,9 @@ class _Report:
         theirs = ArrayMetadata(ours.shape, self._index.dtypes[match.key])
         return Pair(operator, operand, match, ours, theirs, numbers, "")
 
-    def _pair(self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match) -> Pair:
+    def _pair(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match, meter: Meter
+    ) -> Pair:
         theirs, ours, reason = None, None, ""
         try:
             theirs = self._reference.read(match.key)
@@ -312,13 +333,12 @@ class _Report:
             reason = (
                 f"it is {format_shape(ours.shape)}, the reference {format_shape(theirs.shape)}"
             )
-        numbers = self._meter.measure(ours, theirs)
+        numbers = measure_pair(ours, theirs, meter)
         shown = _metadata_of(ours), _metadata_of(theirs)
         return Pair(operator, operand, match, shown[0], shown[1], numbers, reason)
 
     def _row(self, pair: Pair) -> Row:
-        operator, operand, match, ours, theirs, measured, reason = pair
-        numbers = measured()
+        operator, operand, match, ours, theirs, numbers, reason = pair
         born, measures = self._alignment.born.get(operand.name), numbers.measures
         tolerance = self._tolerances.of(theirs) if theirs is not None else 0.0
         status, why = self._status(operator, operand, born, measures, theirs, tolerance)
@@ -429,9 +449,20 @@ class _Report:
         if theirs is None:
             return Status.ORIGIN, born.note
         span, scale = Span.above(operand, self._is_shown), self._requantised.get(operand.name)
-        # Reading a tensor may take longer than the operator.
-        given = cache(self._given)
-        compute = _OnTheirs(span, given, scale, self._check_cancelled)
+        given = cache(self._given)  # reading a tensor may take longer than the operator
+
+        def compute(
+            twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
+        ) -> Array | None:
+            self._check_cancelled()
+
+            def value(of: RuntimeOperand) -> Value:
+                others = instead or {}
+                return others[of.name] if of.name in others else given(of)
+
+            found = dequantise(span.compute(value, twins), scale)
+            return found if isinstance(found, np.ndarray) else None
+
         arguments = self._reference_inputs(operator)
         quantised = [each for each in span.operators if is_quantized(each.params)]
         is_known = len(arguments) == len(operator.inputs)
@@ -813,52 +844,6 @@ class _Report:
         if value is not None and not hasattr(value, "dtype"):
             return f"it is a {type(value).__name__}, not a tensor"
         return "no tensor of the reference fits"
-
-
-class _OnTheirs:
-    """Computes a span on the reference's values.
-
-    Parameters
-    ----------
-    span : Span
-    given : callable
-        Returns the reference's value of an operand, or what stands in for it.
-    scale : float or None
-        Steps per unit of a result in int8.
-    check_cancelled : callable
-    """
-
-    def __init__(
-        self,
-        span: Span,
-        given: Callable[[RuntimeOperand], Value],
-        scale: float | None,
-        check_cancelled: Callable[[], None],
-    ) -> None:
-        self._span, self._given, self._scale = span, given, scale
-        self._check_cancelled = check_cancelled
-
-    def __call__(
-        self, twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
-    ) -> Array | None:
-        """Return the result with copies of operators, and values in place of the given ones."""
-        return self._compute(twins, instead) if twins or instead else self._plain
-
-    @cached_property
-    def _plain(self) -> Array | None:
-        return self._compute([], None)
-
-    def _compute(
-        self, twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None
-    ) -> Array | None:
-        self._check_cancelled()
-
-        def value(of: RuntimeOperand) -> Value:
-            others = instead or {}
-            return others[of.name] if of.name in others else self._given(of)
-
-        found = dequantise(self._span.compute(value, twins), self._scale)
-        return found if isinstance(found, np.ndarray) else None
 
 
 def _is_of_ncnn(session: Session) -> bool:

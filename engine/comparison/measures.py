@@ -118,7 +118,10 @@ def measure(found: Array, expected: Array) -> Measures:
 
 
 class Meter:
-    """Measures tensors one after the other, in the same working memory. Not thread-safe."""
+    """Measures tensors one after the other, in the same working memory. Not thread-safe.
+
+    On one thread: a second one waits longer for the interpreter than its chunks take.
+    """
 
     def __init__(self) -> None:
         self._memory = _Memory()
