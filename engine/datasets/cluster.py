@@ -126,7 +126,7 @@ def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distri
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=":0" if find_spec("bokeh") is not None else None,
+            dashboard_address=":0",  # any port: without an address a port in use is an error
             silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
