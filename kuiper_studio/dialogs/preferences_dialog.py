@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QSpinBox,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -44,6 +43,7 @@ from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
 from kuiper_studio.dialogs.keys_page import KeysPage
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.keymap import Keyed, Keymap
+from kuiper_studio.spin_box import SpinBox
 from kuiper_studio.theme import Scheme
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class PreferencesDialog(Question):
         self.ncnn_options, self.interface_size, self.mono_family = (
             QComboBox() for _ in range(3)
         )
-        self.decimals, self.exponent = QSpinBox(), QSpinBox()
+        self.decimals, self.exponent = SpinBox(), SpinBox()
         self.still = QCheckBox("The graph moves at once")
         self.still.setToolTip(
             "Shows the next operator without gliding there. Nothing glides either where the\n"

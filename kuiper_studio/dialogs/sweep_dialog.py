@@ -12,11 +12,11 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPushButton,
-    QSpinBox,
     QWidget,
 )
 
 from kuiper_studio.dialogs.question import Question
+from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,12 +71,12 @@ class SweepDialog(Question):
         self.output = self._field(
             "Folder of the results", output, "A folder of its own; an earlier run is continued"
         )
-        self.limit = QSpinBox()
-        self.limit.setAccessibleName("Most inputs")
+        self.limit = SpinBox()
+        self.limit.setAccessibleName("At most")
         self.limit.setToolTip("Take only the first inputs")
         self.limit.setRange(0, _MOST_INPUTS)
         self.limit.setSpecialValueText("all")
-        self.processes = QSpinBox()
+        self.processes = SpinBox()
         self.processes.setAccessibleName("Processes")
         self.processes.setToolTip("Processes that share the inputs")
         self.processes.setRange(1, max(processes, 1) if processes < 2 else _MOST_PROCESSES)
@@ -94,7 +94,7 @@ class SweepDialog(Question):
         lacking.setVisible(processes == 0)
         form = QFormLayout()
         form.addRow("Inputs", self._row(self.inputs, "File…", "Folder…"))
-        form.addRow("Most inputs", self.limit)
+        form.addRow("At most", self.limit)
         form.addRow("Processes", self.processes)
         form.addRow("Results in", self._row(self.output, "Folder…"))
         self.open_results = QPushButton("Open results…")

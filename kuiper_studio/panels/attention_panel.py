@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSlider,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -30,6 +29,7 @@ from kuiper_studio.engine_service.protocol import AttentionRequest
 from kuiper_studio.panels.attention_canvas import HeadsMosaic, KeysPicture, KeysView
 from kuiper_studio.panels.input_picture import InputPicture
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage, QResizeEvent, QShowEvent
@@ -638,8 +638,8 @@ def _combo(name: str, tip: str) -> QComboBox:
     return found
 
 
-def _spin(name: str, tip: str) -> QSpinBox:
-    found = QSpinBox()
+def _spin(name: str, tip: str) -> SpinBox:
+    found = SpinBox()
     found.setMaximum(0)
     found.setAccessibleName(name)
     found.setToolTip(tip)
