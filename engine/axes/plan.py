@@ -193,7 +193,7 @@ def plan_view(layout: Layout, shape: tuple[int, ...], part: int = -1) -> ViewPla
     if roles is None and part >= 0:
         roles = _row_roles(leaves)
     if roles is None:
-        roles = _head_roles(leaves)
+        roles = _head_roles(leaves) or _time_roles(leaves)
     if roles is None:
         return None
     cells = tuple([tuple([_size(leaf) for leaf in found]) for found in parts])
@@ -301,6 +301,15 @@ def _head_roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
         return None
     shown = (*parts, *heads, *plane)
     return tuple([Role(axes[number].kind.value, (number,)) for number in shown]), True
+
+
+def _time_roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
+    """Let time before features run from left to right, as users of sound expect it."""
+    kinds = [axis.kind for axis in axes]
+    if kinds[-2:-1] != [Kind.TIME] or kinds[-1] not in _CHANNELS:
+        return None
+    shown = (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2)
+    return tuple([Role(axes[number].kind.value, (number,)) for number in shown]), False
 
 
 def _spatial_role(axes: list[Axis], kind: Kind, cells: list[int]) -> Role:

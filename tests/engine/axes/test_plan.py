@@ -67,6 +67,17 @@ def test_channels_last_become_pictures(heads: int) -> None:
     assert [role.name for role in plan.roles] == ["heads", "features", "rows", "columns"]
 
 
+@pytest.mark.parametrize("kind", [Kind.FEATURE, Kind.CHANNEL])
+def test_time_runs_from_left_to_right(kind: Kind) -> None:
+    axes = (BATCH, Axis(Kind.TIME, 7), Axis(kind, 5))
+    plan = plan_view(Layout(axes), (1, 7, 5))
+    assert plan is not None
+    array = numbers(1, 7, 5)
+    np.testing.assert_array_equal(plan.fold(array), array.transpose(0, 2, 1))
+    assert plan.index((0, 4, 6)) == (0, 6, 4)
+    assert [role.name for role in plan.roles] == ["batch", kind.value, "time"]
+
+
 def test_every_element_is_found_in_both_directions() -> None:
     layout = Layout((windows(2, 3, shift=2), Axis(Kind.HEAD, 2), grid(2, 2), FEATURES))
     shape = (6, 2, 4, 5)
@@ -86,6 +97,7 @@ def test_every_element_is_found_in_both_directions() -> None:
     [
         ((BATCH, FEATURES, Axis(Kind.ROW, 2), Axis(Kind.COLUMN, 3)), (1, 5, 2, 3)),  # as it is
         ((BATCH, Axis(Kind.TOKEN, 6), FEATURES), (1, 6, 5)),  # no grid
+        ((BATCH, FEATURES, Axis(Kind.TIME, 7)), (1, 5, 7)),  # as it is
         ((Axis(Kind.HEAD, 2), Axis(Kind.QUERY, 4), Axis(Kind.KEY, 4)), (2, 4, 4)),
         ((BATCH, grid(2, 3), FEATURES), (1, 7, 5)),  # another shape
         ((BATCH, grid(2, 3), FEATURES), (1, 6)),
