@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.array_files import write_npz
 from engine.atomic import format_os_error, written_beside
 from engine.datasets.failures import FAILURES, FailedInput, pack_failures
 from engine.datasets.inputs import InputReader
@@ -212,10 +213,10 @@ def _keep(path: Path, key: str, result: Result) -> None:
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write an ``.npz`` atomically, and durably."""
-    with written_beside(path) as partial, partial.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
+    with written_beside(path) as partial:
+        write_npz(partial, arrays.items())
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
