@@ -48,7 +48,8 @@ __all__ = ["AttentionPanel"]
 _MEAN, _LARGEST = -1, -2  # instead of the number of a head
 _OPACITY: Final = 70
 _SPIN_WIDTH: Final = 62
-_WIDE: Final = 620  # pixels from which the stages are beside the pictures
+_WIDE: Final = 900  # pixels from which the stages are beside the pictures
+_SCROLL_BAR: Final = 12
 _STAGES: Final = 148  # height of seven rows
 _LEAST_STAGES: Final = 58  # in a panel that is lower than this:
 _ROOMY: Final = 520
@@ -497,6 +498,13 @@ class AttentionPanel(Panel):
                 if column:
                     label.setAlignment(Qt.AlignmentFlag.AlignRight)
                 self._stages.addWidget(label, row, column)
+        self._widen_stages()
+
+    def _widen_stages(self) -> None:
+        """Beside the pictures, give the stages the width of their columns."""
+        beside = self._body.direction() == QBoxLayout.Direction.LeftToRight
+        columns = self._stages.sizeHint().width() + _SCROLL_BAR
+        self._stages_area.setMinimumWidth(columns if beside else 0)
 
     def _go_to_stage(self, operand: str, *_: object) -> None:
         self.session.show_producer(operand)
@@ -623,6 +631,7 @@ class AttentionPanel(Panel):
         self._body.setDirection(direction.LeftToRight if wide else direction.TopToBottom)
         roomy = wide or event.size().height() >= _ROOMY
         self._stages_area.setFixedHeight(_STAGES if roomy else _LEAST_STAGES)
+        self._widen_stages()
         super().resizeEvent(event)
 
     @override
