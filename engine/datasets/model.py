@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from engine.axes import Layout
     from engine.runtime import RuntimeGraph, RuntimeOperand
-    from engine.values import Array
+    from engine.values import Array, Value
 
 __all__ = ["LoadedModel", "ModelSpec", "OperandFacts", "require_operands"]
 
@@ -242,6 +242,11 @@ class LoadedModel:
             for operand in self.wanted
             if operand.name in values
         )
+
+    def parameters(self, facts: OperandFacts) -> Mapping[str, Value]:
+        """Return the parameters of an operand's producer."""
+        producer = self.graph.operand(facts.name).producer
+        return producer.params if producer is not None else {}
 
     def allows_batches(self, inputs: Sequence[Mapping[str, Array]]) -> bool:
         """Return whether two inputs at once give what they give one by one.

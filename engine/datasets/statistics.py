@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.datasets.measuring import Measured
     from engine.datasets.model import LoadedModel, OperandFacts
     from engine.datasets.studies import Arrays
-    from engine.values import Array
+    from engine.values import Array, Value
 
 __all__ = ["SAMPLE", "STATISTICS", "StatisticsStudy"]
 
@@ -70,7 +70,7 @@ class StatisticsStudy:
 
     def start(self, model: LoadedModel) -> _Gatherer:
         """Begin a shard."""
-        return _Gatherer(self, model.spec.operands)
+        return _Gatherer(self, model)
 
     def merge(self, one: Arrays, other: Arrays) -> Arrays:
         """Merge two ranges of inputs."""
@@ -93,9 +93,13 @@ class _Gatherer:
     one entry an operand (``input_…``: of the root mean square of each input).
     """
 
-    def __init__(self, study: StatisticsStudy, operands: Sequence[OperandFacts]) -> None:
+    def __init__(self, study: StatisticsStudy, model: LoadedModel) -> None:
+        operands = model.spec.operands
         self._study = study
-        self._operands = [_OperandCounts(study, facts) for facts in operands]
+        self._operands = [
+            _OperandCounts(study, facts, saturation_bounds(facts, model.parameters(facts)))
+            for facts in operands
+        ]
         self._begins = np.cumsum([0, *(facts.channels for facts in operands)])
         self._waiting: list[tuple[npt.NDArray[np.int64], Measured]] = []
         self._folded: Arrays | None = None
@@ -210,6 +214,8 @@ class _OperandCounts:
     ----------
     study : StatisticsStudy
     facts : OperandFacts
+    bounds : (float, float) or None
+        Where the operator is saturated.
 
     Attributes
     ----------
@@ -218,11 +224,13 @@ class _OperandCounts:
         Of the channels in a batch, 0 for none.
     """
 
-    def __init__(self, study: StatisticsStudy, facts: OperandFacts) -> None:
+    def __init__(
+        self, study: StatisticsStudy, facts: OperandFacts, bounds: tuple[float, float] | None
+    ) -> None:
         self.facts = facts
         self.axis = 0 if facts.axis is None else facts.axis + 1
         self._is_exact = study.histograms == "exact"
-        self._bounds = saturation_bounds(facts)
+        self._bounds = bounds
         self._histogram = PowerHistogram()
         self._step = 1
         self._covariance = _Covariance(facts) if study.covariance else None
@@ -279,8 +287,16 @@ class _OperandCounts:
         return arrays | (self._covariance.finish() if self._covariance is not None else {})
 
 
-def saturation_bounds(facts: OperandFacts) -> tuple[float, float] | None:
+def saturation_bounds(
+    facts: OperandFacts, params: Mapping[str, Value] | None = None
+) -> tuple[float, float] | None:
     """Return the values at and beyond which an operator of bounded range is saturated.
+
+    Parameters
+    ----------
+    facts : OperandFacts
+    params : mapping of str to value, optional
+        Of the operator: some have a range of their own.
 
     Returns
     -------
@@ -289,6 +305,9 @@ def saturation_bounds(facts: OperandFacts) -> tuple[float, float] | None:
         operators whose range has no such ends.
     """
     bare = facts.type.rpartition(".")[2].lower().replace("_", "")
+    low, high = (params or {}).get("min_val"), (params or {}).get("max_val")
+    if bare == "hardtanh" and isinstance(low, int | float) and isinstance(high, int | float):
+        return float(low), float(high)
     return _BOUNDS.get(bare)
 
 

@@ -68,6 +68,29 @@ def test_a_channel_is_dead_in_inputs_with_nothing_but_zeros(found, expected):
     np.testing.assert_allclose(found.operands["7"].channels.dead, share)
 
 
+def test_a_channel_is_saturated_at_the_ends_of_an_operators_range(tmp_path):
+    model = tmp_path / "m.param"
+    model.write_text(
+        "7767517\n7 4\n"
+        "pnnx.Input x 0 1 0 #0=(1,2,2,3)f32\n"
+        "nn.ReLU6 a 1 1 0 1 #0=(1,2,2,3)f32 #1=(1,2,2,3)f32\n"
+        "F.sigmoid b 1 1 0 2 $input=0 #0=(1,2,2,3)f32 #2=(1,2,2,3)f32\n"
+        "nn.Hardtanh c 1 1 0 3 max_val=5.500000e+00 min_val=0.000000e+00 #3=(1,2,2,3)f32\n"
+        "pnnx.Output u 1 0 1\n"
+        "pnnx.Output v 1 0 2\n"
+        "pnnx.Output w 1 0 3\n"
+    )
+    data = np.ones((2, 2, 2, 3), np.float32)
+    data[0] = np.reshape([-8, 0, 3, 6, 7, 2.5, 1, 2, 3, 4, 5, 5.5], (2, 2, 3))
+    np.save(tmp_path / "set.npy", data)
+    swept = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0)
+    # In channel 0 are -8, 0, 3, 6, 7, 2.5 and six ones, in channel 1 one 5.5.
+    assert swept.operands["1"].channels.saturated.tolist() == [2 / 12, 0]
+    assert swept.operands["2"].channels.saturated.tolist() == [2 / 12, 0]
+    assert swept.operands["3"].channels.saturated.tolist() == [4 / 12, 1 / 12]
+    assert np.isnan(swept.operands["0"].channels.saturated).all()
+
+
 def test_extreme_inputs_are_sorted_and_the_first_of_equals_wins(found, expected):
     peaks = expected["7"].reshape(COUNT, 16, -1).max(axis=2)
     channels = found.operands["7"].channels
