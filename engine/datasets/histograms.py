@@ -95,7 +95,9 @@ class PowerHistogram:
         self.cover(other.low, other.high)
         used = np.flatnonzero(other.counts)
         places = (used + other.first) >> min(self.exponent - other.exponent, _FARTHEST)
-        np.add.at(self.counts, places - self.first, other.counts[used])
+        merged = self.counts.copy()  # it may belong to a result that is kept
+        np.add.at(merged, places - self.first, other.counts[used])
+        self.counts = merged
 
     @property
     def edges(self) -> npt.NDArray[np.float64]:
