@@ -9,7 +9,7 @@ import shutil
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from engine.datasets.plan import Result
     from engine.datasets.studies import Study
     from engine.values import Array
+
+    _Hashes: TypeAlias = tuple[str, str | None]  # of the .param and the .bin
 
 __all__ = ["sweep"]
 
@@ -125,7 +127,9 @@ def sweep(
             if not held:
                 raise SweepError(f"another process runs a sweep into {folder}")
             _clear_folder(folder, resume=resume, overwrite=overwrite)
-            plan, graph = _make_plan(model, inputs, folder, asked, max(count, 1))
+            graph = model if isinstance(model, RuntimeGraph) else _load_model(model, asked)
+            hashes = _hashes(graph)
+            plan = _make_plan(graph, hashes, inputs, folder, asked, max(count, 1))
             run = Run(plan.inputs.count, progress, cancelled, note)
             if count == 0 and scheduler is None:
                 result = _run_here(plan, graph, run)
@@ -133,7 +137,7 @@ def sweep(
                 from engine.datasets.cluster import run_on_cluster
 
                 result = run_on_cluster(plan, count, scheduler, run)
-            _write_results(plan, graph, asked, result)
+            _write_results(plan, graph, hashes, asked, result)
             found = open_sweep(folder)
             write_summary_page(found, command=command)
     except OSError as exc:
@@ -177,13 +181,13 @@ def _clear_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 
 def _make_plan(
-    model: str | Path | RuntimeGraph,
+    graph: RuntimeGraph,
+    hashes: _Hashes,
     inputs: str | Path,
     folder: Path,
     options: SweepOptions,
     workers: int,
-) -> tuple[SweepPlan, RuntimeGraph]:
-    graph = model if isinstance(model, RuntimeGraph) else _load_model(model, options)
+) -> SweepPlan:
     found = find_inputs(inputs, folder, options.limit)
     spec = _make_spec(graph, options, workers)
     loaded = LoadedModel(spec, graph)
@@ -202,13 +206,14 @@ def _make_plan(
         found,
         tuple(studies),
         shard,
-        _key_of(graph, spec, options, found),
+        _key_of(hashes, spec, options, found),
         dump=options.dump,
         strict=options.strict,
     )
     if options.dump:
-        create_dump(folder, spec.operands, found.count, shard, _attributes(graph, spec, found))
-    return plan, graph
+        attributes = _attributes(graph, hashes, spec, found)
+        create_dump(folder, spec.operands, found.count, shard, attributes)
+    return plan
 
 
 def _load_model(path: str | Path, options: SweepOptions) -> RuntimeGraph:
@@ -290,12 +295,10 @@ def _choose_shard(inputs: InputSet, spec: ModelSpec, options: SweepOptions) -> i
     return -(-size // spec.batch) * spec.batch
 
 
-def _key_of(
-    graph: RuntimeGraph, spec: ModelSpec, options: SweepOptions, inputs: InputSet
-) -> str:
+def _key_of(hashes: _Hashes, spec: ModelSpec, options: SweepOptions, inputs: InputSet) -> str:
     """Return a hash of everything but the inputs that results depend on."""
     facts = [
-        *(digest or "" for digest in _hashes(graph)),
+        *(digest or "" for digest in hashes),
         options.digest(tuple(Path(path) for path in options.layers)),
         str(spec.batch),
         repr(spec.operands),
@@ -306,7 +309,7 @@ def _key_of(
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 
-def _hashes(graph: RuntimeGraph) -> tuple[str, str | None]:
+def _hashes(graph: RuntimeGraph) -> _Hashes:
     weights = graph.bin_path
     param = file_hash(graph.param_path, _go_on)
     return param, file_hash(weights, _go_on) if weights is not None else None
@@ -316,9 +319,11 @@ def _go_on() -> None:
     """Nothing cancels the hashing of a model."""
 
 
-def _attributes(graph: RuntimeGraph, spec: ModelSpec, inputs: InputSet) -> dict[str, Any]:
+def _attributes(
+    graph: RuntimeGraph, hashes: _Hashes, spec: ModelSpec, inputs: InputSet
+) -> dict[str, Any]:
     names = array_names(spec.operands)
-    param, weights = _hashes(graph)
+    param, weights = hashes
     return {
         "kuiper_studio": {
             "version": tool_version(),
@@ -358,7 +363,11 @@ def _run_here(plan: SweepPlan, graph: RuntimeGraph, run: Run) -> Result:
 
 
 def _write_results(
-    plan: SweepPlan, graph: RuntimeGraph, options: SweepOptions, result: Result
+    plan: SweepPlan,
+    graph: RuntimeGraph,
+    hashes: _Hashes,
+    options: SweepOptions,
+    result: Result,
 ) -> None:
     folder = Path(plan.output)
     failed, done, listed = unpack_failures(result[FAILURES])
@@ -366,7 +375,7 @@ def _write_results(
         raise SweepError(f"none of the inputs could be run: {listed[0].reason}")
     for study in plan.studies:
         write_arrays(folder / f"{study.name}.npz", result[study.name])
-    param, weights = _hashes(graph)
+    param, weights = hashes
     summary = {
         "sweep": SUMMARY_VERSION,
         "version": tool_version(),
