@@ -6,8 +6,8 @@
 # - on the others, with the newest libraries, a part: all tests on all Pythons would exceed the time
 #   of CI. On even releases sessions in the window and the command line, on odd ones the engine; on
 #   all of them the engine's process and the samples.
-# The run on $PYTHON takes as long as all others together. They go on beside it, one after another,
-# because one run leaves half of two processors unused. Their output follows when each has ended.
+# Two runs go on at a time, the two longest first, because one leaves half of two processors unused.
+# The output of the first is seen at once, that of the others follows when all have ended.
 # Ends with a table that also names the missing Pythons; exit status 1 if a run failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -16,8 +16,7 @@ gui=tests/kuiper_studio
 on_all="tests/samples $gui/engine_service"
 on_even="$on_all $gui/cli $gui/session $gui/test_*.py"
 on_odd="$on_all tests/engine"
-others=""
-trap 'rm -rf "$results"; [ -z "$others" ] || kill -- "-$others" 2>/dev/null' EXIT
+trap 'end_runs; rm -rf "$results"' EXIT
 
 is_right='import ensurepip, platform, sys, sysconfig, venv
 right = platform.python_implementation() == "CPython" and sys.version_info.releaselevel == "final"
@@ -47,13 +46,15 @@ note() { printf '%-7s %-9s %-7s %-12s %s\n' "${@:2}" >"$results/$1.line"; }
 
 # run PLACE ENVIRONMENT LIBRARIES MAKE-ARGUMENT...: run the tests, and write their line.
 run() {
-  local place=$1 environment=$2 libraries=$3 python numpy torch verdict=""
+  local place=$1 environment=$2 libraries=$3 python numpy torch verdict="FAILED: "
   shift 3
+  note "$place" "?" "$libraries" - - "FAILED: it did not end"
+  touch "$results/$place.failed" # until it has passed
   echo
   echo "== make $*"
-  if ! make --no-print-directory "$@" 2>&1 | tee "$results/$place.output"; then
-    verdict="FAILED: "
-    touch "$results/failed"
+  if make --no-print-directory "$@" 2>&1 | tee "$results/$place.output"; then
+    verdict=""
+    rm "$results/$place.failed"
   fi
   read -r python numpy torch < <("$environment/bin/python" -c "$whose" 2>/dev/null)
   note "$place" "${python:-?}" "$libraries" "${numpy:-?}" "${torch:-?}" \
@@ -61,44 +62,51 @@ run() {
       tail -n 1 | tr -d =)"
 }
 
-# Run the tests on the other Pythons, one after another.
-run_others() {
-  local release python part lowest=""
-  for release in 3.11 3.12 3.13 3.14; do
-    if [ "$release" = "$main" ]; then
-      python=${PYTHON:-python3}
-    elif python=$(find_python "$release"); then
-      part=$on_odd
-      if [ $((${release#3.} % 2)) = 0 ]; then part=$on_even; fi
-      run "$release-newest" ".venv-$release-newest" newest test-python PYTHON="$python" \
-        ARGUMENTS="$part"
-    else
-      note "$release" "$release" - - - \
-        "SKIPPED: this machine has no such Python, or one without venv"
-      continue
-    fi
-    case $release$lowest in
-      3.11 | 3.12)
-        lowest=done
-        run "$release-lowest" ".venv-$release-lowest" lowest test-python PYTHON="$python" \
-          LIBRARIES=lowest
-        ;;
-    esac
-  done
-  [ -n "$lowest" ] || note lowest - lowest - - "SKIPPED: neither Python 3.11 nor 3.12 is here"
+# queue PLACE ...: run beside at most one other run; the output is kept.
+queue() {
+  while [ "$(jobs -pr | wc -l)" -ge 2 ]; do wait -n; done
+  run "$@" >"$results/$1.log" 2>&1 </dev/null &
+}
+
+# End the runs that go on, with all their processes.
+end_runs() {
+  local group
+  for group in $(jobs -pr); do kill -- "-$group" 2>/dev/null; done
 }
 
 main=$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-set -m # a process group of their own, which can be ended as a whole
-run_others >"$results/others" 2>&1 &
-others=$!
-set +m
-run main .venv newest test
-wait "$others" || touch "$results/failed" # it ended early
-others=""
-cat "$results/others"
+declare -A pythons=(["$main"]=${PYTHON:-python3})
+for release in 3.11 3.12 3.13 3.14; do
+  if [ "$release" = "$main" ]; then
+    continue
+  elif found=$(find_python "$release"); then
+    pythons[$release]=$found
+  else
+    note "$release" "$release" - - - \
+      "SKIPPED: this machine has no such Python, or one without venv"
+  fi
+done
+
+set -m # each run is a process group of its own, which can be ended as a whole
+run main .venv newest test </dev/null &
+old=3.11
+[ -n "${pythons[$old]:-}" ] || old=3.12
+if [ -n "${pythons[$old]:-}" ]; then
+  queue lowest ".venv-$old-lowest" lowest test-python PYTHON="${pythons[$old]}" LIBRARIES=lowest
+else
+  note lowest - lowest - - "SKIPPED: neither Python 3.11 nor 3.12 is here"
+fi
+for release in 3.11 3.12 3.13 3.14; do
+  if [ "$release" = "$main" ] || [ -z "${pythons[$release]:-}" ]; then continue; fi
+  part=$on_odd
+  if [ $((${release#3.} % 2)) = 0 ]; then part=$on_even; fi
+  queue "$release" ".venv-$release-newest" newest test-python PYTHON="${pythons[$release]}" \
+    ARGUMENTS="$part"
+done
+wait
+cat "$results"/*.log 2>/dev/null
 
 note heading Python libraries NumPy PyTorch tests
 echo
-cat "$results"/{heading,main,3.*,lowest}.line 2>/dev/null
-[ ! -e "$results/failed" ]
+cat "$results"/{heading,main,lowest,3.*}.line 2>/dev/null
+! compgen -G "$results/*.failed" >/dev/null
