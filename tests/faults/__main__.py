@@ -261,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 network = Network(options.folder, name, options.reference, Path(scratch))
             except subprocess.CalledProcessError as exc:  # a layer that the library lacks
-                print(f"{name}: its recorder ends with {exc.returncode}", flush=True)
+                print(f"{name}: {exc.stderr.decode().strip()}", flush=True)
                 continue
             clean = network.clean
             false += len(clean.origins)

@@ -7,6 +7,8 @@ or on the command line, with inputs as .npy and without a batch axis:
 
     python ncnn_recorder.py model.ncnn.param recording input.npy
 
+The command survives a layer at which ncnn crashes, and names it.
+
 Every blob is recorded, with options for exact numbers; quantised layers compute in int8. Change
 `OPTIONS` to your deployed ones.
 Needs NumPy and ncnn.
@@ -14,6 +16,8 @@ Needs NumPy and ncnn.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,6 +37,8 @@ OPTIONS = {
     "use_int8_inference": True,  # without it ncnn reads int8 weights as float32
     "use_vulkan_compute": False,
 }
+WATCHED = "NCNN_RECORDER_IS_WATCHED"  # variable of the environment of the process that computes
+REACHED = "computing.txt"  # the layer that ncnn computes, in the folder
 
 
 def record(param_path, inputs, folder, options=None):
@@ -54,19 +60,22 @@ def record(param_path, inputs, folder, options=None):
     -------
     Path
         The folder.
+
+    Raises
+    ------
+    ValueError
+        If ncnn cannot run the model, or takes other inputs.
     """
-    net = ncnn.Net()
-    for name, value in (OPTIONS if options is None else options).items():
-        setattr(net.opt, name, value)
-    net.opt.lightmode = False
-    path = Path(param_path)
-    if net.load_param(str(path)) or net.load_model(str(path.with_suffix(".bin"))):
-        raise ValueError(f"{path} and its .bin cannot be loaded")
+    net = load(Path(param_path), OPTIONS if options is None else options)
     blobs, layers = net.blobs(), net.layers()
     fed = [blobs[index].name for index in net.input_indexes()]
+    if len(fed) != len(inputs):
+        wanted = ", ".join(fed)
+        raise ValueError(f"{param_path} has {len(fed)} inputs ({wanted}), not {len(inputs)}")
     writer = Writer(folder, f"ncnn {ncnn.__version__}")
     extractor = net.create_extractor()
-    keys, held = {}, []
+    keys, held, missing = {}, [], []
+    reached = Path(folder, REACHED)
     for name, value in zip(fed, inputs):
         array = np.ascontiguousarray(value)
         if array.ndim > 3 and array.shape[0] == 1:
@@ -81,8 +90,11 @@ def record(param_path, inputs, folder, options=None):
     for index, blob in enumerate(blobs):
         if blob.name in keys:
             continue
+        producer = f"{layers[blob.producer].name} ({layers[blob.producer].type})"
+        reached.write_text(producer, encoding="utf-8")
         failed, value = extractor.extract(blob.name)
-        if failed:
+        if failed or value.empty():
+            missing.append(producer)
             continue
         keys[blob.name] = writer.tensor(np.array(value), blob.name)
         if index in last:
@@ -94,8 +106,51 @@ def record(param_path, inputs, folder, options=None):
             [keys[blobs[i].name] for i in layer.bottoms if blobs[i].name in keys],
             [keys[blobs[i].name] for i in layer.tops if blobs[i].name in keys],
         )
+    reached.unlink(missing_ok=True)
+    if missing:
+        text = f"ncnn returns nothing for {missing[0]}, so {len(missing)} blobs are missing"
+        print(text, file=sys.stderr)
     return writer.close()
 
 
+def load(path, options):
+    """Load a pair; an error names the layers that ncnn does not have."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[2:]
+    words = [line.split()[:2] for line in lines if len(line.split()) > 1]
+    unknown = {kind: layer for kind, layer in words if ncnn.layer_to_index(kind) < 0}
+    if unknown:
+        named = ", ".join(f"{kind} ({layer})" for kind, layer in unknown.items())
+        raise ValueError(
+            f"ncnn cannot run {path}, because it does not have the layers {named}: "
+            "record PyTorch or ONNX Runtime instead"
+        )
+    net = ncnn.Net()
+    for name, value in options.items():
+        setattr(net.opt, name, value)
+    net.opt.lightmode = False
+    if net.load_param(str(path)) or net.load_model(str(path.with_suffix(".bin"))):
+        raise ValueError(f"{path} and its .bin cannot be loaded")
+    return net
+
+
+def watch(arguments):
+    """Run the command line in a process of its own, because ncnn crashes at wrong sizes."""
+    if WATCHED in os.environ:
+        return main(record, "MODEL.ncnn.param", arguments)
+    status = subprocess.run(  # noqa: S603 - the same command, with the same arguments
+        [sys.executable, *arguments], env={**os.environ, WATCHED: "1"}, check=False
+    ).returncode
+    if status in (0, 1, 2):
+        return status
+    reached = Path(arguments[2], REACHED)
+    at = f"at {reached.read_text(encoding='utf-8')}" if reached.exists() else "on loading it"
+    print(
+        f"ncnn cannot run {arguments[1]} with these inputs: it crashes {at}: the sizes of the "
+        "blobs and weights there do not fit each other",
+        file=sys.stderr,
+    )
+    return 2
+
+
 if __name__ == "__main__":
-    sys.exit(main(record, "MODEL.ncnn.param", sys.argv))
+    sys.exit(watch(sys.argv))

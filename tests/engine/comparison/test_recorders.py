@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import runpy
+import subprocess
 import sys
 import warnings
 
@@ -215,6 +216,41 @@ def test_ncnn_computes_quantised_layers_in_int8(tmp_path):
     np.testing.assert_allclose(reference.array(reference.outputs[0]), expected, rtol=1e-5)
 
 
+def test_ncnn_names_layers_that_it_does_not_have(tmp_path):
+    pytest.importorskip("ncnn")
+    lines = ("Input in0 0 1 in0", "torch.std std_1 1 1 in0 1", "ReLU relu 1 1 1 2")
+    path = write_pair(tmp_path, lines, blobs=3)
+    recorder = load_recorder("ncnn", tmp_path)
+    with pytest.raises(ValueError, match=r"does not have the layers torch\.std \(std_1\):"):
+        recorder.record(path, [np.ones(4, "f")], tmp_path / "recording")
+
+
+def test_ncnn_takes_as_many_inputs_as_the_model_has(tmp_path):
+    pytest.importorskip("ncnn")
+    lines = ("Input a 0 1 a", "Input b 0 1 b", "BinaryOp add 2 1 a b c")
+    path = write_pair(tmp_path, lines, blobs=3)
+    recorder = load_recorder("ncnn", tmp_path)
+    with pytest.raises(ValueError, match=r"has 2 inputs \(a, b\), not 1"):
+        recorder.record(path, [np.ones(4, "f")], tmp_path / "recording")
+
+
+def test_a_crash_of_ncnn_becomes_a_sentence(tmp_path, image):
+    pytest.importorskip("ncnn")
+    ncnn_model(tmp_path / "m.ncnn.param")
+    np.save(tmp_path / "x.npy", image)
+    script = tmp_path / "script.py"
+    text = recorder_script("ncnn")
+    crashing = text.replace("extractor.extract(blob.name)", "os.abort()")
+    assert crashing != text
+    script.write_text(crashing, encoding="utf-8")
+    given = (tmp_path / "m.ncnn.param", tmp_path / "recording", tmp_path / "x.npy")
+    ended = subprocess.run(
+        [sys.executable, script, *given], check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == 2
+    assert "it crashes at conv (Convolution)" in ended.stderr
+
+
 def write_torchscript(path):
     torch, module = torch_module()
     with warnings.catch_warnings():
@@ -232,7 +268,7 @@ def write_torchscript(path):
     ],
 )
 def test_the_command_line_of_a_recorder(
-    tmp_path, image, monkeypatch, capsys, library, write, name
+    tmp_path, image, monkeypatch, capfd, library, write, name
 ):
     pytest.importorskip(library)
     write(tmp_path / name)
@@ -244,7 +280,7 @@ def test_the_command_line_of_a_recorder(
         monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             runpy.run_path(str(script), run_name="__main__")
-        return (ended.value.code, *capsys.readouterr())
+        return (ended.value.code, *capfd.readouterr())
 
     given = tmp_path / name, tmp_path / "recording", tmp_path / "x.npy"
     assert call(*given) == (0, f"{tmp_path / 'recording'}\n", "")
