@@ -29,6 +29,7 @@ from engine.errors import ExportError, UnknownNameError
 from engine.paths import is_folder
 from engine.text import format_bytes, format_count
 from engine.values import flatten_value, value_nbytes
+from kuiper_studio.dialogs.question import Missing, show_problem
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.resource_paths import home_folder
@@ -363,16 +364,16 @@ class ExportDialog(QDialog):
         if self._session.busy:
             return "The model is running. Stop it, or wait, before you export."
         if not any(box.isChecked() for box in (self.inputs, self.outputs, self.weights)):
-            return "Choose inputs, outputs or weights."
+            return Missing("Choose inputs, outputs or weights.")
         if self.named_operators.isChecked() and not self._patterns():
-            return "Name at least one operator, type or index."
+            return Missing("Name at least one operator, type or index.")
         if not amount.arrays:
             return "No chosen operator has a value. Run the model, or choose more operators."
         return ""
 
     def _problem_of_destination(self) -> str:
         if not self.destination.text().strip():
-            return "Choose where to write the dump."
+            return Missing("Choose where to write the dump.")
         return self._refusal(self.options())
 
     def _refusal(self, options: DumpOptions) -> str:
@@ -424,7 +425,7 @@ class ExportDialog(QDialog):
             named = self.named_operators.isChecked() and operators
             self._matches.setText(format_count(len(operators), "operator") if named else "")
         self._size.setText(self._describe(amount) if amount.arrays else "")
-        self._error.setText(problem)
+        show_problem(self._error, problem)
         self.export_button.setEnabled(not problem)
         self.export_button.setToolTip(problem)
 

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from engine.dump import select_operators
 from engine.errors import UnknownNameError
 from engine.text import format_count
-from kuiper_studio.dialogs.question import Question
+from kuiper_studio.dialogs.question import Missing, Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -148,7 +148,7 @@ class ExtractDialog(Question):
 
     def _problem(self, *, exists: bool) -> str:
         if not self.patterns:
-            return "Name at least one operator, type or index."
+            return Missing("Name at least one operator, type or index.")
         try:
             found = select_operators(self._graph, self.patterns)
         except UnknownNameError as exc:
@@ -158,7 +158,7 @@ class ExtractDialog(Question):
         more = ", …" if len(found) > _LISTED else ""
         self._found.setText(f"{format_count(len(found), 'operator')}: {names}{more}")
         if not self.folder.text().strip():
-            return "Choose where to write the folder."
+            return Missing("Choose where to write the folder.")
         if not self.path.parent.is_dir():
             return f"{self.path.parent} is not a folder. Create it, or choose another one."
         if exists and not self.overwrite.isChecked():

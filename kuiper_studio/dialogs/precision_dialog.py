@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QCheckBox, QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from kuiper_studio.dialogs.question import Question
+from kuiper_studio.dialogs.question import Missing, Question
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -93,7 +93,7 @@ class PrecisionDialog(Question):
 
     def _problem(self) -> str:
         if not self.formats:
-            return "Choose a format."
+            return Missing("Choose a format.")
         try:
             wanted = self.wanted_error
         except ValueError:

@@ -11,7 +11,23 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QLayout
 
-__all__ = ["Question"]
+__all__ = ["Missing", "Question", "show_problem"]
+
+
+class Missing(str):
+    """A sentence that asks for what is still to be chosen: nothing is wrong yet."""
+
+    __slots__ = ()
+
+
+def show_problem(label: QLabel, sentence: str) -> None:
+    """Show why a dialog cannot go on, in the colour of errors unless it is `Missing`."""
+    role = "secondary" if isinstance(sentence, Missing) else "error"
+    if label.property("role") != role:
+        label.setProperty("role", role)
+        label.style().unpolish(label)
+        label.style().polish(label)
+    label.setText(sentence)
 
 
 class Question(QDialog):
@@ -59,6 +75,6 @@ class Question(QDialog):
                 column.addLayout(part)
 
     def show_error(self, sentence: str) -> None:
-        """Show an error and disable OK; ``""`` for none."""
-        self._error.setText(sentence or " ")
+        """Show an error, or what is `Missing`, and disable OK; ``""`` for none."""
+        show_problem(self._error, sentence or " ")
         self.ok.setEnabled(not sentence)

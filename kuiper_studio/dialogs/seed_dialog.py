@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidg
 from engine.errors import capitalized
 from engine.inputs import parse_seed
 from engine.text import format_count
-from kuiper_studio.dialogs.question import Question
+from kuiper_studio.dialogs.question import Missing, Question
 from kuiper_studio.icons import icon
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ class SeedDialog(Question):
 
     @Slot()
     def _check(self) -> None:
-        sentence = ""
+        sentence, text = "", self.number.text().strip()
         try:
-            self.seed = parse_seed(self.number.text().strip())
+            self.seed = parse_seed(text)
         except ValueError as exc:
-            sentence = str(exc)
-        self.show_error(f"{capitalized(sentence)}." if sentence else "")
+            sentence = f"{capitalized(str(exc))}."
+        self.show_error(sentence if text else Missing(sentence))
 
 
 def _purpose(session: StudioSession) -> str:

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kuiper_studio.dialogs.question import Question
+from kuiper_studio.dialogs.question import Missing, Question
 from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
@@ -156,9 +156,9 @@ class SweepDialog(Question):
     def _problem(self) -> str:
         inputs, output = self.inputs.text().strip(), self.output.text().strip()
         if not inputs:
-            return "Choose the inputs."
+            return Missing("Choose the inputs.")
         if not output:
-            return "Choose a folder for the results."
+            return Missing("Choose a folder for the results.")
         if Path(output).is_file():
             return f"{output} is a file."
         return ""

@@ -188,6 +188,23 @@ def test_what_the_dialog_asks(qtbot, tmp_path):
     assert several.findChild(QLabel, "sweepLacking").isHidden()
 
 
+def test_what_is_still_to_be_chosen_is_no_error(qtbot, tmp_path):
+    dialog = SweepDialog("", "", 0, lambda _: "", lambda _: "")
+    qtbot.addWidget(dialog)
+    line = dialog.findChild(QLabel, "sweepError")
+    assert (line.text(), line.property("role")) == ("Choose the inputs.", "secondary")
+    qtbot.keyClicks(dialog.inputs, "photos")
+    assert line.text() == "Choose a folder for the results."
+    assert line.property("role") == "secondary"
+    (tmp_path / "taken").touch()
+    dialog.output.setText(str(tmp_path / "taken"))
+    assert line.text().endswith("taken is a file.")
+    assert line.property("role") == "error"
+    dialog.output.clear()
+    assert line.property("role") == "secondary"
+    assert not dialog.ok.isEnabled()
+
+
 def test_a_job_crosses_as_json():
     images = image_options({"size": [3, 4], "mean": [0.5], "unknown": 1})
     assert (images.size, images.mean) == ((3, 4), (0.5,))
