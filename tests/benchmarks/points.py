@@ -8,6 +8,7 @@ from benchmarks import (
     comparing,
     export,
     graph_frames,
+    interactions,
     memory,
     opening,
     passes,
@@ -55,4 +56,5 @@ POINTS: Final = (
     Point("8b", "Statistics and histogram", tensor_statistics.rows),
     Point("9", "Export", export.rows),
     Point("10", "Comparing", comparing.rows),
+    Point("11", "Interactions with the window", interactions.rows),
 )
