@@ -112,7 +112,7 @@ def test_bad_files_are_told_and_reloading_is_still_offered(qtbot, window, param,
 def test_weights_that_are_lost(qtbot, open_window, param, settle, monkeypatch):
     """A file that is too large to be copied while nobody waits."""
     monkeypatch.setattr(archive_module, "_SMALL", 0)
-    monkeypatch.setattr("kuiper_studio.engine_service.server._LARGEST_AHEAD", 0)
+    monkeypatch.setattr("kuiper_studio.engine_service.idle_work._LARGEST_AHEAD", 0)
     window = open_window(param, [np.ones((1, SIZE), np.float32)])
     window.session.select("in")
     export(param, scaled(5, 7))
@@ -134,7 +134,7 @@ def test_the_properties_of_a_weight_that_is_lost(
     qtbot, open_window, param, settle, monkeypatch
 ):
     monkeypatch.setattr(archive_module, "_SMALL", 0)
-    monkeypatch.setattr("kuiper_studio.engine_service.server._LARGEST_AHEAD", 0)
+    monkeypatch.setattr("kuiper_studio.engine_service.idle_work._LARGEST_AHEAD", 0)
     window = open_window(param, [np.ones((1, SIZE), np.float32)])
     export(param, scaled(5, 7))
     window.session.select("second")

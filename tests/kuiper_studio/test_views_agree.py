@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QObject, QTimer, Slot
 from PySide6.QtWidgets import QLabel
 
-from kuiper_studio.engine_service import server
+from kuiper_studio.engine_service import reports
 from kuiper_studio.item_models import OperatorRole
 from kuiper_studio.item_models.statuses import DisplayStatus
 
@@ -19,7 +19,7 @@ KINDS = ("nn.ReLU r{0}", "nn.Sigmoid s{0}", "nn.Tanh t{0}")
 @pytest.fixture
 def window(open_window, make_pair, monkeypatch, qtbot):
     """With a chain that is reported often."""
-    monkeypatch.setattr(server, "_SECONDS_BETWEEN_REPORTS", 0.004)
+    monkeypatch.setattr(reports, "SECONDS_BETWEEN_REPORTS", 0.004)
     shapes = "#{0}=(2,3)f32 #{1}=(2,3)f32"
     lines = [
         f"{KINDS[i % 3].format(i)} 1 1 {i} {i + 1} {shapes.format(i, i + 1)}"

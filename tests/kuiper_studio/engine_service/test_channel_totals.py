@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 from engine.inputs import InputSource
-from kuiper_studio.engine_service import channel_totals, server
+from kuiper_studio.engine_service import channel_totals, idle_work
 from kuiper_studio.engine_service.channel_totals import RunTotals
 from kuiper_studio.engine_service.channels import ChannelView
 from kuiper_studio.engine_service.protocol import (
@@ -122,7 +124,7 @@ class Line:
             assert not any(isinstance(each, WorkFailed) for each in self.replies)
             if found:
                 return found[-1]
-            server.time.sleep(0.01)
+            time.sleep(0.01)
         raise TimeoutError
 
     def run(self, value):
@@ -140,7 +142,7 @@ class Line:
 
 @pytest.fixture
 def line(make_pair, monkeypatch):
-    monkeypatch.setattr(server, "_REST_BEFORE_COUNTING", 0.01)
+    monkeypatch.setattr(idle_work, "_REST_BEFORE_COUNTING", 0.01)
     made = Line(
         make_pair(
             "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
@@ -154,13 +156,13 @@ def line(make_pair, monkeypatch):
 
 def test_operands_that_nobody_looked_at_are_counted_at_rest(line):
     view = ChannelView((1, 2, 4, 4), 1)
-    engine_server = line.transport._server
+    served = line.transport._server._served
     for value in (-1.0, 2.0, -3.0, -1.0):
         line.run(value)
         for _ in range(1000):
-            if not engine_server._uncounted:
+            if not served.uncounted:
                 break
-            server.time.sleep(0.005)
+            time.sleep(0.005)
     found = line.totals("1", view).result
     assert found.inputs == 3
     assert found.dead_in.tolist() == [2, 2]

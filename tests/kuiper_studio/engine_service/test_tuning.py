@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine.backends.tuning_cache import TuningCache
 from engine.inputs import InputSource
-from kuiper_studio.engine_service import server
+from kuiper_studio.engine_service import idle_work
 from kuiper_studio.engine_service.protocol import (
     Done,
     FeedRequest,
@@ -63,8 +63,8 @@ class Line:
 @pytest.fixture
 def line(make_pair, tmp_path, monkeypatch):
     """An engine at the end of a pass, which tunes as soon as it rests."""
-    monkeypatch.setattr(server, "_REST_BEFORE_TUNING", 0.01)
-    monkeypatch.setattr(server, "_SECONDS_BETWEEN_TUNED", 0.0)
+    monkeypatch.setattr(idle_work, "_REST_BEFORE_TUNING", 0.01)
+    monkeypatch.setattr(idle_work, "_SECONDS_BETWEEN_TUNED", 0.0)
     own = TuningCache(tmp_path / "kernels.json")
     monkeypatch.setattr("engine.backends._tuning_cache", lambda: own)
     line = Line()
@@ -145,7 +145,7 @@ def test_tuning_keeps_the_values(line):
     started = line()
     while (told := started.next(Tuned)).done < told.total:
         pass
-    session = started.transport._server._session
+    session = started.transport._server._served.session
     expected = np.full((64, 256), 0.5, np.float32)
     np.testing.assert_array_equal(session.value("2"), expected)
 

@@ -170,7 +170,7 @@ class TestNotice:
         self, open_model, param, monkeypatch, settle, qtbot, empty_session
     ):
         monkeypatch.setattr(archive_module, "_SMALL", 0)
-        monkeypatch.setattr("kuiper_studio.engine_service.server._LARGEST_AHEAD", 0)
+        monkeypatch.setattr("kuiper_studio.engine_service.idle_work._LARGEST_AHEAD", 0)
         # A fused operator reads the weights of those behind it, too.
         monkeypatch.setattr("engine.backends.fusing_kernels._STRATEGIES", ())
         session = open_model(param)
@@ -200,7 +200,7 @@ class TestCopyingAhead:
     def test_nothing_is_lost(self, open_model, param, monkeypatch, settle, qtbot):
         """Large weights too, although nobody has looked at them."""
         monkeypatch.setattr(archive_module, "_SMALL", 0)
-        monkeypatch.setattr("kuiper_studio.engine_service.server._PIECE", 1000)
+        monkeypatch.setattr("kuiper_studio.engine_service.idle_work._PIECE", 1000)
         session = open_model(param)
         qtbot.waitUntil(lambda: session.graph.file.archive.is_kept)
         export(param, scaled(5, 7))
@@ -210,7 +210,7 @@ class TestCopyingAhead:
 
     def test_a_request_comes_first(self, open_model, param, monkeypatch, settle, qtbot):
         monkeypatch.setattr(archive_module, "_SMALL", 0)
-        monkeypatch.setattr("kuiper_studio.engine_service.server._PIECE", 1)
+        monkeypatch.setattr("kuiper_studio.engine_service.idle_work._PIECE", 1)
         session = open_model(param)
         session.resume()
         settle(session)
