@@ -32,6 +32,7 @@ __all__ = [
     "Scratch",
     "TensorStatistics",
     "add_rows",
+    "add_up",
     "channel_statistics",
     "dot_rows",
     "find_twins",
@@ -377,7 +378,7 @@ class Accumulator:
         float
             Sum of the squares of its finite elements, scaled by the exponent.
         """
-        low, high = chunk.min().item(), chunk.max().item()
+        low, high = _bounds(chunk)
         if not (math.isfinite(low) and math.isfinite(high)):
             self.nan += int(np.count_nonzero(np.isnan(chunk)))
             self.pinf += int(np.count_nonzero(chunk == np.inf))
@@ -385,7 +386,7 @@ class Accumulator:
             chunk = chunk[np.isfinite(chunk)]
             if not chunk.size:
                 return 0.0
-            low, high = chunk.min().item(), chunk.max().item()
+            low, high = _bounds(chunk)
         if low <= 0 <= high:
             zero = np.equal(chunk, 0, out=self._scratch.array(chunk.size, np.bool_))
             self.zeros += int(np.count_nonzero(zero))
@@ -469,7 +470,7 @@ class Accumulator:
         working: npt.NDArray[Any] = values.astype(
             np.float32 if narrow else np.float64, copy=False
         )
-        total, squares = _sums(working)
+        total, squares = add_up(working)
         apart = squares - total * total / values.size
         if apart * 4 >= squares:
             return total / values.size, apart, squares
@@ -480,17 +481,33 @@ class Accumulator:
         real = working.dtype.type
         near = real(total / values.size)
         distances = np.subtract(working, near, out=self._scratch.array(values.size, real))
-        total, moved = _sums(distances)
+        total, moved = add_up(distances)
         apart = moved - total * total / values.size
         return float(near) + total / values.size, max(apart, 0.0), squares
 
 
-def _sums(values: Array) -> tuple[float, float]:
-    """Sum of values and of their squares, as exact as if all were float64."""
+def _bounds(chunk: Array) -> tuple[int | float, int | float]:
+    """Return the least and the largest element; NaN if there is one."""
+    # By the ufuncs: the methods take as long as hundreds of elements to call them.
+    return np.minimum.reduce(chunk).item(), np.maximum.reduce(chunk).item()
+
+
+def add_up(values: Array) -> tuple[float, float]:
+    """Return the sum of values and of their squares, as exact as if all were float64.
+
+    Parameters
+    ----------
+    values : ndarray of shape (N,), float32 or float64
+        float32 only if no square over- or underflows.
+    """
     rest = values.size // _ROW * _ROW
-    rows, others = values[:rest].reshape(-1, _ROW), values[rest:].astype(np.float64)
-    total = add_rows(rows).sum(dtype=np.float64) + others.sum()
-    squares = dot_rows(rows, rows).sum(dtype=np.float64) + np.dot(others, others)
+    rows = values[:rest].reshape(-1, _ROW)
+    total = np.add.reduce(add_rows(rows), dtype=np.float64)
+    squares = np.add.reduce(dot_rows(rows, rows), dtype=np.float64)
+    if rest < values.size:
+        others = values[rest:].astype(np.float64)
+        total += others.sum()
+        squares += np.dot(others, others)
     return float(total), float(squares)
 
 
@@ -534,9 +551,7 @@ def dot_rows(one: Array, other: Array) -> Array:
     -------
     ndarray of shape (N,), of that dtype
     """
-    if hasattr(np, "vecdot"):  # since NumPy 2
-        return np.asarray(np.vecdot(one, other))
-    return np.asarray(np.einsum("ij,ij->i", one, other))
+    return np.asarray(np.vecdot(one, other))
 
 
 def add_rows(rows: Array) -> Array:

@@ -34,6 +34,7 @@ def test_special_numbers_are_not_cleaned_away():
     same = measure(np.float32([nan, -inf, 2]), np.float32([nan, -inf, 2]))
     assert (same.non_finite, same.max_abs, same.within_permille) == (0, 0.0, 1.0)
     assert relative_distance(np.float32([inf]), np.float32([-inf])) == inf
+    assert relative_distance(np.float32([nan, -inf]), np.float32([nan, -inf])) == 0
 
 
 def test_a_constant_operator_is_not_hidden():
