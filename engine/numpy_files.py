@@ -13,7 +13,7 @@ import zlib
 from functools import lru_cache
 from io import BytesIO
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from engine.errors import FeedError
 from engine.file_versions import open_steady
 from engine.memory_bound import Room, current_room, format_refusal
 from engine.text import format_shape
+from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,13 +30,29 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["MOST_DIMENSIONS", "read_npy", "read_npz"]
+__all__ = ["MOST_DIMENSIONS", "describe_npy", "read_npy", "read_npz"]
 
 MOST_DIMENSIONS: Final = 64
 """That an array may have."""
 _LENGTHS: Final = {(1, 0): 2, (2, 0): 4}  # bytes of the header's length, by version
 _LONGEST_HEADER: Final = 10_000  # bytes, as NumPy has it
 _LARGEST: Final = (1 << 63) - 1  # bytes that NumPy can say, axes of size 0 left out
+
+
+def describe_npy(path: Path) -> ArrayMetadata:
+    """Read shape and dtype of an ``.npy``; the file has room for the elements.
+
+    Raises
+    ------
+    FeedError
+        As `read_npy`.
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            return _read_header(file, size, str(path), 0).metadata
+    except OSError as exc:
+        raise FeedError(f"{path} cannot be read: {format_os_error(exc)}") from exc
 
 
 def read_npy(path: Path) -> Array:
@@ -114,8 +131,25 @@ def _read_member(
         raise FeedError(f"{where} cannot be unpacked: {str(exc) or 'it is cut short'}") from exc
 
 
+class _Header(NamedTuple):
+    """What an ``.npy`` says of its elements, and whether the first axis varies fastest."""
+
+    metadata: ArrayMetadata
+    is_fortran: bool
+
+
 def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> Array:
     """Read one ``.npy`` of at most `available` bytes."""
+    metadata, is_fortran = _read_header(file, available, where, taken)
+    data = file.read(metadata.nbytes)
+    if len(data) != metadata.nbytes:
+        raise FeedError(f"{where} is cut short: {len(data)} of {metadata.nbytes} bytes")
+    flat = np.frombuffer(data, metadata.dtype)
+    return flat.reshape(metadata.shape, order="F" if is_fortran else "C")
+
+
+def _read_header(file: BinaryIO, available: int, where: str, taken: int) -> _Header:
+    """Read what is before the elements, and check that these can be read."""
     try:
         version = np.lib.format.read_magic(file)
         if version not in _LENGTHS:
@@ -136,10 +170,7 @@ def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> A
     present = Room(current_room().bound, current_room().held + taken)
     if wanted > present.left:
         raise FeedError(format_refusal(where, wanted, present))
-    data = file.read(wanted)
-    if len(data) != wanted:
-        raise FeedError(f"{where} is cut short: {len(data)} of {wanted} bytes")
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    return _Header(ArrayMetadata(shape, dtype), fortran)
 
 
 @lru_cache(maxsize=1024)

@@ -200,9 +200,8 @@ def compare(
             progress(count, count)
 
     # NumPy warns of a signalling NaN, which a file may hold, when it converts it.
-    with np.errstate(invalid="ignore"):
-        with _arranging_values(run):
-            index = FingerprintIndex(reference)
+    with np.errstate(invalid="ignore"), _arranging_values(run):
+        index = FingerprintIndex(reference)
         matcher = Matcher(run.graph, reference, index, corrections)
         alignment = align(run, reference, index, matcher, tolerances.float32, progress)
         check_with_second_input(
@@ -214,7 +213,7 @@ def compare(
 
 @contextmanager
 def _arranging_values(session: Session) -> Iterator[None]:
-    """Arrange a session's values on another thread, while the block reads the reference.
+    """Arrange a session's values on another thread, ahead of the block that reads them.
 
     A library leaves them in its own layout until they are first read.
     """
@@ -314,7 +313,8 @@ class _Report:
             return None
         ours = self._session.metadata(operand.name)
         assert isinstance(ours, ArrayMetadata)  # noqa: S101 - only tensors are measured
-        theirs = ArrayMetadata(ours.shape, self._index.dtypes[match.key])
+        assert numbers.reference_statistics is not None  # noqa: S101 - so is the reference's
+        theirs = ArrayMetadata(ours.shape, numbers.reference_statistics.dtype)
         return Pair(operator, operand, match, ours, theirs, numbers, "")
 
     def _pair(

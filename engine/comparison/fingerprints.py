@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -102,20 +102,27 @@ class Similar:
         return min(1.0, float(apart / varies)) if 0 < varies < np.inf else 1.0
 
 
-@dataclass(slots=True)
 class _Group:
-    """The tensors with the same number of elements."""
+    """The fingerprints of the tensors with the same number of elements."""
 
-    keys: list[str] = field(default_factory=list)
-    shapes: list[tuple[int, ...]] = field(default_factory=list)
-    samples: list[Array] = field(default_factory=list)
-    rows: _Rows | None = None
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.samples: list[Array] = []
+        self.digests: dict[str, bytes] = {}
+        self.copies: dict[bytes, list[str]] = {}
 
-    def distances(self, own: Array) -> Array:
-        """Return relative distances; inf where NaN and infinities are at other positions."""
-        if self.rows is None:
-            self.rows = _Rows(np.stack(self.samples))
-        return self.rows.distances(own)
+    def add(self, key: str, row: Array) -> None:
+        self.keys.append(key)
+        self.samples.append(row)
+        # Zeros and NaNs have several patterns of bits.
+        pattern = np.where(np.isnan(row), np.nan, row + 0.0)
+        digest = self.digests[key] = hashlib.sha256(pattern.data).digest()
+        self.copies.setdefault(digest, []).append(key)
+
+    @cached_property
+    def rows(self) -> _Rows:
+        """The fingerprints as a matrix, once all are there."""
+        return _Rows(np.stack(self.samples))
 
 
 class _Rows:
@@ -153,6 +160,9 @@ def _norms(rows: Array) -> Array:
 class FingerprintIndex:
     """The fingerprints of a reference's tensors.
 
+    Names tell most tensors of some references. So those of files, which tell their shapes
+    without being read, are read when a fingerprint of their size is first looked at.
+
     Parameters
     ----------
     reference : Reference
@@ -161,56 +171,64 @@ class FingerprintIndex:
     ----------
     shapes : dict of str to tuple of int
         Of every tensor that can be read, by key.
-    dtypes : dict of str to dtype
-        Of these.
     unreadable : dict of str to str
         Why a tensor cannot be compared, by key.
     """
 
     def __init__(self, reference: Reference) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
-        self.dtypes: dict[str, np.dtype[np.generic]] = {}
         self.unreadable: dict[str, str] = {}
+        self._reference = reference
+        self._keys: dict[int, list[str]] = {}  # by number of elements
+        self._samples: dict[str, Array] = {}  # of tensors that had to be read
         self._groups: dict[int, _Group] = {}
-        self._digests: dict[str, bytes] = {}
-        self._copies: dict[bytes, list[str]] = {}
         for tensor in reference.tensors:
             try:
-                array = reference.read(tensor.key)
+                array = reference.read(tensor.key) if tensor.describe is None else None
+                metadata = array if array is not None else reference.describe(tensor.key)
             except EngineError as exc:
                 self.unreadable[tensor.key] = str(exc)
                 continue
-            if not is_numeric(array):
-                self.unreadable[tensor.key] = f"it holds {array.dtype}, not numbers"
+            if not is_numeric(metadata):
+                self.unreadable[tensor.key] = f"it holds {metadata.dtype}, not numbers"
                 continue
-            self._add(tensor.key, array)
+            self.shapes[tensor.key] = metadata.shape
+            self._keys.setdefault(metadata.size, []).append(tensor.key)
+            if array is not None:
+                self._samples[tensor.key] = sample(array, positions_of(array.size))
 
-    def _add(self, key: str, array: Array) -> None:
-        self.shapes[key], self.dtypes[key] = array.shape, array.dtype
-        group = self._groups.setdefault(array.size, _Group())
-        group.keys.append(key)
-        group.shapes.append(array.shape)
-        row = sample(array, positions_of(array.size))
-        group.samples.append(row)
-        # Zeros and NaNs have several patterns of bits.
-        pattern = np.where(np.isnan(row), np.nan, row + 0.0)
-        digest = self._digests[key] = hashlib.sha256(pattern.data).digest()
-        self._copies.setdefault(digest, []).append(key)
+    def _group(self, size: int) -> _Group:
+        """Return the fingerprints of the tensors with a number of elements."""
+        group = self._groups.get(size)
+        if group is None:
+            group = self._groups[size] = _Group()
+            for key in self._keys.get(size, ()):
+                row = self._samples.pop(key, None)
+                if row is None:
+                    try:
+                        row = sample(self._reference.read(key), positions_of(size))
+                    except EngineError as exc:  # the file has changed, or its disk fails
+                        self.unreadable[key] = str(exc)
+                        continue
+                group.add(key, row)
+        return group
 
     def of_size(self, size: int) -> tuple[str, ...]:
         """Return the tensors with a number of elements, in order."""
-        group = self._groups.get(size)
-        return tuple(group.keys) if group is not None else ()
+        return tuple(self._keys.get(size, ()))
 
     def equal(self, one: str, other: str) -> bool:
         """Whether two tensors have the same fingerprint."""
-        return self._digests[one] == self._digests[other]
+        return self._digest(one) == self._digest(other)
+
+    def _digest(self, key: str) -> bytes:
+        group = self._group(math.prod(self.shapes[key]))
+        return group.digests.get(key, key.encode())  # what cannot be read is like no other
 
     def copies(self, key: str) -> list[str]:
         """Return a tensor and those of its size with its fingerprint, in order."""
-        size = math.prod(self.shapes[key])
-        others = self._copies[self._digests[key]]
-        return [each for each in others if math.prod(self.shapes[each]) == size]
+        group = self._group(math.prod(self.shapes[key]))
+        return group.copies.get(self._digest(key), [key])
 
     def similar(
         self, array: Array, limit: float, excluded: Collection[str] = ()
@@ -227,14 +245,16 @@ class FingerprintIndex:
         excluded : collection of str
             Keys to leave out.
         """
-        group = self._groups.get(array.size)
-        if group is None or not is_numeric(array):
+        if not is_numeric(array):
+            return []
+        group = self._group(array.size)
+        if not group.keys:
             return []
         flat = self._within(array, group, None, limit, excluded)
         if flat:
             return flat
         found: list[Similar] = []
-        for shape in dict.fromkeys(group.shapes):
+        for shape in dict.fromkeys(self.shapes[key] for key in group.keys):
             for layout in layouts_between(array.shape, shape):
                 if layout.axes:
                     found += self._within(array, group, (shape, layout), limit, excluded)
@@ -252,10 +272,11 @@ class FingerprintIndex:
         if other is not None:
             positions = other[1].sample(array.shape, positions)
         own = sample(array, positions)
-        distances = group.distances(own)
+        distances = group.rows.distances(own)
         found = []
         for place in np.flatnonzero(distances <= limit):
-            key, shape = group.keys[place], group.shapes[place]
+            key = group.keys[place]
+            shape = self.shapes[key]
             if key in excluded or (other is not None and shape != other[0]):
                 continue
             layout = other[1] if other is not None else _same(array.shape, shape)

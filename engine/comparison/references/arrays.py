@@ -17,14 +17,15 @@ from engine.comparison.references.reference import Reference, ReferenceTensor
 from engine.errors import FeedError, ReferenceFileError
 from engine.file_versions import open_steady, read_regular
 from engine.memory_bound import current_room, format_refusal
-from engine.numpy_files import read_npy, read_npz
+from engine.numpy_files import describe_npy, read_npy, read_npz
+from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.values import Array
 
-__all__ = ["ARRAY_SUFFIXES", "load_npy", "reference_of_file", "reference_of_folder"]
+__all__ = ["ARRAY_SUFFIXES", "reference_of_file", "reference_of_folder", "tensor_of_npy"]
 
 ARRAY_SUFFIXES: Final = (".npy", ".csv")
 """Suffixes of files with one array each, which a folder may hold."""
@@ -67,10 +68,7 @@ def reference_of_folder(folder: Path) -> Reference:
         )
     files.sort(key=lambda path: _in_order(path.name))
     keys = _unique([path.stem for path in files], [path.name for path in files])
-    tensors = [
-        ReferenceTensor(key, partial(_load_file, path), quick=path.suffix.lower() == ".npy")
-        for key, path in zip(keys, files, strict=True)
-    ]
+    tensors = [_tensor_of(key, path) for key, path in zip(keys, files, strict=True)]
     return Reference(folder.name, tensors, ordered=False)
 
 
@@ -84,7 +82,7 @@ def reference_of_file(path: Path) -> Reference:
     """
     suffix = path.suffix.lower()
     if suffix in ARRAY_SUFFIXES:
-        tensors = [ReferenceTensor(path.stem, partial(_load_file, path))]
+        tensors = [_tensor_of(path.stem, path)]
     elif suffix == ".npz":
         tensors = [ReferenceTensor(n, partial(_load_member, path, n)) for n in _names_of(path)]
     else:
@@ -112,22 +110,31 @@ def _unique(names: Sequence[str], whole: Sequence[str]) -> list[str]:
     return keys
 
 
-def load_npy(path: Path) -> Array:
-    """Read an ``.npy``.
+def tensor_of_npy(key: str, path: Path) -> ReferenceTensor:
+    """Make a tensor of an ``.npy``."""
+    load, describe = partial(_load_npy, path), partial(_describe_npy, path)
+    return ReferenceTensor(key, load, quick=True, describe=describe)
 
-    Raises
-    ------
-    ReferenceFileError
-        If it cannot be read.
-    """
+
+def _load_npy(path: Path) -> Array:
     try:
         return read_npy(path)
     except FeedError as exc:
         raise ReferenceFileError(path.parent, str(exc)) from exc
 
 
-def _load_file(path: Path) -> Array:
-    return load_npy(path) if path.suffix.lower() == ".npy" else _load_csv(path)
+def _describe_npy(path: Path) -> ArrayMetadata:
+    try:
+        return describe_npy(path)
+    except FeedError as exc:
+        raise ReferenceFileError(path.parent, str(exc)) from exc
+
+
+def _tensor_of(key: str, path: Path) -> ReferenceTensor:
+    is_text = path.suffix.lower() != ".npy"
+    return (
+        ReferenceTensor(key, partial(_load_csv, path)) if is_text else tensor_of_npy(key, path)
+    )
 
 
 def _load_csv(path: Path) -> Array:
@@ -189,7 +196,9 @@ def _safetensors(path: Path) -> list[ReferenceTensor]:
             continue
         shape, dtype, begin, end = _checked(path, name, entry, size - start)
         load = partial(_load_slice, path, start + begin, end - begin, shape, dtype)
-        tensors.append((begin, ReferenceTensor(name, load, quick=True)))
+        describe = partial(_describe_slice, path, end - begin, shape, dtype)
+        tensor = ReferenceTensor(name, load, quick=True, describe=describe)
+        tensors.append((begin, tensor))
     return [tensor for _, tensor in sorted(tensors, key=lambda pair: pair[0])]
 
 
@@ -210,10 +219,19 @@ def _checked(
     return tuple(shape), tag, begin, end
 
 
-def _load_slice(path: Path, start: int, nbytes: int, shape: tuple[int, ...], tag: str) -> Array:
+def _describe_slice(path: Path, nbytes: int, shape: tuple[int, ...], tag: str) -> ArrayMetadata:
+    _require_room(path, nbytes)
+    return ArrayMetadata(shape, _DTYPES.get(tag, np.dtype(np.float32)))  # also of bfloat16
+
+
+def _require_room(path: Path, nbytes: int) -> None:
     room = current_room()
     if nbytes > room.left:
         raise ReferenceFileError(path, format_refusal("a tensor", nbytes, room))
+
+
+def _load_slice(path: Path, start: int, nbytes: int, shape: tuple[int, ...], tag: str) -> Array:
+    _require_room(path, nbytes)
     try:
         with open_steady(path) as file:
             file.seek(start)

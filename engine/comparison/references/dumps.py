@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.comparison.references.arrays import load_npy, reference_of_file
+from engine.comparison.references.arrays import reference_of_file, tensor_of_npy
 from engine.comparison.references.reference import (
     Reference,
     ReferenceOperator,
@@ -19,8 +19,6 @@ from engine.errors import ReferenceFileError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from engine.values import Array
 
 __all__ = ["reference_of_dump"]
 
@@ -43,11 +41,11 @@ def reference_of_dump(path: Path) -> Reference:
         raise ReferenceFileError(path, "its manifest lists no operands")
     rows = [row for row in operators if isinstance(row, dict) and _is_text(row, "name", "type")]
     types = {row["name"]: row["type"] for row in rows}
-    load_of = _loader(path)
+    tensor_of = _reader(path)
     tensors = []
     for row in operands:
         if isinstance(row, dict) and row.get("role") in {"inputs", "ops"}:
-            tensor = _tensor(row, types, load_of)
+            tensor = _tensor(row, types, tensor_of)
             if tensor is not None:
                 tensors.append(tensor)
     if not tensors:
@@ -99,7 +97,7 @@ def _keys(row: dict[str, Any], name: str, known: set[str]) -> tuple[str, ...]:
 
 
 def _tensor(
-    row: dict[str, Any], types: dict[str, str], load_of: Callable[[str], Any]
+    row: dict[str, Any], types: dict[str, str], tensor_of: Callable[[str], ReferenceTensor]
 ) -> ReferenceTensor | None:
     """Return a tensor of the manifest; None for a member of a list, and without an array."""
     if row.get("kind") != "tensor" or row.get("member") or not row.get("file"):
@@ -107,33 +105,32 @@ def _tensor(
     if not _is_text(row, "name", "file", "producer"):
         return None
     producer = row["producer"]
-    return ReferenceTensor(
-        row["name"],
-        load_of(row["file"]),
-        (producer,),
-        producer,
-        types.get(producer, ""),
-        "input" if row["role"] == "inputs" else "",
-        quick=True,
+    return replace(
+        tensor_of(row["file"]),
+        key=row["name"],
+        names=(producer,),
+        operator=producer,
+        type=types.get(producer, ""),
+        role="input" if row["role"] == "inputs" else "",
     )
 
 
-def _loader(path: Path) -> Callable[[str], Callable[[], Array]]:
-    """Return a function that makes the loader for an entry's file."""
+def _reader(path: Path) -> Callable[[str], ReferenceTensor]:
+    """Return a function that makes the tensor of an entry's file."""
     if path.suffix.lower() == ".safetensors" and path.is_file():
         entries = reference_of_file(path).by_key
 
-        def of_archive(name: str) -> Callable[[], Array]:
+        def of_archive(name: str) -> ReferenceTensor:
             if name not in entries:
                 raise ReferenceFileError(path, f"its manifest names {name!r}, which it lacks")
-            return entries[name].load
+            return entries[name]
 
         return of_archive
     folder = path if path.is_dir() else path.parent
 
-    def of_folder(name: str) -> Callable[[], Array]:
+    def of_folder(name: str) -> ReferenceTensor:
         if not _INSIDE.fullmatch(name):
             raise ReferenceFileError(path, f"its manifest names {name!r}, not a file of a dump")
-        return partial(load_npy, folder / name)
+        return tensor_of_npy(name, folder / name)
 
     return of_folder

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.atomic import format_os_error
-from engine.comparison.references.arrays import load_npy
+from engine.comparison.references.arrays import tensor_of_npy
 from engine.comparison.references.reference import (
     Reference,
     ReferenceOperator,
@@ -139,14 +139,12 @@ def _tensor(
         raise ValueError(file)
     key = _text(row["key"])
     producer = producers.get(key)
-    return ReferenceTensor(
-        key,
-        partial(load_npy, folder / file),
-        _texts(row.get("names", [])),
-        producer.name if producer is not None else "",
-        producer.type if producer is not None else "",
-        role,
-        quick=True,
+    return replace(
+        tensor_of_npy(key, folder / file),
+        names=_texts(row.get("names", [])),
+        operator=producer.name if producer is not None else "",
+        type=producer.type if producer is not None else "",
+        role=role,
     )
 
 

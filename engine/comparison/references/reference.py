@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from engine.values import ArrayMetadata
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -118,6 +120,9 @@ class ReferenceTensor:
     quick : bool
         Whether `load` only copies, so that to do it again is quicker than to keep the elements:
         fresh memory costs more than reading a file that the system has in its cache.
+    describe : callable or None
+        Returns shape and dtype without the elements, which can be read then; raises as `load`.
+        None if nothing but `load` tells.
     """
 
     key: str
@@ -127,6 +132,7 @@ class ReferenceTensor:
     type: str = ""
     role: str = ""
     quick: bool = False
+    describe: Callable[[], ArrayMetadata] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +243,17 @@ class Reference:
         return (
             self.array(key) if key in self._loaded or not tensor.quick else self._load(tensor)
         )
+
+    def describe(self, key: str) -> ArrayMetadata:
+        """Return shape and dtype of a tensor, without its elements where the file tells.
+
+        Integers that ncnn keeps as float32 may count as float32. Raises as `array`.
+        """
+        describe = self.by_key[key].describe
+        if describe is not None:
+            return describe()
+        array = self.read(key)
+        return ArrayMetadata(array.shape, array.dtype)
 
     @staticmethod
     def _load(tensor: ReferenceTensor) -> Array:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 import engine
+from engine.array_files import write_safetensors
 from engine.comparison.fingerprints import FingerprintIndex
 from engine.dump import DumpOptions
 from engine.errors import DumpFileError, EngineError, ReferenceFileError
@@ -29,6 +31,42 @@ def test_dumps_of_ours(session, tmp_path, kind):
     assert (found.verdict, len(found.rows), found.unmatched.reference) == ("same", 8, ())
     assert {row.matched_by for row in found.rows} <= {"name", "input"}
     assert all(row.measures.max_abs == 0 for row in found.rows)
+
+
+def test_a_tensor_that_its_name_tells_is_read_once(session, tmp_path):
+    engine.write_dump(session, tmp_path / "dump")
+    reference, read = engine.open_reference(tmp_path / "dump"), []
+
+    def note(load, key):
+        read.append(key)
+        return load()
+
+    for tensor in reference.tensors:
+        object.__setattr__(tensor, "load", partial(note, tensor.load, tensor.key))
+    found = engine.compare(session, reference)
+    assert sorted(read) == sorted(row.reference for row in found.rows)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "all.safetensors"])
+def test_what_its_description_says_and_its_elements_do_not(tmp_path, name):
+    """A file that loses its elements while it is compared."""
+    kept, lost = np.ones((1, 8), np.float32), np.arange(8, dtype=np.float32)
+    if name == "a.npy":
+        np.save(tmp_path / "a.npy", lost)
+        np.save(tmp_path / "b.npy", kept)
+        reference = engine.open_reference(tmp_path)
+    else:
+        write_safetensors(tmp_path / name, {"b": kept, "a": lost})
+        reference = engine.open_reference(tmp_path / name)
+    index = FingerprintIndex(reference)
+    assert index.shapes == {"a": (8,), "b": (1, 8)}
+    with (tmp_path / name).open("r+b") as file:
+        file.truncate((tmp_path / name).stat().st_size - 4)
+    assert [each.key for each in index.similar(kept, 0.0)] == ["b"]
+    assert index.similar(lost, 0.0) == []
+    assert [*index.unreadable] == ["a"]
+    assert not index.equal("a", "b")
+    assert (index.copies("a"), index.copies("b")) == (["a"], ["b"])
 
 
 @pytest.mark.parametrize(
