@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.datasets.model import OperandFacts
+    from engine.datasets.values import BatchValues
     from engine.values import Array
 
 __all__ = ["DUMP", "DumpWriter", "array_names", "create_dump"]
@@ -145,7 +146,7 @@ class DumpWriter:
             facts.name: group[self._names[facts.name]] for facts in operands
         }
 
-    def check(self, values: Mapping[str, Array]) -> None:
+    def check(self, values: BatchValues) -> None:
         """Check that values have the shapes of the first input.
 
         Raises
@@ -154,7 +155,7 @@ class DumpWriter:
             If one has another: an array has one shape.
         """
         for facts in self._operands:
-            shape = values[facts.name].shape[1:]
+            shape = values.shape(facts.name)[1:]
             if shape != facts.shape:
                 raise FeedError(
                     f"operand {facts.name} has the shape {shape}, and {facts.shape} with the "

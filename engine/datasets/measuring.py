@@ -1,20 +1,18 @@
-"""Measures the channels of each input in one go through the operands.
+"""Measures the channels of each input, a few operands at a time.
 
-Sums are taken in an operand's own float32 over pieces of at most 512 elements, or 255 steps
-along them, and in float64 beyond. Where little is left of the squares after the mean is taken
-off, the distances from a number near the mean are summed instead; and elements that are not
-finite, or whose squares float32 cannot hold, are summed in float64.
+The passes over an operand go through blocks that stay in the processor's cache. Sums are taken
+in an operand's own float32 over pieces of at most 512 elements, or 255 steps along them, and in
+float64 beyond. Where little is left of the squares after the mean is taken off, the distances
+from a number near the mean are summed instead; and elements that are not finite, or whose
+squares float32 cannot hold, are summed in float64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-
-from engine.statistics import add_rows, dot_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,18 +21,17 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["Measured", "as_real", "measure"]
+__all__ = ["Measured", "as_real", "join_measured", "measure"]
 
 _PIECE: Final = 512  # elements that are summed in float32
 _SHORTEST: Final = 128  # pieces, where the length of a row has such a divisor
-_BLOCK: Final = 1 << 17  # elements that stay in the cache
+_SHORT: Final = 256  # rows of fewer elements are faster as columns
+_BLOCK: Final = 1 << 16  # elements that stay in the cache
 _BYTES: Final = 8  # of a word
-_MOST_WORDS: Final = 255  # whose bytes, 0 or 1, add up without a carry
+_MOST_FLAGS: Final = 255  # bytes, 0 or 1, that add up without a carry
 _NARROW: Final = (1e-15, 1e15)  # squares between these fit float32
 _WIDE: Final = (1e-140, 1e140)  # likewise float64
 _LEFT: Final = 16  # of the squares less than one in so many is left: too much has cancelled
-
-_Sums: TypeAlias = "tuple[Array, Array, Array, Array, Array]"
 
 
 @dataclass(slots=True)
@@ -50,6 +47,8 @@ class Measured:
         the squared distances from the mean.
     finite, zeros, nan, pinf, ninf : ndarray of int64, shape (inputs, channels)
         Numbers of such elements.
+    is_finite : bool
+        Whether all elements are finite.
     """
 
     size: npt.NDArray[np.int64]
@@ -62,6 +61,17 @@ class Measured:
     nan: npt.NDArray[np.int64]
     pinf: npt.NDArray[np.int64]
     ninf: npt.NDArray[np.int64]
+    is_finite: bool = True
+
+
+class _Sums(NamedTuple):
+    """Least, largest, sum, sum of squares and zeros of each channel of each input."""
+
+    low: Array
+    high: Array
+    total: Array
+    squares: Array
+    zeros: Array
 
 
 def as_real(array: Array) -> Array:
@@ -92,6 +102,16 @@ def measure(operands: Sequence[tuple[Array, int]]) -> Measured:
         return _measure([_Layout(array, axis) for array, axis in operands])
 
 
+def join_measured(parts: Sequence[Measured]) -> Measured:
+    """Put the channels of some operands behind those of others."""
+    arrays = {
+        each.name: np.concatenate([getattr(part, each.name) for part in parts], axis=-1)
+        for each in fields(Measured)
+        if each.name != "is_finite"
+    }
+    return Measured(**arrays, is_finite=all(part.is_finite for part in parts))
+
+
 def _measure(layouts: Sequence[_Layout]) -> Measured:
     parts = [layout.sums() for layout in layouts]
     low, high, total, squares, zeros = (
@@ -99,63 +119,71 @@ def _measure(layouts: Sequence[_Layout]) -> Measured:
     )
     channels = [layout.channels for layout in layouts]
     size = np.repeat([layout.size for layout in layouts], channels)
-    narrow = np.repeat([layout.is_narrow for layout in layouts], channels)
-    none = np.zeros(low.shape, np.int64)
-    mean = np.clip(total / np.maximum(size, 1), low, high)
+    limits = [_NARROW if layout.is_narrow else _WIDE for layout in layouts]
+    least, most = np.repeat(np.transpose(limits), channels, axis=1)
+    mean = np.minimum(np.maximum(total / np.maximum(size, 1), low), high)
     apart = np.maximum(squares - total * mean, 0.0)
-    same = low == high
-    np.copyto(mean, low, where=same)
-    apart[same] = 0.0
     biggest = np.maximum(-low, high)
-    least, most = (np.where(narrow, _NARROW[end], _WIDE[end]) for end in (0, 1))
-    held = (biggest == 0) | (same & np.isfinite(low))
-    held |= (biggest > least) & (biggest < most) & np.isfinite(total + squares)
-    rare = ~(held & ((apart * _LEFT >= squares) | same)) & (size > 0)
-    mean[:, size == 0] = 0.0
+    fits = (biggest > least) & (biggest < most)
+    rare = ~(fits & (apart * _LEFT >= squares)) & (size > 0)
+    if not size.all():
+        mean[:, size == 0] = 0.0
+    none = np.zeros(low.shape, np.int64)
     measured = Measured(
         size, low, high, mean, apart, none + size, zeros, none, none.copy(), none.copy()
     )
-    if rare.any():
-        for layout, (begin, end) in zip(
-            layouts, pairwise(np.cumsum([0, *channels]).tolist()), strict=True
-        ):
-            rows, columns = np.nonzero(rare[:, begin:end])
-            if rows.size:
-                is_held = held[rows, begin + columns]
-                _correct(measured, layout, rows[is_held], columns[is_held], begin)
-                _replace(measured, layout, rows[~is_held], columns[~is_held], begin)
+    inputs, columns = np.nonzero(rare)
+    if not inputs.size:
+        return measured
+    # A single value needs no sum; infinity is not equal to itself here.
+    value = low[inputs, columns]
+    same = value - high[inputs, columns] == 0
+    mean[inputs[same], columns[same]] = value[same]
+    apart[inputs[same], columns[same]] = 0.0
+    inputs, columns = inputs[~same], columns[~same]
+    held = fits & np.isfinite(total + squares)
+    begins = np.cumsum([0, *channels])
+    owners = np.searchsorted(begins, columns, side="right") - 1
+    for place in np.unique(owners).tolist():
+        own = owners == place
+        at = inputs[own], columns[own]
+        is_held = held[at]
+        for chosen, measure_again in ((is_held, _correct), (~is_held, _replace)):
+            if chosen.any():
+                measure_again(
+                    measured, layouts[place], at[0][chosen], at[1][chosen], begins[place]
+                )
     return measured
 
 
 def _correct(
-    measured: Measured, layout: _Layout, inputs: Array, channels: Array, begin: int
+    measured: Measured, layout: _Layout, inputs: Array, columns: Array, begin: int
 ) -> None:
     """Sum the distances from numbers near the means of some channels."""
     mean, squares = measured.mean, measured.squares
     step = max(1, _BLOCK // layout.size)
     for first in range(0, len(inputs), step):
-        some = inputs[first : first + step], channels[first : first + step]
-        at = some[0], some[1] + begin
-        rows = layout.rows_of(*some)
+        at = inputs[first : first + step], columns[first : first + step]
+        rows = layout.rows_of(at[0], at[1] - begin)
         near = mean[at].astype(rows.dtype)
         rows -= near[:, np.newaxis]
         total, apart = _totals(rows)
         moved = total / layout.size
-        mean[at] = np.clip(near + moved, measured.low[at], measured.high[at])
+        mean[at] = np.minimum(np.maximum(near + moved, measured.low[at]), measured.high[at])
         squares[at] = np.maximum(apart - total * moved, 0.0)
 
 
 def _replace(
-    measured: Measured, layout: _Layout, inputs: Array, channels: Array, begin: int
+    measured: Measured, layout: _Layout, inputs: Array, columns: Array, begin: int
 ) -> None:
     """Measure some channels with any elements, in float64."""
     step = max(1, _BLOCK // layout.size)
     for first in range(0, len(inputs), step):
-        some = inputs[first : first + step], channels[first : first + step]
-        facts = _carefully(layout.rows_of(*some))
-        at = some[0], some[1] + begin
+        at = inputs[first : first + step], columns[first : first + step]
+        facts = _carefully(layout.rows_of(at[0], at[1] - begin))
         for name, values in facts.items():
             getattr(measured, name)[at] = values
+        measured.is_finite &= bool((facts["finite"] == layout.size).all())
 
 
 class _Layout:
@@ -188,65 +216,101 @@ class _Layout:
         return self._array[inputs, channels]
 
     def sums(self) -> _Sums:
-        """Least, largest, sum, sum of squares and zeros of each channel of each input."""
+        """Measure each channel of each input, as if all elements were common numbers."""
         shape = (self.inputs, self.channels)
         if not self.size:
             none = np.zeros(shape)
-            return none + np.inf, none - np.inf, none, none, np.zeros(shape, np.int64)
+            return _Sums(none + np.inf, none - np.inf, none, none, np.zeros(shape, np.int64))
         if self._last:
-            return self._sums_of_columns()
+            return _sums_of_columns(self._array)
         if self.size == 1:
             value = self._array.reshape(shape).astype(np.float64)
-            return value, value, value, value * value, (value == 0).astype(np.int64)
+            return _Sums(value, value, value, value * value, (value == 0).astype(np.int64))
+        if self.size < _SHORT and self.channels > 1:
+            return _sums_of_columns(self._array.swapaxes(1, 2))
         found = _sums_of_rows(self._array.reshape(-1, self.size))
-        low, high, total, squares, zeros = (each.reshape(shape) for each in found)
-        return low, high, total, squares, zeros
+        return _Sums(*(each.reshape(shape) for each in found))
 
-    def _sums_of_columns(self) -> _Sums:
-        """Sum where channels are the last axis."""
-        array, shape = self._array, (self.inputs, self.channels)
-        low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-        total, squares = np.zeros(shape), np.zeros(shape)
-        zeros = np.zeros(shape, np.int64)
-        step = max(1, min(_MOST_WORDS, _BLOCK // max(self.channels * self.inputs, 1)))
-        for begin in range(0, self.size, step):
-            block = array[:, begin : begin + step]
-            np.minimum(low, block.min(axis=1), out=low)
-            np.maximum(high, block.max(axis=1), out=high)
-            total += np.einsum("itc->ic", block)
-            squares += np.einsum("itc,itc->ic", block, block)
-            zeros += np.add.reduce((block == 0).view(np.uint8), axis=1, dtype=np.uint8)
-        return low, high, total, squares, zeros
+
+def _sums_of_columns(array: Array) -> _Sums:
+    """Measure the last axis of an array of inputs, elements and channels."""
+    inputs, size, channels = array.shape
+    shape = (inputs, channels)
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    total, squares = np.zeros(shape), np.zeros(shape)
+    zeros = np.zeros(shape, np.int64)
+    step = max(1, min(_MOST_FLAGS, _BLOCK // max(channels * inputs, 1)))
+    for begin in range(0, size, step):
+        block = np.ascontiguousarray(array[:, begin : begin + step])
+        np.minimum(low, np.minimum.reduce(block, axis=1), out=low)
+        np.maximum(high, np.maximum.reduce(block, axis=1), out=high)
+        total += np.einsum("itc->ic", block)
+        squares += np.einsum("itc,itc->ic", block, block)
+        zeros += np.add.reduce((block == 0).view(np.uint8), axis=1, dtype=np.uint8)
+    return _Sums(low, high, total, squares, zeros)
 
 
 def _sums_of_rows(rows: Array) -> _Sums:
-    size = rows.shape[1]
+    """Measure each row, whose elements lie one after the other."""
+    if rows.shape[1] > _BLOCK:
+        return _joined([
+            _sums_of_rows(rows[:, begin : begin + _BLOCK])
+            for begin in range(0, rows.shape[1], _BLOCK)
+        ])  # fmt: skip
+    count, size = rows.shape
     length = _length_of_piece(size)
-    rest = size % length
-    if not rest:
-        return _sums_of_pieces(rows, length)
-    main, tail = rows[:, : size - rest], rows[:, size - rest :]
-    one, other = _sums_of_pieces(main, length), _sums_of_pieces(tail, rest)
-    return (
-        np.minimum(one[0], other[0]),
-        np.maximum(one[1], other[1]),
-        one[2] + other[2],
-        one[3] + other[3],
-        one[4] + other[4],
+    pieces, rest = divmod(size, length)
+    low, high = (np.empty(count, rows.dtype) for _ in range(2))
+    total, squares = (np.empty((count, pieces + bool(rest)), rows.dtype) for _ in range(2))
+    words = -(-size // _BYTES)
+    runs = -(-words // _MOST_FLAGS)
+    zeros = np.empty((count, runs), np.uint64)
+    step = max(1, min(count, _BLOCK // size))
+    flags = np.zeros((step, -(-words // runs) * runs * _BYTES), np.bool_)
+    for begin in range(0, count, step):
+        block = rows[begin : begin + step]
+        part = slice(begin, begin + len(block))
+        np.minimum.reduce(block, axis=1, out=low[part])
+        np.maximum.reduce(block, axis=1, out=high[part])
+        cut = block[:, : size - rest].reshape(len(block), pieces, length)
+        np.einsum("rpe->rp", cut, out=total[part, :pieces])
+        np.vecdot(cut, cut, out=squares[part, :pieces])
+        flag = flags[: len(block)]
+        np.equal(block, 0, out=flag[:, :size])
+        in_runs = flag.view(np.uint64).reshape(len(block), runs, -1)
+        np.add.reduce(in_runs, axis=2, out=zeros[part])
+    if rest:
+        tail = rows[:, size - rest :]
+        np.einsum("re->r", tail, out=total[:, pieces])
+        np.vecdot(tail, tail, out=squares[:, pieces])
+    return _Sums(
+        low.astype(np.float64),
+        high.astype(np.float64),
+        total.sum(axis=1, dtype=np.float64),
+        squares.sum(axis=1, dtype=np.float64),
+        zeros.view(np.uint8).sum(axis=1, dtype=np.int64),
     )
+
+
+def _joined(parts: Sequence[_Sums]) -> _Sums:
+    """Join what parts of the same channels hold."""
+    low, high, *sums = (np.stack(columns) for columns in zip(*parts, strict=True))
+    return _Sums(low.min(axis=0), high.max(axis=0), *(each.sum(axis=0) for each in sums))
 
 
 def _totals(rows: Array) -> tuple[Array, Array]:
     """Sum, and sum of squares, of each row."""
     count, size = rows.shape
     length = _length_of_piece(size)
-    main = np.ascontiguousarray(rows[:, : size - size % length]).reshape(-1, length)
-    rest = rows[:, size - size % length :].astype(np.float64)
-    totals = add_rows(main).reshape(count, -1), dot_rows(main, main).reshape(count, -1)
-    return (
-        totals[0].sum(axis=1, dtype=np.float64) + rest.sum(axis=1),
-        totals[1].sum(axis=1, dtype=np.float64) + (rest * rest).sum(axis=1),
-    )
+    pieces, rest = divmod(size, length)
+    cut = rows[:, : size - rest].reshape(count, pieces, length)
+    total = np.einsum("rpe->rp", cut).sum(axis=1, dtype=np.float64)
+    squares = np.vecdot(cut, cut).sum(axis=1, dtype=np.float64)
+    if rest:
+        tail = rows[:, size - rest :]
+        total += np.einsum("re->r", tail)
+        squares += np.vecdot(tail, tail)
+    return total, squares
 
 
 def _length_of_piece(size: int) -> int:
@@ -256,45 +320,6 @@ def _length_of_piece(size: int) -> int:
         if size % length == 0:
             return length
     return _PIECE
-
-
-def _sums_of_pieces(rows: Array, length: int) -> _Sums:
-    count = len(rows)
-    pieces = np.ascontiguousarray(rows).reshape(-1, length)
-    number = len(pieces)
-    low, high, total, squares = (np.empty(number, rows.dtype) for _ in range(4))
-    zeros = np.empty(number, np.int64)
-    step = max(1, _BLOCK // length)
-    padded = -(-length // _BYTES) * _BYTES
-    zero = np.zeros((min(step, number), padded), np.bool_)
-    for begin in range(0, number, step):
-        block = pieces[begin : begin + step]
-        part = slice(begin, begin + len(block))
-        np.minimum.reduce(block, axis=1, out=low[part])
-        np.maximum.reduce(block, axis=1, out=high[part])
-        total[part] = add_rows(block)
-        squares[part] = dot_rows(block, block)
-        flags = zero[: len(block)]
-        np.equal(block, 0, out=flags[:, :length])
-        zeros[part] = _count_flags(flags)
-    shape = (count, -1)
-    return (
-        low.reshape(shape).min(axis=1).astype(np.float64),
-        high.reshape(shape).max(axis=1).astype(np.float64),
-        total.reshape(shape).sum(axis=1, dtype=np.float64),
-        squares.reshape(shape).sum(axis=1, dtype=np.float64),
-        zeros.reshape(shape).sum(axis=1),
-    )
-
-
-def _count_flags(flags: Array) -> Array:
-    """Count the true ones of each row; the rows are whole words long."""
-    words = flags.view(np.uint64)
-    total: Array = np.zeros(len(words), np.int64)
-    for begin in range(0, words.shape[1], _MOST_WORDS):
-        sums = np.add.reduce(words[:, begin : begin + _MOST_WORDS], axis=1)
-        total += sums.view(np.uint8).reshape(-1, _BYTES).sum(axis=1, dtype=np.int64)
-    return total
 
 
 def _carefully(rows: Array) -> dict[str, Array]:

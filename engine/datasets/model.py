@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from engine.axes import Kind, infer_layouts
+from engine.datasets.values import BatchValues
 from engine.dump import select_operators
 from engine.errors import EngineError, FeedError, SweepError, UnknownNameError
 from engine.exclusions import ExclusionCache
@@ -19,6 +20,7 @@ from engine.ncnn.options import EXACT
 from engine.runtime import load
 from engine.session import Session
 from engine.shapes import parse_shapes
+from engine.values import LazyArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -159,6 +161,10 @@ class LoadedModel:
         """The wanted operands by name."""
         return {facts.name: facts for facts in self.spec.operands}
 
+    @cached_property
+    def _batched(self) -> Mapping[str, bool]:
+        return {facts.name: facts.batched for facts in self.spec.operands}
+
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Run one input, and return the values of the wanted operands.
 
@@ -169,19 +175,36 @@ class LoadedModel:
         EngineError
             If an operator fails, or one that is needed cannot run.
         """
+        held = self._hold(inputs)
+        return {
+            name: value.array if isinstance(value, LazyArray) else value
+            for name, value in held.items()
+        }
+
+    def _hold(self, inputs: Mapping[str, Array]) -> dict[str, Array | LazyArray]:
+        """Run inputs, and return values as the session has them.
+
+        Raises
+        ------
+        EngineError
+            If an operator fails, or one that is needed cannot run.
+        """
         session = self.session
         with session.within_bound():
             session.feed(inputs)
-        session.run(self._until)
-        values: dict[str, Array] = {}
+        values = {
+            name: value
+            for record in session.run(self._until)
+            for name, value in (record.outputs.resident or {}).items()
+        }
+        found: dict[str, Array | LazyArray] = {}
         for operand in self.wanted:
-            if session.has_value(operand.name):
-                value = session.value(operand.name)
-                if isinstance(value, np.ndarray):
-                    values[operand.name] = value
-        return values
+            value = values.get(operand.name)
+            if isinstance(value, (np.ndarray, LazyArray)):
+                found[operand.name] = value
+        return found
 
-    def run_batch(self, inputs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    def run_batch(self, inputs: Sequence[Mapping[str, Array]]) -> BatchValues:
         """Run several inputs; the first axis of each value are these inputs.
 
         A batch that is not full repeats its last input, so that kernels for one size serve all.
@@ -196,13 +219,15 @@ class LoadedModel:
         batch, count = self.spec.batch, len(inputs)
         if batch == 1:
             self._warm_up(inputs[0])
-            values = self.run(inputs[0])
-            return {facts.name: self._of_one(values, facts) for facts in self.spec.operands}
+            held = self._hold(inputs[0])
+            values = BatchValues(held, self._batched)
+            for facts in self.spec.operands:
+                _require_shape(facts, held, values)
+            return values
         filled = [*inputs, *[inputs[-1]] * (batch - count)]
         joined = {name: np.concatenate([each[name] for each in filled]) for name in inputs[0]}
         self._warm_up(joined)
-        values = self.run(joined)
-        return {facts.name: values[facts.name][:count] for facts in self.spec.operands}
+        return BatchValues(self._hold(joined), self._batched, count)
 
     def _warm_up(self, inputs: Mapping[str, Array]) -> None:
         """Run the first inputs until the session has chosen its kernels.
@@ -211,27 +236,11 @@ class LoadedModel:
         """
         kernels: list[str] | None = None
         for _ in range(0 if self._is_warm else _CHOOSING):
-            self.run(inputs)
+            self._hold(inputs)
             before, kernels = kernels, [record.kernel for record in self.session.records]
             if kernels == before:
                 break
         self._is_warm = True
-
-    @staticmethod
-    def _of_one(values: Mapping[str, Array], facts: OperandFacts) -> Array:
-        value = values.get(facts.name)
-        if value is None:
-            raise FeedError(f"operand {facts.name} has no value")
-        item = value if facts.batched else value[np.newaxis]
-        rank, axis = len(facts.shape) + 1, facts.axis
-        if item.ndim != rank or len(item) != 1 or (
-            axis is not None and item.shape[axis + 1] != facts.channels
-        ):  # fmt: skip
-            raise FeedError(
-                f"operand {facts.name} has the shape {value.shape}, which does not fit the "
-                "channels that it has with the first input"
-            )
-        return item
 
     def describe(self, values: Mapping[str, Array]) -> tuple[OperandFacts, ...]:
         """Describe the operands of an input that ran by itself."""
@@ -291,6 +300,22 @@ def require_operands(model: LoadedModel, names: Iterable[str]) -> None:
         raise SweepError(
             f"operand {missing[0]} is needed, but it is not among the operators that are swept "
             "or has no value; leave --operators out"
+        )
+
+
+def _require_shape(
+    facts: OperandFacts, held: Mapping[str, Array | LazyArray], values: BatchValues
+) -> None:
+    """Check that an operand of one input has its channels."""
+    if facts.name not in held:
+        raise FeedError(f"operand {facts.name} has no value")
+    shape, axis = values.shape(facts.name), facts.axis
+    if len(shape) != len(facts.shape) + 1 or shape[0] != 1 or (
+        axis is not None and shape[axis + 1] != facts.channels
+    ):  # fmt: skip
+        raise FeedError(
+            f"operand {facts.name} has the shape {held[facts.name].shape}, which does not fit "
+            "the channels that it has with the first input"
         )
 
 

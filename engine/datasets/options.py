@@ -96,7 +96,6 @@ class SweepOptions:
             for each in fields(self)
             if each.name not in {"limit", "strict", "studies", "memory_bound", "layers"}
         }
-        facts["studies"] = [[study.name, study.key] for study in self.studies]
         facts["layers"] = [hashlib.sha256(path.read_bytes()).hexdigest() for path in layers]
         text = json.dumps(facts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()

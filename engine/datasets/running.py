@@ -25,7 +25,7 @@ from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
 from engine.datasets.progress import Run
 from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep, summaries_of
 from engine.datasets.shard import ShardRunner, write_arrays
-from engine.datasets.statistics import STATISTICS, StatisticsStudy
+from engine.datasets.statistics import STATISTICS, StatisticsStudy, sample_size
 from engine.dump.manifest import file_hash, tool_version
 from engine.errors import EngineError, SweepError
 from engine.file_lock import locked
@@ -195,7 +195,9 @@ def _make_plan(
         spec = _probed(loaded, reader, options)
     studies: list[Study] = list(options.studies)
     if options.statistics:
-        study = StatisticsStudy(options.top, options.histograms, options.covariance)
+        study = StatisticsStudy(
+            options.top, options.histograms, options.covariance, sample_size(found.count)
+        )
         studies.insert(0, study)
     if not studies and not options.dump:
         raise SweepError("there is nothing to gather: ask for statistics, a dump or a study")
@@ -206,7 +208,7 @@ def _make_plan(
         found,
         tuple(studies),
         shard,
-        _key_of(hashes, spec, options, found),
+        _key_of(hashes, spec, options, found, studies),
         dump=options.dump,
         strict=options.strict,
     )
@@ -295,13 +297,20 @@ def _choose_shard(inputs: InputSet, spec: ModelSpec, options: SweepOptions) -> i
     return -(-size // spec.batch) * spec.batch
 
 
-def _key_of(hashes: _Hashes, spec: ModelSpec, options: SweepOptions, inputs: InputSet) -> str:
+def _key_of(
+    hashes: _Hashes,
+    spec: ModelSpec,
+    options: SweepOptions,
+    inputs: InputSet,
+    studies: Sequence[Study],
+) -> str:
     """Return a hash of everything but the inputs that results depend on."""
     facts = [
         *(digest or "" for digest in hashes),
         options.digest(tuple(Path(path) for path in options.layers)),
         str(spec.batch),
         repr(spec.operands),
+        *(f"{study.name} {study.key}" for study in studies),
         # The arrays of a dump are as long as the data set.
         str(inputs.count) if options.dump else "",
         tool_version(),

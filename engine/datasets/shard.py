@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engine.datasets.dump import DumpWriter
     from engine.datasets.plan import Result, SweepPlan
     from engine.datasets.studies import Gatherer
+    from engine.datasets.values import BatchValues
     from engine.runtime import RuntimeGraph
     from engine.values import Array
 
@@ -124,7 +125,7 @@ class ShardRunner:
 
     def _batches(
         self, inputs: range, failed: list[FailedInput]
-    ) -> Iterator[tuple[list[int], dict[str, Array]]]:
+    ) -> Iterator[tuple[list[int], BatchValues]]:
         """Run inputs in batches of equal shapes; yield their numbers and values."""
         batch: list[tuple[int, dict[str, Array]]] = []
         for index in inputs:
@@ -150,7 +151,7 @@ class ShardRunner:
 
     def _values_of(
         self, batch: list[tuple[int, dict[str, Array]]], failed: list[FailedInput]
-    ) -> Iterator[tuple[list[int], dict[str, Array]]]:
+    ) -> Iterator[tuple[list[int], BatchValues]]:
         indices = [index for index, _ in batch]
         try:
             values = self.model.run_batch([inputs for _, inputs in batch])

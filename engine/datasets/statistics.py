@@ -8,34 +8,42 @@ number of workers, for one size of shard and of batch.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from engine.datasets.histograms import BINS, PowerHistogram
-from engine.datasets.measuring import as_real, measure
+from engine.datasets.measuring import as_real, join_measured, measure
+from engine.datasets.moments import Moments
+from engine.datasets.ranking import Ranking, merge_ranked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import numpy.typing as npt
 
     from engine.datasets.measuring import Measured
     from engine.datasets.model import LoadedModel, OperandFacts
     from engine.datasets.studies import Arrays
     from engine.values import Array, Value
 
-__all__ = ["SAMPLE", "STATISTICS", "StatisticsStudy"]
+__all__ = ["STATISTICS", "StatisticsStudy", "sample_size"]
 
 STATISTICS: Final = "statistics"
 """Name of the study."""
-SAMPLE: Final = 1 << 14
-"""Elements of an operand and input beyond which a histogram takes a sample."""
 
 _RUN: Final = 16  # neighbours that a sample takes together
-_FOLDED: Final = 64  # inputs whose measures are merged at once
+_SAMPLES: Final = (1 << 11, 1 << 14)  # least and most elements of an operand and input
+_ALL_SAMPLES: Final = 1 << 22  # elements of an operand, about
+_MEASURED_AT_ONCE: Final = 1 << 20  # elements
+_COUNTED_AT_ONCE: Final = 1 << 14  # elements of a histogram
 _MOST_COVARIED: Final = 1024  # channels
+
+
+def sample_size(inputs: int) -> int:
+    """Return how many elements of an operand each of so many inputs gives to a histogram."""
+    least, most = _SAMPLES
+    return max(least, min(_ALL_SAMPLES // max(inputs, 1), most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +56,14 @@ class StatisticsStudy:
         Inputs that are kept for each channel.
     histograms : {"sampled", "exact"}
     covariance : bool
+    sample : int
+        Elements of an operand and input beyond which a sampled histogram takes a sample.
     """
 
     top: int = 8
     histograms: Literal["sampled", "exact"] = "sampled"
     covariance: bool = False
+    sample: int = _SAMPLES[1]
 
     @property
     def name(self) -> str:
@@ -62,7 +73,7 @@ class StatisticsStudy:
     @property
     def key(self) -> str:
         """The options, and the version of the arrays."""
-        return f"1 {self.top} {self.histograms} {self.covariance}"
+        return f"2 {self.top} {self.histograms} {self.covariance} {self.sample}"
 
     def operands(self, model: LoadedModel) -> Sequence[str]:
         """Return all wanted operands."""
@@ -74,15 +85,13 @@ class StatisticsStudy:
 
     def merge(self, one: Arrays, other: Arrays) -> Arrays:
         """Merge two ranges of inputs."""
-        merged = _merged_sums(one, other)
-        merged["saturated"] = one["saturated"] + other["saturated"]
-        return merged | _merged_histograms(one, other) | _merged_covariance(one, other)
+        sums = _merged_sums(one, other)
+        return sums | _merged_histograms(one, other) | _merged_covariance(one, other)
 
 
-_MEASURED: Final = (
-    "low", "high", "mean", "squares", "finite", "zeros", "nan", "pinf", "ninf",
+_ADDED: Final = (
+    "elements", "zeros", "nan", "pinf", "ninf", "dead", "saturated", "inputs",
 )  # fmt: skip
-_ADDED: Final = ("elements", "zeros", "nan", "pinf", "ninf", "dead", "inputs")
 _RANKED: Final = {"most": True, "least": False, "loud": True, "quiet": False}
 
 
@@ -95,115 +104,107 @@ class _Gatherer:
 
     def __init__(self, study: StatisticsStudy, model: LoadedModel) -> None:
         operands = model.spec.operands
-        self._study = study
         self._operands = [
             _OperandCounts(study, facts, saturation_bounds(facts, model.parameters(facts)))
             for facts in operands
         ]
         self._begins = np.cumsum([0, *(facts.channels for facts in operands)])
-        self._waiting: list[tuple[npt.NDArray[np.int64], Measured]] = []
-        self._folded: Arrays | None = None
-        self._saturated = np.zeros(self._begins[-1], np.int64)
+        channels = int(self._begins[-1])
+        self._channels, self._levels = Moments.none(channels), Moments.none(len(operands))
+        self._excited = Ranking(("most", "least"), channels, study.top)
+        self._unusual = Ranking(("loud", "quiet"), len(operands), study.top)
+        self._counts = {
+            name: np.zeros(channels, np.int64)
+            for name in ("elements", "zeros", "nan", "pinf", "ninf", "dead", "saturated")
+        }
+        self._inputs = 0
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
-        reals = [as_real(values[each.facts.name]) for each in self._operands]
-        measured = measure(
-            [(real, each.axis) for real, each in zip(reals, self._operands, strict=True)]
-        )
-        for place, (each, real) in enumerate(zip(self._operands, reals, strict=True)):
-            at = slice(self._begins[place], self._begins[place + 1])
-            each.count(indices, real, measured, at)
-            saturated = each.saturated(real)
+        parts = []
+        group: list[tuple[Array, int]] = []
+        first = 0
+        for place, each in enumerate(self._operands):
+            group.append((as_real(values[each.facts.name]), each.axis))
+            if place + 1 == len(self._operands) or (
+                sum(real.size for real, _ in group) >= _MEASURED_AT_ONCE
+            ):
+                parts.append(self._measure(indices, first, group))
+                first, group = place + 1, []
+        self._merge(np.asarray(indices, np.int64), join_measured(parts))
+
+    def _measure(
+        self, indices: Sequence[int], first: int, group: Sequence[tuple[Array, int]]
+    ) -> Measured:
+        """Measure and count some operands while they are in the cache."""
+        measured = measure(group)
+        begin = int(self._begins[first])
+        for place, (real, _) in enumerate(group, first):
+            at = slice(*self._begins[place : place + 2])
+            own = slice(at.start - begin, at.stop - begin)
+            self._operands[place].count(indices, real, measured, own)
+            saturated = self._operands[place].saturated(real)
             if saturated is not None:
-                self._saturated[at] += saturated
-        self._waiting.append((np.asarray(indices, np.int64), measured))
-        if sum(len(each[0]) for each in self._waiting) >= _FOLDED:
-            self._fold()
+                self._counts["saturated"][at] += saturated
+        return measured
+
+    def _merge(self, indices: Array, measured: Measured) -> None:
+        """Merge what the inputs of a batch hold, of all operands."""
+        self._inputs += len(indices)
+        counts = self._counts
+        counts["elements"] += measured.size * len(indices)
+        counts["dead"] += ((measured.zeros == measured.size) & (measured.size > 0)).sum(axis=0)
+        counts["zeros"] += measured.zeros.sum(axis=0)
+        if not measured.is_finite:
+            for name in ("nan", "pinf", "ninf"):
+                counts[name] += getattr(measured, name).sum(axis=0)
+        self._excited.add(indices, measured.high)  # the largest element is how much it is
+        level = self._levels_of(measured)
+        self._unusual.add(indices, level)
+        known = np.isfinite(level)
+        for place in range(len(indices)):
+            self._channels.merge(
+                Moments(
+                    measured.finite[place],
+                    measured.mean[place],
+                    measured.squares[place],
+                    measured.low[place],
+                    measured.high[place],
+                )
+            )
+            here = known[place]
+            self._levels.merge(
+                Moments(
+                    here.astype(np.int64),
+                    np.where(here, level[place], 0.0),
+                    np.zeros(len(here)),
+                    np.where(here, level[place], np.inf),
+                    np.where(here, level[place], -np.inf),
+                )
+            )
+
+    def _levels_of(self, measured: Measured) -> Array:
+        """Root mean square of each operand and input; NaN where it is not known."""
+        finite = measured.finite.astype(np.float64)
+        with np.errstate(all="ignore"):
+            power = measured.squares + finite * measured.mean**2
+            sums = (
+                np.add.reduceat(each, self._begins[:-1], axis=1) for each in (power, finite)
+            )
+            level = np.sqrt(np.divide(*sums))
+        return np.where(np.isfinite(level), level, np.nan)
 
     def finish(self) -> Arrays:
-        self._fold()
-        found = self._folded if self._folded is not None else self._nothing()
-        found["saturated"] = self._saturated
+        found = {
+            **self._counts,
+            "inputs": np.full(len(self._operands), self._inputs),
+            **self._channels.to_arrays("channel"),
+            **self._levels.to_arrays("input"),
+            **self._excited.finish(),
+            **self._unusual.finish(),
+        }
         parts = [each.finish() for each in self._operands]
         for name in parts[0]:
             found[name] = np.concatenate([part[name] for part in parts])
-        return found
-
-    def _fold(self) -> None:
-        """Merge the measures of the inputs that came since the last time."""
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, []
-        indices = np.concatenate([each[0] for each in waiting])
-        measured = [each[1] for each in waiting]
-        columns = {
-            name: np.concatenate([getattr(each, name) for each in measured])
-            for name in _MEASURED
-        }
-        sizes = np.concatenate(
-            [np.broadcast_to(each.size, each.low.shape) for each in measured]
-        )
-        finite, mean, squares = _pooled(columns["finite"], columns["mean"], columns["squares"])
-        folded: Arrays = {
-            "channel_finite": finite,
-            "channel_mean": mean,
-            "channel_squares": squares,
-            "channel_low": columns["low"].min(axis=0),
-            "channel_high": columns["high"].max(axis=0),
-            "elements": sizes.sum(axis=0),
-            "dead": ((columns["zeros"] == sizes) & (sizes > 0)).sum(axis=0),
-            "inputs": np.full(len(self._operands), len(indices)),
-        }
-        for name in ("zeros", "nan", "pinf", "ninf"):
-            folded[name] = columns[name].sum(axis=0)
-        folded |= self._extremes(indices, columns)
-        if self._folded is not None:
-            folded = _merged_sums(self._folded, folded)
-        self._folded = folded
-
-    def _extremes(self, indices: Array, columns: Mapping[str, Array]) -> Arrays:
-        """Inputs that excite channels most and least, and root mean squares of inputs."""
-        top = self._study.top
-        excited = columns["high"].T  # the largest element is how much it is excited
-        found = _both_extremes(("most", "least"), excited, indices, top)
-        finite = columns["finite"].astype(np.float64)
-        begins = self._begins[:-1]
-        with np.errstate(all="ignore"):
-            power = columns["squares"] + finite * columns["mean"] ** 2
-            sums = (np.add.reduceat(each, begins, axis=1) for each in (power, finite))
-            level = np.sqrt(np.divide(*sums))
-        known = np.isfinite(level)
-        level = np.where(known, level, 0.0)
-        counted, mean, squares = _pooled(known.astype(np.int64), level, np.zeros(level.shape))
-        found |= {
-            "input_finite": counted,
-            "input_mean": mean,
-            "input_squares": squares,
-            "input_low": np.min(level, axis=0, where=known, initial=np.inf),
-            "input_high": np.max(level, axis=0, where=known, initial=-np.inf),
-        }
-        ranked = np.where(known, level, np.nan).T
-        return found | _both_extremes(("loud", "quiet"), ranked, indices, top)
-
-    def _nothing(self) -> Arrays:
-        """What a shard without a readable input has."""
-        channels, operands = int(self._begins[-1]), len(self._operands)
-        top = self._study.top
-        found: Arrays = {}
-        for prefix, count in (("channel", channels), ("input", operands)):
-            found |= {
-                f"{prefix}_finite": np.zeros(count, np.int64),
-                f"{prefix}_mean": np.zeros(count),
-                f"{prefix}_squares": np.zeros(count),
-                f"{prefix}_low": np.full(count, np.inf),
-                f"{prefix}_high": np.full(count, -np.inf),
-            }
-        for name in _ADDED:
-            found[name] = np.zeros(operands if name == "inputs" else channels, np.int64)
-        for name in _RANKED:
-            rows = channels if name in {"most", "least"} else operands
-            found[f"{name}_values"] = np.full((rows, top), np.nan)
-            found[f"{name}_inputs"] = np.full((rows, top), -1, np.int64)
         return found
 
 
@@ -229,41 +230,59 @@ class _OperandCounts:
     ) -> None:
         self.facts = facts
         self.axis = 0 if facts.axis is None else facts.axis + 1
-        self._is_exact = study.histograms == "exact"
+        self._sample = study.sample if study.histograms == "sampled" else None
         self._bounds = bounds
         self._histogram = PowerHistogram()
+        self._waiting: list[Array] = []
+        self._low, self._high = math.inf, -math.inf
         self._step = 1
         self._covariance = _Covariance(facts) if study.covariance else None
 
     def count(self, indices: Sequence[int], real: Array, measured: Measured, at: slice) -> None:
-        """Count elements into the histogram, and into the covariance."""
+        """Count elements into the histogram, and into the covariance.
+
+        Parameters
+        ----------
+        indices : sequence of int
+        real : ndarray
+            The values of these inputs.
+        measured : Measured
+        at : slice
+            Of its channels.
+        """
         if self._covariance is not None:
             self._covariance.add(real, self.axis)
         # Channels without finite elements are inf and -inf, which changes no range.
-        low, high = measured.low[:, at].min().item(), measured.high[:, at].max().item()
-        if low > high:
-            return
-        self._histogram.cover(low, high)
-        flat = real.reshape(len(real), -1)
-        if not self._is_exact and flat.shape[1] > SAMPLE:
-            sample = self._sample_of(indices, flat)
-        else:
-            sample = flat.reshape(-1)
-        if int(measured.finite[:, at].sum()) != real.size:
+        self._low = min(self._low, measured.low[:, at].min().item())
+        self._high = max(self._high, measured.high[:, at].max().item())
+        sample = self._sample_of(indices, real.reshape(len(real), -1))
+        if not measured.is_finite:
             sample = sample[np.isfinite(sample)]
-        self._histogram.add(sample)
+        if sample.size < _COUNTED_AT_ONCE and sample.base is not None:
+            sample = sample.copy()  # it waits longer than the values are there
+        self._waiting.append(sample)
+        if sum(each.size for each in self._waiting) >= _COUNTED_AT_ONCE:
+            self._count_waiting()
+
+    def _count_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if self._low <= self._high:
+            self._histogram.cover(self._low, self._high)
+            self._histogram.add(waiting[0] if len(waiting) == 1 else np.concatenate(waiting))
 
     def _sample_of(self, indices: Sequence[int], flat: Array) -> Array:
         """Take runs of neighbours, from another beginning for each input."""
-        step = -(-flat.shape[1] // SAMPLE)
+        size = flat.shape[1]
+        if self._sample is None or size <= self._sample:
+            return flat.reshape(-1)
+        step = -(-size // self._sample)
         self._step = max(self._step, step)
-        runs = flat[:, : flat.shape[1] // _RUN * _RUN].reshape(len(flat), -1, _RUN)
-        return np.concatenate(
-            [
-                run[index % step :: step].reshape(-1)
-                for index, run in zip(indices, runs, strict=True)
-            ]
-        )
+        runs = flat[:, : size // _RUN * _RUN].reshape(len(flat), -1, _RUN)
+        parts = [
+            run[index % step :: step].reshape(-1)
+            for index, run in zip(indices, runs, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def saturated(self, real: Array) -> Array | None:
         """Count the elements at the ends of the operator's range, by channel."""
@@ -276,6 +295,8 @@ class _OperandCounts:
 
     def finish(self) -> Arrays:
         """Return the arrays of this operand."""
+        if self._waiting:
+            self._count_waiting()
         found = self._histogram
         arrays = {
             "histogram": found.counts[np.newaxis],
@@ -326,68 +347,15 @@ _BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
 # Merging
 
 
-def _pooled(finite: Array, mean: Array, squares: Array) -> tuple[Array, Array, Array]:
-    """Count, mean and squared distances of several sets together."""
-    count = finite.sum(axis=0)
-    weights = finite / np.maximum(count, 1)
-    both = (mean * weights).sum(axis=0)
-    apart = np.where(finite > 0, mean - both, 0.0)
-    return count, both, (squares + finite * apart * apart).sum(axis=0)
-
-
-def _merged_moments(one: Arrays, other: Arrays, prefix: str) -> Arrays:
-    finite, mean, squares = _pooled(
-        *(
-            np.stack([one[f"{prefix}_{name}"], other[f"{prefix}_{name}"]])
-            for name in ("finite", "mean", "squares")
-        )
-    )
-    return {
-        f"{prefix}_finite": finite,
-        f"{prefix}_mean": mean,
-        f"{prefix}_squares": squares,
-        f"{prefix}_low": np.minimum(one[f"{prefix}_low"], other[f"{prefix}_low"]),
-        f"{prefix}_high": np.maximum(one[f"{prefix}_high"], other[f"{prefix}_high"]),
-    }
-
-
 def _merged_sums(one: Arrays, other: Arrays) -> Arrays:
-    """Merge what is folded within a shard too."""
-    merged: Arrays = {}
+    merged: Arrays = {name: one[name] + other[name] for name in _ADDED}
     for prefix in ("channel", "input"):
-        merged |= _merged_moments(one, other, prefix)
-    for name in _ADDED:
-        merged[name] = one[name] + other[name]
+        moments = Moments.from_arrays(one, prefix)
+        moments.merge(Moments.from_arrays(other, prefix))
+        merged |= moments.to_arrays(prefix)
     for name, largest in _RANKED.items():
-        values, inputs = (
-            np.concatenate([one[f"{name}_{what}"], other[f"{name}_{what}"]], axis=1)
-            for what in ("values", "inputs")
-        )
-        merged |= _ranked(name, values, inputs, one[f"{name}_values"].shape[1], largest=largest)
+        merged |= merge_ranked(one, other, name, largest=largest)
     return merged
-
-
-def _both_extremes(names: tuple[str, str], values: Array, indices: Array, top: int) -> Arrays:
-    """Return the inputs with the largest and with the least value of each row."""
-    known = np.isfinite(values)
-    inputs = np.where(known, indices, -1)
-    values = np.where(known, values, np.nan)
-    missing = top - values.shape[1]
-    if missing > 0:
-        values = np.pad(values, ((0, 0), (0, missing)), constant_values=np.nan)
-        inputs = np.pad(inputs, ((0, 0), (0, missing)), constant_values=-1)
-    most = _ranked(names[0], values, inputs, top, largest=True)
-    return most | _ranked(names[1], values, inputs, top, largest=False)
-
-
-def _ranked(name: str, values: Array, inputs: Array, top: int, *, largest: bool) -> Arrays:
-    """Return the first `top` of each row, the first of equals before the others."""
-    keys = np.where(inputs < 0, np.inf, -values if largest else values)
-    order = np.argsort(keys, axis=1, kind="stable")[:, :top]
-    return {
-        f"{name}_values": np.take_along_axis(values, order, axis=1),
-        f"{name}_inputs": np.take_along_axis(inputs, order, axis=1),
-    }
 
 
 def _merged_histograms(one: Arrays, other: Arrays) -> Arrays:

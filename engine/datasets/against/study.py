@@ -185,8 +185,9 @@ class _Gatherer:
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
         """Measure the inputs of a batch, one by one."""
+        read = dict(values)
         for place, index in enumerate(indices):
-            mine = {name: array[place] for name, array in values.items()}
+            mine = {name: array[place] for name, array in read.items()}
             try:
                 theirs = self._other.values(index, [mine[name] for name in self._inputs])
             except EngineError:

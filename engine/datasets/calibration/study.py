@@ -124,10 +124,13 @@ class _Gatherer:
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
         """Count the inputs that are not held out."""
-        for place, index in enumerate(indices):
-            if not self._study.holds_out(index):
-                for name, counts in self._counts.items():
-                    counts.add(values[name][place])
+        counted = [
+            place for place, index in enumerate(indices) if not self._study.holds_out(index)
+        ]
+        for name, counts in self._counts.items():
+            value = values[name]
+            for place in counted:
+                counts.add(value[place])
 
     def finish(self) -> Arrays:
         """Return the counts."""
