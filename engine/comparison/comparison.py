@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.array_files import is_numeric
-from engine.comparison.alignment import align
+from engine.comparison.aligning import align
 from engine.comparison.corrections import read_corrections
 from engine.comparison.explaining import Explainer, Known
 from engine.comparison.fingerprints import FingerprintIndex
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from engine.comparison.alignment import Alignment, Born
+    from engine.comparison.aligning import Alignment, Born
     from engine.comparison.explaining import Explained
     from engine.comparison.matching import Match
     from engine.comparison.measures import Measures

@@ -1,6 +1,6 @@
 """Matches our operands with a reference's tensors without computing.
 
-`engine.comparison.alignment` computes: it finds the tensor that equals our operator's result on
+`engine.comparison.aligning` computes: it finds the tensor that equals our operator's result on
 the reference's inputs.
 """
 
@@ -65,6 +65,10 @@ class Match:
     matched_by: str
     confidence: float
     layout: Layout = SAME_LAYOUT
+
+    def is_same_as(self, other: Match) -> bool:
+        """Whether it is the same tensor, read in the same way."""
+        return (self.key, self.layout) == (other.key, other.layout)
 
 
 class Matcher:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.array_files import is_numeric
-from engine.comparison.alignment import make_kernels_for
+from engine.comparison.aligning import make_kernels_for
 from engine.comparison.matching import CONTENT, Match
 from engine.comparison.measures import relative_distance
 from engine.comparison.requantised import dequantise, find_requantised
@@ -28,7 +28,7 @@ from engine.values import materialise_all
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from engine.comparison.alignment import Alignment
+    from engine.comparison.aligning import Alignment
     from engine.comparison.fingerprints import FingerprintIndex
     from engine.comparison.matching import Matcher
     from engine.comparison.references import Reference

@@ -1,0 +1,167 @@
+"""Matches a result with the tensor of the reference that has its elements.
+
+Several tensors may have them, and one that is only near may be another's. Then names, weights
+and places decide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.comparison.aligning.limits import ALIKE, CLEARLY, CONFIRMING, EXACT, NEAR
+from engine.comparison.aligning.state import Reading
+from engine.comparison.fingerprints import is_telling
+from engine.comparison.matching import CONTENT, NAME, OUTPUT, WEIGHTS, Match
+from engine.comparison.measures import relative_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.comparison.aligning.tools import Tools
+    from engine.comparison.fingerprints import Similar
+    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.values import Array
+
+__all__ = ["Content"]
+
+
+class Content:
+    """Finds tensors by their elements.
+
+    Parameters
+    ----------
+    tools : Tools
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._index, self._matcher = tools.sides.index, tools.sides.matcher
+        self._reference, self._state = tools.sides.reference, tools.state
+        self._values, self._structure, self._labels = (
+            tools.values,
+            tools.structure,
+            tools.labels,
+        )
+
+    def match_of(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, result: Array
+    ) -> Match | None:
+        """Return the match with the tensor that has a result's elements; None for none.
+
+        What was computed from unconfirmed stand-ins may differ only by rounding.
+        """
+        similar, unchanged = self._similar(operator, result)
+        if not similar or CLEARLY * unchanged <= similar[0].distance:
+            return None
+        if similar[0].distance <= EXACT:
+            return self._match_equal(operator, operand, result, similar)
+        waiting = self._state.waiting_for(operator)
+        limit = self._values.rounding_of(operator, waiting)
+        if operator.is_constant or (waiting and similar[0].distance > limit):
+            return None
+        return self._match_alike(operator, operand, similar, unchanged)
+
+    def repeated_by(self, operator: RuntimeOperator, result: Array) -> Reading | None:
+        """Return the input that a result is equal to; None for none."""
+        own = self._state.inputs_of(operator)
+        for similar in self._index.similar(result, EXACT):
+            if similar.key in own:
+                return Reading(similar.key, result.shape, similar.layout)
+        return None
+
+    def _similar(self, operator: RuntimeOperator, result: Array) -> tuple[list[Similar], float]:
+        """Return the tensors like a result, without its inputs, and the distance of these.
+
+        An operator that changes little has a result like its own input. What is not clearly
+        nearer than that is no match.
+        """
+        own = self._state.inputs_of(operator)
+        similar = self._index.similar(result, NEAR)
+        inputs = [each for each in similar if each.key in own]
+        if inputs:
+            similar = self._index.similar(result, NEAR, own)
+        similar = [
+            each for each in similar if not any(self._index.equal(each.key, k) for k in own)
+        ]
+        # An operator that permutes has the elements of its input, too.
+        unchanged = [each.distance for each in inputs if not each.layout.axes]
+        return similar, min(unchanged, default=np.inf)
+
+    def _match_alike(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        similar: Sequence[Similar],
+        unchanged: float,
+    ) -> Match | None:
+        """Match the one tensor that is near, if its place fits too."""
+        best = similar[0]
+        rivals = [s.distance for s in similar if not self._index.equal(s.key, best.key)]
+        if min([unchanged, *rivals]) < CLEARLY * best.distance or best.unlike > ALIKE:
+            return None
+        if not self._labels.is_placed(operator, operand, best.key):
+            return None
+        return Match(best.key, CONTENT, 0.6, best.layout)
+
+    def _match_equal(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        result: Array,
+        similar: Sequence[Similar],
+    ) -> Match | None:
+        """Match the likeliest of the tensors that are equal up to rounding."""
+        bound = max(EXACT / 10, CLEARLY * similar[0].distance)
+        equal = [each for each in similar if each.distance <= bound]
+        if not is_telling(result):
+            equal = [e for e in equal if self._is_equal_constant(operator, operand, result, e)]
+        if not equal or any(self._labels.is_of_twin(operator, each.key) for each in equal):
+            return None
+        chosen = self._likeliest(operator, operand, equal)
+        unique = all(self._index.equal(each.key, equal[0].key) for each in equal)
+        matched_by, confidence = CONTENT, 0.9 if unique else 0.5
+        if self._matcher.is_anchored(operator, chosen.key):
+            matched_by, confidence = WEIGHTS, 0.95
+        elif chosen.key == self._matcher.outputs.get(operand.name):
+            matched_by, confidence = OUTPUT, 0.95
+        elif chosen.key in self._matcher.modules(operator):
+            matched_by, confidence = NAME, 0.95
+        return Match(chosen.key, matched_by, confidence, chosen.layout)
+
+    def _is_equal_constant(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        result: Array,
+        similar: Similar,
+    ) -> bool:
+        """Whether a tensor is ours, though its fingerprint is that of a constant.
+
+        All elements must agree, and more than the elements must say so.
+        """
+        if not self._labels.is_placed(operator, operand, similar.key):
+            return False
+        reading = Reading(similar.key, result.shape, similar.layout)
+        theirs = self._values.read(operand.name, reading)
+        return theirs is not None and relative_distance(result, theirs) < CONFIRMING
+
+    def _likeliest(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, similar: Sequence[Similar]
+    ) -> Similar:
+        """Choose among tensors with the same elements."""
+        if len(similar) == 1:
+            return similar[0]
+        named = self._labels.of(operator)
+        pinned = self._matcher.outputs.get(operand.name)
+
+        def rank(each: Similar) -> tuple[bool, bool, bool, bool, int]:
+            return (
+                each.key != pinned,
+                each.key not in named,
+                each.key in self._state.taken,
+                not self._structure.is_behind(operator, each.key),
+                self._reference.index[each.key],
+            )
+
+        return min(similar, key=rank)

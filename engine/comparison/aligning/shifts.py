@@ -1,0 +1,168 @@
+"""Matches inputs of an operator further downstream, or an operator with its own input.
+
+Two faults shift everything behind them: a function of the reference that ours lacks, and one of
+ours that the reference lacks. In the first case an operator's input is a tensor further down,
+in the second its result is the input again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.comparison.aligning.elements import is_normalized_of
+from engine.comparison.aligning.limits import AHEAD
+from engine.comparison.aligning.result import Born
+from engine.comparison.matching import ALIGNMENT, HAND, OUTPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.comparison.aligning.state import Reading
+    from engine.comparison.aligning.tools import Tools
+    from engine.comparison.aligning.walk import Walk
+    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["Shifts"]
+
+
+class Shifts:
+    """Finds functions that only one side has.
+
+    Parameters
+    ----------
+    tools : Tools
+    walk : Walk
+    """
+
+    def __init__(self, tools: Tools, walk: Walk) -> None:
+        self._sides, self._state, self._values = tools.sides, tools.state, tools.values
+        self._calls, self._trials = tools.structure.calls, tools.trials
+        self._matches, self._walk = tools.matches, walk
+
+    def shift_inputs(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, *, over_layers: bool = False
+    ) -> bool:
+        """Match an input with a tensor further downstream, if the operator then agrees.
+
+        Then an operator whose activation is missing in ours is matched with the activation's
+        output. Return whether that was so.
+
+        Parameters
+        ----------
+        operator : RuntimeOperator
+        operand : RuntimeOperand
+            Its result.
+        over_layers : bool
+            Whether to pass layers: an operator with the weights of a later one agrees with that
+            one's input, too.
+        """
+        for source in operator.inputs:
+            if not self._may_shift(source, operand):
+                continue
+            for reading in self._further(source, over_layers=over_layers):
+                if self._agrees_with(operator, operand, source, reading):
+                    if not self._is_one_too_many(operator, operand):
+                        match = reading.match(ALIGNMENT, 0.8)
+                        self._walk.shift(source, match, reading.shape)
+                        if not self._state.is_matched(operand.name):
+                            self._state.given_up.add(operand.name)
+                    return True
+        return False
+
+    def skip(self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value) -> bool:
+        """Match an operator that the reference lacks with its own input, if that fits."""
+        for key in self._state.inputs_of(operator):
+            reading = self._values.fit(key, operand, result)
+            if reading is not None and self._trials.confirms(operand, reading):
+                match = reading.match(ALIGNMENT, 0.7)
+                self._walk.replace(operand.name, match, reading.shape, result)
+                return True
+        return False
+
+    def _is_one_too_many(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
+        """Match an operator without weights with its own input, if what follows agrees then."""
+        if self._state.is_matched(operand.name) or operator.has_attributes:
+            return False
+        return self.skip(operator, operand, self._state.stand_ins.get(operand.name))
+
+    def _may_shift(self, source: RuntimeOperand, operand: RuntimeOperand) -> bool:
+        """Whether an input may be another tensor than the one that it is matched with."""
+        match, producer = self._state.result.matches.get(source.name), source.producer
+        if match is None or producer is None or producer.is_input:
+            return False
+        if match.matched_by in {HAND, OUTPUT} or len(producer.outputs) != 1:
+            return False
+        born = self._state.result.born.get(source.name, Born(np.inf)).relative
+        return born <= self._sides.tolerance or not self._state.is_matched(operand.name)
+
+    def _agrees_with(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        source: RuntimeOperand,
+        reading: Reading,
+    ) -> bool:
+        """Whether an operator gives a tensor of the reference from another one as its input.
+
+        An input that is only normalized stays: a normalization gives the same twice.
+        """
+        value, now = self._values.read(source.name, reading), self._value_of(source)
+        if value is None:
+            return False
+        arguments = self._values.arguments(operator, {source.name: value})
+        result = self._values.compute_one(operator, operand, arguments)
+        return (
+            self._trials.is_new(operand.name, result, reading.key)
+            and self._matches.has_result(operand.name, result)
+            and not is_normalized_of(value, now)
+        )
+
+    def _further(self, source: RuntimeOperand, *, over_layers: bool) -> Iterator[Reading]:
+        """Yield tensors beside and behind the one that an operand is matched with."""
+        now, producer = self._state.reading_of(source.name), source.producer
+        if now is None or producer is None:
+            return
+        value = self._value_of(source)
+        moves = self._values.only_moves(producer, value)
+        after = self._after(now.key, over_layers=over_layers)
+        for key in dict.fromkeys([*self._beside(source, now.key), *after]):
+            reading = self._sides.fit(key, [now.shape])
+            if reading is None or (moves and not self._values.has_elements_of(key, value)):
+                continue
+            yield reading
+
+    def _value_of(self, source: RuntimeOperand) -> Value:
+        reading = self._state.reading_of(source.name)
+        return self._values.read(source.name, reading) if reading is not None else None
+
+    def _after(self, key: str, *, over_layers: bool) -> list[str]:
+        """Return the next tensors of the same size, those behind layers only on demand."""
+        places, near = self._sides.reference.index, self._calls.near({key})
+        keys = [each for each in self._free_like(key) if places[each] > places[key]]
+        keys.sort(key=lambda each: (each not in near, places[each]))
+        return [
+            each
+            for each in keys[:AHEAD]
+            if over_layers or not self._calls.count_layers(each, {key}, 0)
+        ]
+
+    def _beside(self, operand: RuntimeOperand, key: str) -> list[str]:
+        """Return tensors of other calls that read the same, if two of our operands have one.
+
+        A cosine that is a sine in ours has the tensor of the sine beside it.
+        """
+        producer, matches = operand.producer, self._state.result.matches.values()
+        if producer is None or sum(match.key == key for match in matches) < 2:
+            return []
+        near = self._calls.near(self._state.inputs_of(producer), 1)
+        return [each for each in self._free_like(key) if each in near]
+
+    def _free_like(self, key: str) -> list[str]:
+        """Return the tensors of the same size that no operand has."""
+        size = math.prod(self._sides.index.shapes[key])
+        keys = self._sides.index.of_size(size)
+        return [each for each in keys if each not in self._state.taken]

@@ -1,0 +1,120 @@
+"""Where one of our operators stands in the reference's graph, by what is matched around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from engine.comparison.aligning.calls import Calls, is_composite, is_layer
+from engine.comparison.aligning.limits import AHEAD
+
+if TYPE_CHECKING:
+    from engine.comparison.aligning.state import Sides, State
+    from engine.runtime import RuntimeOperator
+
+__all__ = ["Above", "Structure"]
+
+_MOST_ABOVE: Final = 12  # operators upstream that the reference does not show
+
+
+class Above(NamedTuple):
+    """What is upstream of an operator, up to the nearest tensors that are matched.
+
+    Attributes
+    ----------
+    tensors : set of str
+        Their keys.
+    operators : tuple of RuntimeOperator
+        Ours from there to the operator, including it.
+    steps : int
+        How many follow each other.
+    """
+
+    tensors: set[str]
+    operators: tuple[RuntimeOperator, ...]
+    steps: int
+
+
+class Structure:
+    """The surroundings of our operators in the reference.
+
+    Parameters
+    ----------
+    sides : Sides
+    state : State
+
+    Attributes
+    ----------
+    calls : Calls
+        Of the reference.
+    """
+
+    def __init__(self, sides: Sides, state: State) -> None:
+        self._sides, self._state = sides, state
+        self._reference = sides.reference
+        self.calls = Calls(sides.reference)
+
+    def above(self, operator: RuntimeOperator) -> Above:
+        """Return the nearest matched tensors upstream, and the operators between."""
+        found: set[str] = set()
+        seen, level, steps = {operator.index: operator}, [operator], 0
+        while level and steps < _MOST_ABOVE:
+            steps += 1
+            above: list[RuntimeOperator] = []
+            for each in level:
+                found.update(self._state.inputs_of(each))
+                above += [
+                    operand.producer
+                    for operand in each.inputs
+                    if not self._state.is_matched(operand.name)
+                    and operand.producer is not None
+                    and operand.producer.index not in seen
+                ]
+                seen |= {producer.index: producer for producer in above}
+            level = above
+        return Above(found, tuple(seen.values()), steps)
+
+    def below(self, operator: RuntimeOperator) -> set[str]:
+        """Return the tensors near the matched ones upstream of an operator."""
+        above = self.above(operator)
+        return self.calls.near(above.tensors, AHEAD * above.steps)
+
+    def is_reached(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether a tensor comes a few calls behind the matched tensors upstream.
+
+        Where the reference does not show the call, its order decides, if it is known.
+        """
+        if not self.above(operator).tensors:
+            return True
+        if key not in self.calls.by_output:
+            return self._reference.ordered and self.is_behind(operator, key)
+        return key in self.below(operator)
+
+    def is_behind(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether a tensor comes behind an operator's inputs in the reference's order.
+
+        Any tensor does, where the order is unknown.
+        """
+        if not self._reference.ordered:
+            return True
+        places = self._reference.index
+        inputs = [places.get(each, -1) for each in self._state.inputs_of(operator)]
+        return places[key] > max(inputs, default=-1)
+
+    def has_more_layers(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether more layers than ours lead from the matched tensors upstream to another one.
+
+        Attention and recurrent layers are several in some references.
+        """
+        sources, between, _ = self.above(operator)
+        ours = [each.type for each in between if is_layer(each.type)]
+        if not sources or any(map(is_composite, ours)):
+            return False
+        return self.calls.count_layers(key, sources, len(ours)) > len(ours)
+
+    def is_taken_upstream(self, key: str, operand: str) -> bool:
+        """Whether a tensor, or a copy of it, is matched with an operand before a given one."""
+        taken, place = self._state.taken, self._sides.place_of(operand)
+        return any(
+            other in taken and self._sides.place_of(taken[other]) < place
+            for other in self._sides.index.copies(key)
+        )

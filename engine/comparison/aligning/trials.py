@@ -1,0 +1,218 @@
+"""Trials: what our operators give with a tensor of the reference in place of an operand.
+
+A guess is confirmed if the operators that read the operand then give tensors of the reference
+again, which they do not for any other tensor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.array_files import is_numeric
+from engine.comparison.aligning.calls import function_of, is_composite
+from engine.comparison.aligning.elements import is_normalized
+from engine.comparison.aligning.limits import AHEAD, EXACT, NEAR, ROUNDED
+from engine.comparison.layouts import has_same_elements
+from engine.comparison.measures import relative_distance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.comparison.aligning.state import Reading, Sides, State
+    from engine.comparison.aligning.structure import Structure
+    from engine.comparison.aligning.values import Values
+    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["Trials"]
+
+_MOST: Final = 4  # operators that one trial runs
+_OF_COMPOSITE: Final = 24  # calls that may compute an attention or a recurrent layer
+_FIRST: Final = 1 << 16  # elements, of which some must differ
+
+
+class Trials:
+    """Runs our operators on tensors that may be an operand's.
+
+    Parameters
+    ----------
+    sides : Sides
+    state : State
+    values : Values
+    structure : Structure
+    """
+
+    def __init__(
+        self, sides: Sides, state: State, values: Values, structure: Structure
+    ) -> None:
+        self._sides, self._state, self._values = sides, state, values
+        self._structure = structure
+
+    def confirms(
+        self, operand: RuntimeOperand, reading: Reading, *, telling: bool = False
+    ) -> bool:
+        """Whether operators downstream give the reference's tensors when they take this one.
+
+        A plain function, such as a ReLU, gives them of every tensor that the reference applies
+        it to. With `telling` an operator with weights or another input must be among them.
+        """
+        value = self._values.read(operand.name, reading)
+        if value is None:
+            return False
+        return self.leads_on({operand.name: value}, operand, reading.key, telling=telling)
+
+    def leads_on(
+        self,
+        values: Mapping[str, Value],
+        start: RuntimeOperand,
+        key: str,
+        *,
+        telling: bool = False,
+        reader: RuntimeOperator | None = None,
+    ) -> bool:
+        """Whether what follows an operand gives tensors behind the one that it takes.
+
+        Parameters
+        ----------
+        values : mapping of str to Value
+            What is taken, by operand.
+        start : RuntimeOperand
+        key : str
+            The tensor that `start` takes.
+        telling : bool
+            See `confirms`.
+        reader : RuntimeOperator, optional
+            The only one of those that read `start` to follow.
+        """
+        given = dict(values)
+        waiting = {each.index: 1 for each in (start.consumers if reader is None else (reader,))}
+        trials, limit = 0, ROUNDED
+        told: set[str] = set()  # operands that more than plain functions gave
+        while waiting and trials < _MOST:
+            depth = waiting.pop(index := min(waiting))
+            operator = self._sides.operators[index]
+            if operator.is_output or operator.random:
+                continue
+            arguments = self._values.arguments(operator, given)
+            if arguments is None:
+                continue
+            trials += 1
+            limit = NEAR if self._values.is_quantised(operator) else limit
+            results, failure = self._values.compute(operator, arguments)
+            if failure:
+                continue
+            tells = operator.has_attributes or len(operator.inputs) > 1
+            tells = tells or any(operand.name in told for operand in operator.inputs)
+            for operand, result in zip(operator.outputs, results, strict=True):
+                if (tells or not telling) and self.is_new(operand.name, result, key, limit):
+                    return True
+                given[operand.name] = result
+                told |= {operand.name} if tells else set()
+                if depth < AHEAD:
+                    waiting |= {each.index: depth + 1 for each in operand.consumers}
+        return False
+
+    def is_new(self, operand: str, result: Value, key: str, limit: float = ROUNDED) -> bool:
+        """Whether a result equals a tensor downstream of a given one, and is not only that one.
+
+        What only moves elements, as a permutation, does so with any tensor. A tensor that an
+        operand upstream has confirms nothing either: a normalization gives it again from twice
+        its input.
+        """
+        if not isinstance(result, np.ndarray) or not is_numeric(result) or result.size < 2:
+            return False
+        if not np.ptp(result.reshape(-1)[:_FIRST].astype(np.float64, copy=False)):
+            return False
+        index, reference = self._sides.index, self._sides.reference
+        places = reference.index
+        found = any(
+            not index.equal(each.key, key)
+            and (not reference.ordered or places[each.key] > places[key])
+            and not self._structure.is_taken_upstream(each.key, operand)
+            for each in index.similar(result, limit, {key})
+        )
+        return found and not has_same_elements(result, reference.array(key))
+
+    # What belongs elsewhere
+
+    def is_fused(self, operand: RuntimeOperand, result: Value, reading: Reading) -> bool:
+        """Whether a tensor belongs rather to a downstream operator that is fused with ours.
+
+        A fused operator stands for the last of its group. That one does not change the tensor,
+        as an activation does not change its own output, and its result is nearer.
+        """
+        value = self._values.read(operand.name, reading)
+        if value is None or not isinstance(result, np.ndarray) or result.shape != value.shape:
+            return False
+        for consumer in operand.consumers:
+            arguments = self._values.arguments(consumer, {operand.name: value})
+            if consumer.is_output or arguments is None:
+                continue
+            again, _ = self._values.compute(consumer, arguments)
+            for output, unchanged in zip(consumer.outputs, again, strict=True):
+                given = self._state.stand_ins.get(output.name)
+                if (
+                    isinstance(given, np.ndarray)
+                    and isinstance(unchanged, np.ndarray)
+                    and given.shape == value.shape == unchanged.shape
+                    and np.array_equal(unchanged, value)
+                    and relative_distance(given, value) < relative_distance(result, value)
+                ):
+                    return True
+        return False
+
+    def given_without(self, operator: RuntimeOperator, operand: RuntimeOperand) -> set[str]:
+        """Return the tensors that what reads a function gives of the function's own input.
+
+        If they are the reference's, the function is one too many, or changes nothing.
+        """
+        if operator.has_attributes or len(operator.inputs) != 1 or len(operand.consumers) != 1:
+            return set()
+        (reader,), arguments = operand.consumers, self._values.arguments(operator)
+        if reader.is_output or reader.random or arguments is None:
+            return set()
+        given = self._values.arguments(reader, {operand.name: arguments[0]})
+        result = self._values.compute_one(reader, reader.outputs[0], given)
+        if not isinstance(result, np.ndarray) or not is_numeric(result):
+            return set()
+        similar = self._sides.index.similar(result, EXACT)
+        return {each.key for each in similar}.difference(self._state.inputs_of(operator))
+
+    def is_step_of_norm(self, operand: RuntimeOperand, result: Value, reading: Reading) -> bool:
+        """Whether a tensor belongs rather inside a normalization that reads an operand.
+
+        Some references normalize, scale and shift in calls of their own. What is normalized
+        already is confirmed by the normalization, which does not change it.
+        """
+        if is_normalized(result) or not any(
+            "norm" in function_of(consumer.type) for consumer in operand.consumers
+        ):
+            return False
+        return is_normalized(self._values.read(operand.name, reading))
+
+    def has_another(self, operand: str, key: str) -> bool:
+        """Whether the reference has another tensor for a stand-in, upstream of a tensor.
+
+        Both lead to the reference's tensors: what follows hides the difference, as a softmax
+        hides an offset and a normalization a scale.
+        """
+        target = self._sides.session.graph.operand(operand)
+        result, producer = self._state.stand_ins.get(operand), target.producer
+        if producer is None or not isinstance(result, np.ndarray):
+            return False
+        known = [self._state.key_of(each.name) for each in producer.inputs]
+        if operand in self._state.repeated or not known or None in known:
+            return False
+        places = self._sides.reference.index
+        calls = _OF_COMPOSITE if is_composite(producer.type) else AHEAD
+        for other in self._structure.calls.near(self._state.inputs_of(producer), calls):
+            if other in self._state.taken or other in known or places[other] >= places[key]:
+                continue
+            reading = self._values.fit(other, target, result)
+            if reading is None or self.is_fused(target, result, reading):
+                continue
+            if self.confirms(target, reading):
+                return True
+        return False

@@ -1,0 +1,233 @@
+"""The reference's values, and what our operators compute from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.backends import make_kernels
+from engine.comparison.aligning.limits import EXACT, NEAR, ROUNDED
+from engine.comparison.layouts import has_same_elements
+from engine.comparison.measures import relative_distance
+from engine.comparison.requantised import dequantise, find_requantised
+from engine.cost import is_free
+from engine.errors import EngineError
+from engine.ncnn.options import NcnnOptions
+from engine.ncnn.types import PREFIX, is_quantized
+from engine.runtime.executor import run_kernel
+from engine.states import OperatorStatus
+from engine.values import ArrayMetadata, materialise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from engine.backends.kernel import Kernels
+    from engine.comparison.aligning.state import Reading, Sides, State
+    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.session import Session
+    from engine.values import Array, Value
+
+__all__ = ["Values", "make_kernels_for"]
+
+
+class Values:
+    """Reads the reference's values, and computes our operators on them.
+
+    Parameters
+    ----------
+    sides : Sides
+    state : State
+    """
+
+    def __init__(self, sides: Sides, state: State) -> None:
+        self._sides, self._state, self._session = sides, state, sides.session
+        self._kernels = make_kernels_for(sides.session)
+        self._requantised = find_requantised(sides.session.graph)
+        # Layers that compute in int8: on the reference's values they are only near it.
+        self._quantised = {o.index for o in sides.operators if is_quantized(o.params)}
+
+    # Reading
+
+    def read(self, operand: str, reading: Reading) -> Array | None:
+        """Return a tensor in an operand's shape and dtype; None if it cannot be read."""
+        try:
+            array = self._sides.reference.array(reading.key)
+            value = reading.layout.to_ours(array, reading.shape)
+        except EngineError:
+            return None
+        dtype = self._dtype_of(operand)
+        if dtype is not None and value.dtype != dtype:
+            with np.errstate(invalid="ignore", over="ignore"):
+                value = value.astype(dtype)
+        value = value.view()
+        value.flags.writeable = False
+        return value
+
+    def _dtype_of(self, operand: str) -> np.dtype[np.generic] | None:
+        stand_in = self._state.stand_ins.get(operand)
+        if isinstance(stand_in, np.ndarray):
+            return stand_in.dtype
+        if operand in self._requantised:
+            return np.dtype(np.float32)
+        if self._session.has_value(operand):
+            metadata = self._session.metadata(operand)
+            if isinstance(metadata, ArrayMetadata):
+                return metadata.dtype
+        return self._session.graph.operand(operand).dtype
+
+    def fit(self, key: str | None, operand: RuntimeOperand, result: Value) -> Reading | None:
+        """Return how to read a tensor for an operand; None if it has another size."""
+        return self._sides.fit(key, self.shapes_of(operand, result))
+
+    def shapes_of(self, operand: RuntimeOperand, result: Value) -> list[tuple[int, ...]]:
+        """Return the possible shapes of an operand: computed here, in the run, in the file."""
+        shapes = [result.shape] if isinstance(result, np.ndarray) else []
+        if self._session.has_value(operand.name):
+            shape = getattr(self._session.metadata(operand.name), "shape", None)
+            if shape is not None:
+                shapes.append(tuple(shape))
+        if operand.shape is not None and all(type(size) is int for size in operand.shape):
+            shapes.append(tuple(size for size in operand.shape if isinstance(size, int)))
+        return list(dict.fromkeys(shapes))
+
+    def has_elements_of(self, key: str, result: Value) -> bool:
+        """Whether a result has a tensor's elements in whatever order."""
+        try:
+            theirs = self._sides.reference.array(key)
+        except EngineError:
+            return False
+        return isinstance(result, np.ndarray) and has_same_elements(theirs, result)
+
+    def only_moves(self, operator: RuntimeOperator, result: Value) -> bool:
+        """Whether a result has the elements of the reference's input in another order or shape.
+
+        Not if it is the input itself: the reference may compute where we have an identity.
+        """
+        if not isinstance(result, np.ndarray) or not is_free(operator.type):
+            return False
+        if len(operator.inputs) != 1 or len(operator.outputs) != 1:
+            return False
+        name = operator.inputs[0].name
+        reading = self._state.reading_of(name)
+        if reading is None or not self.has_elements_of(reading.key, result):
+            return False
+        if result.shape != reading.shape:
+            return True
+        theirs = self.read(name, reading)
+        return theirs is not None and relative_distance(result, theirs) > EXACT
+
+    # Computing
+
+    def arguments(
+        self, operator: RuntimeOperator, instead: Mapping[str, Value] | None = None
+    ) -> list[Value] | None:
+        """Return the reference's values of an operator's inputs; None if one is unknown.
+
+        Parameters
+        ----------
+        operator : RuntimeOperator
+        instead : mapping of str to Value, optional
+            Values to take instead, by operand.
+        """
+        found: list[Value] = []
+        for operand in operator.inputs:
+            name = operand.name
+            reading = self._state.reading_of(name)
+            if instead is not None and name in instead:
+                found.append(instead[name])
+            elif reading is not None:
+                value = self.read(name, reading)
+                if value is None:
+                    return None
+                found.append(value)
+            elif name in self._state.stand_ins:
+                found.append(self._state.stand_ins[name])
+            else:
+                return None
+        return found
+
+    def compute(
+        self, operator: RuntimeOperator, arguments: Sequence[Value]
+    ) -> tuple[tuple[Value, ...], str]:
+        """Compute an operator; without a result, return None for each output, and why."""
+        nothing = (None,) * len(operator.outputs)
+        if operator.error is not None:
+            return nothing, operator.reason
+        if operator.random:
+            return nothing, "it draws random numbers"
+        try:
+            with self._session.within_bound():
+                results, _ = run_kernel(
+                    operator, self._kernels[operator.index], arguments, None
+                )
+                return self._dequantise(operator, materialise_all(results)), ""
+        except EngineError as exc:
+            return nothing, str(exc)
+
+    def compute_one(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        arguments: Sequence[Value] | None,
+    ) -> Value:
+        """Return one result of an operator; None if there is none."""
+        if arguments is None:
+            return None
+        return self.compute(operator, arguments)[0][operator.outputs.index(operand)]
+
+    def of_run(self, operator: RuntimeOperator) -> tuple[Value, ...] | None:
+        """Return the results of our run, if it took the reference's inputs up to rounding."""
+        session, record = self._session, self._session.record(operator.name)
+        if session.memory_limit is not None:  # they may have to be computed again
+            return None
+        if record is None or record.status is not OperatorStatus.EXECUTED:
+            return None
+        if record.overrides or record.random:
+            return None
+        if any(operand.name not in self._state.as_run for operand in operator.inputs):
+            return None
+        return self._dequantise(operator, [session.value(o.name) for o in operator.outputs])
+
+    def is_of_run(self, operand: str, result: Array) -> bool:
+        """Whether a result is the very value of our run, whose measures a row shows."""
+        return self._session.is_resident(operand) and self._session.value(operand) is result
+
+    def _dequantise(
+        self, operator: RuntimeOperator, results: Iterable[Value]
+    ) -> tuple[Value, ...]:
+        scales = self._requantised
+        pairs = zip(operator.outputs, results, strict=True)
+        return tuple([dequantise(value, scales.get(o.name)) for o, value in pairs])
+
+    def is_quantised(self, operator: RuntimeOperator | None) -> bool:
+        """Whether an operator computes in int8."""
+        return operator is not None and operator.index in self._quantised
+
+    def rounding_of(self, operator: RuntimeOperator, stand_ins: Iterable[str]) -> float:
+        """Return how far rounding may take a result that was computed from stand-ins."""
+        graph = self._session.graph
+        producers = (operator, *(graph.operand(name).producer for name in stand_ins))
+        return NEAR if any(map(self.is_quantised, producers)) else ROUNDED
+
+
+def make_kernels_for(session: Session) -> Kernels:
+    """Make the kernels that compute a session's operators on a reference's values."""
+    return make_kernels(
+        _backend_of(session),
+        session.graph.operators,
+        session.excluded,
+        NcnnOptions.parse(session.ncnn_options),
+    )
+
+
+def _backend_of(session: Session) -> str | dict[str, str]:
+    """Return what computes: the session's kernels, or NumPy where the session chooses freely.
+
+    Layers of ncnn's format always run as the session has run them.
+    """
+    operators = session.graph.operators
+    if session.backend == "recorded":
+        return {record.operator.name: record.kernel for record in session.records}
+    of_ncnn = bool(operators) and operators[0].type.startswith(PREFIX)
+    return "numpy" if session.backend == "auto" and not of_ncnn else session.backend
