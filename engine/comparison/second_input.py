@@ -13,26 +13,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.array_files import is_numeric
-from engine.comparison.aligning import make_kernels_for
+from engine.comparison.computing import Computing
 from engine.comparison.matching import CONTENT, Match
 from engine.comparison.measures import relative_distance
-from engine.comparison.requantised import dequantise, find_requantised
 from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
 from engine.cost import is_free
 from engine.errors import EngineError
 from engine.ncnn.types import is_quantized
-from engine.runtime.executor import run_kernel
-from engine.values import materialise_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from engine.comparison.aligning import Alignment
     from engine.comparison.fingerprints import FingerprintIndex
     from engine.comparison.matching import Matcher
     from engine.comparison.references import Reference
-    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.runtime import RuntimeOperand
     from engine.session import Session
     from engine.values import Array, Value
 
@@ -101,7 +98,6 @@ class _Check:
     ) -> None:
         self._session, self._reference, self._alignment = session, reference, alignment
         self._index, self._matcher, self._progress = index, matcher, progress
-        self._requantised = find_requantised(session.graph)
 
     def find_doubtful(self, tolerance: float) -> list[RuntimeOperand]:
         """Return the operands that only their elements match, in execution order."""
@@ -133,7 +129,7 @@ class _Check:
             for operand in doubtful:
                 self._doubt(operand)
             return
-        trial = _Trial(self._session, second, self._alignment, self._requantised)
+        trial = _Trial(self._session, second, self._alignment)
         count = len(self._session.graph.operators)
         for operand in doubtful:
             if self._progress is not None:
@@ -208,16 +204,9 @@ class _Check:
 class _Trial:
     """Our operators on what the reference gives for the second input."""
 
-    def __init__(
-        self,
-        session: Session,
-        second: Reference,
-        alignment: Alignment,
-        requantised: Mapping[str, float],
-    ) -> None:
+    def __init__(self, session: Session, second: Reference, alignment: Alignment) -> None:
         self._session, self._second, self._alignment = session, second, alignment
-        self._requantised = requantised
-        self._kernels = make_kernels_for(session)
+        self._computing = Computing(session)
         self._inputs: dict[str, Value] = {}
 
     def has(self, key: str) -> bool:
@@ -241,31 +230,16 @@ class _Trial:
                 if source.name not in known:
                     known[source.name] = self._given(source)
                 arguments.append(known[source.name])
-            if operator.random or operator.error is not None:
-                return None
             if any(each is None for each in arguments):
                 return None
-            results = self._run(operator, arguments)
-            if results is None:
+            results, failure = self._computing.compute(operator, arguments)
+            if failure:
                 return None
             known |= {o.name: r for o, r in zip(operator.outputs, results, strict=True)}
         producer = operand.producer
         self._inputs = {o.name: known.get(o.name) for o in producer.inputs} if producer else {}
         result = known.get(operand.name)
         return result if isinstance(result, np.ndarray) and is_numeric(result) else None
-
-    def _run(
-        self, operator: RuntimeOperator, arguments: Sequence[Value]
-    ) -> tuple[Value, ...] | None:
-        try:
-            with self._session.within_bound():
-                results, _ = run_kernel(
-                    operator, self._kernels[operator.index], arguments, None
-                )
-                pairs = zip(operator.outputs, materialise_all(results), strict=True)
-                return tuple([dequantise(v, self._requantised.get(o.name)) for o, v in pairs])
-        except EngineError:
-            return None
 
     def _given(self, operand: RuntimeOperand) -> Value:
         match = self._alignment.matches.get(operand.name)

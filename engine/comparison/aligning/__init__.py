@@ -39,7 +39,6 @@ from engine.comparison.aligning.result import Alignment, Born
 from engine.comparison.aligning.shifts import Shifts
 from engine.comparison.aligning.state import Sides
 from engine.comparison.aligning.tools import Tools
-from engine.comparison.aligning.values import make_kernels_for
 from engine.comparison.aligning.walk import Walk
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from engine.comparison.references import Reference
     from engine.session import Session
 
-__all__ = ["Alignment", "Born", "align", "make_kernels_for"]
+__all__ = ["Alignment", "Born", "align"]
 
 
 def align(

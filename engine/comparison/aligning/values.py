@@ -6,29 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.backends import make_kernels
 from engine.comparison.aligning.limits import EXACT, NEAR, ROUNDED
+from engine.comparison.computing import Computing
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
-from engine.comparison.requantised import dequantise, find_requantised
 from engine.cost import is_free
 from engine.errors import EngineError
-from engine.ncnn.options import NcnnOptions
-from engine.ncnn.types import PREFIX, is_quantized
-from engine.runtime.executor import run_kernel
+from engine.ncnn.types import is_quantized
 from engine.states import OperatorStatus
-from engine.values import ArrayMetadata, materialise_all
+from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from engine.backends.kernel import Kernels
     from engine.comparison.aligning.state import Reading, Sides, State
     from engine.runtime import RuntimeOperand, RuntimeOperator
-    from engine.session import Session
     from engine.values import Array, Value
 
-__all__ = ["Values", "make_kernels_for"]
+__all__ = ["Values"]
 
 
 class Values:
@@ -42,8 +37,7 @@ class Values:
 
     def __init__(self, sides: Sides, state: State) -> None:
         self._sides, self._state, self._session = sides, state, sides.session
-        self._kernels = make_kernels_for(sides.session)
-        self._requantised = find_requantised(sides.session.graph)
+        self._computing = Computing(sides.session)
         # Layers that compute in int8: on the reference's values they are only near it.
         self._quantised = {o.index for o in sides.operators if is_quantized(o.params)}
 
@@ -68,7 +62,7 @@ class Values:
         stand_in = self._state.stand_ins.get(operand)
         if isinstance(stand_in, np.ndarray):
             return stand_in.dtype
-        if operand in self._requantised:
+        if operand in self._computing.requantised:
             return np.dtype(np.float32)
         if self._session.has_value(operand):
             metadata = self._session.metadata(operand)
@@ -151,19 +145,7 @@ class Values:
         self, operator: RuntimeOperator, arguments: Sequence[Value]
     ) -> tuple[tuple[Value, ...], str]:
         """Compute an operator; without a result, return None for each output, and why."""
-        nothing = (None,) * len(operator.outputs)
-        if operator.error is not None:
-            return nothing, operator.reason
-        if operator.random:
-            return nothing, "it draws random numbers"
-        try:
-            with self._session.within_bound():
-                results, _ = run_kernel(
-                    operator, self._kernels[operator.index], arguments, None
-                )
-                return self._dequantise(operator, materialise_all(results)), ""
-        except EngineError as exc:
-            return nothing, str(exc)
+        return self._computing.compute(operator, arguments)
 
     def compute_one(
         self,
@@ -187,18 +169,12 @@ class Values:
             return None
         if any(operand.name not in self._state.as_run for operand in operator.inputs):
             return None
-        return self._dequantise(operator, [session.value(o.name) for o in operator.outputs])
+        results = [session.value(operand.name) for operand in operator.outputs]
+        return self._computing.dequantise(operator, results)
 
     def is_of_run(self, operand: str, result: Array) -> bool:
         """Whether a result is the very value of our run, whose measures a row shows."""
         return self._session.is_resident(operand) and self._session.value(operand) is result
-
-    def _dequantise(
-        self, operator: RuntimeOperator, results: Iterable[Value]
-    ) -> tuple[Value, ...]:
-        scales = self._requantised
-        pairs = zip(operator.outputs, results, strict=True)
-        return tuple([dequantise(value, scales.get(o.name)) for o, value in pairs])
 
     def is_quantised(self, operator: RuntimeOperator | None) -> bool:
         """Whether an operator computes in int8."""
@@ -209,25 +185,3 @@ class Values:
         graph = self._session.graph
         producers = (operator, *(graph.operand(name).producer for name in stand_ins))
         return NEAR if any(map(self.is_quantised, producers)) else ROUNDED
-
-
-def make_kernels_for(session: Session) -> Kernels:
-    """Make the kernels that compute a session's operators on a reference's values."""
-    return make_kernels(
-        _backend_of(session),
-        session.graph.operators,
-        session.excluded,
-        NcnnOptions.parse(session.ncnn_options),
-    )
-
-
-def _backend_of(session: Session) -> str | dict[str, str]:
-    """Return what computes: the session's kernels, or NumPy where the session chooses freely.
-
-    Layers of ncnn's format always run as the session has run them.
-    """
-    operators = session.graph.operators
-    if session.backend == "recorded":
-        return {record.operator.name: record.kernel for record in session.records}
-    of_ncnn = bool(operators) and operators[0].type.startswith(PREFIX)
-    return "numpy" if session.backend == "auto" and not of_ncnn else session.backend

@@ -171,7 +171,7 @@ def computed(monkeypatch):
         names.append(operator.name)
         return run_kernel(operator, *arguments)
 
-    monkeypatch.setattr("engine.comparison.aligning.values.run_kernel", note)
+    monkeypatch.setattr("engine.comparison.computing.run_kernel", note)
     return names
 
 
