@@ -12,6 +12,7 @@ from engine.logit_lens import look_through
 from engine.meanings import Ends, OutputEnd, ReadingContext, all_readings, find_reading
 from engine.meanings.readings.language import LENS, add_layers
 from engine.meanings.results import Tokens
+from engine.runtime.members import members_of
 from engine.values import flatten_value
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from engine.meanings import Option, Reading
     from engine.meanings.registry import OptionValue
     from engine.meanings.results import Result
-    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+    from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.session import Session
     from engine.values import Array, Value
 
@@ -29,7 +30,6 @@ __all__ = ["Meaning", "ReadingFit", "find_ends", "read_output"]
 _CHOSEN_FROM: Final = 0.5  # the score from which a reading is chosen by itself
 _MOST_TYPES: Final = 8
 _MOST_PIECES: Final = 64
-_PACKS: Final = frozenset({"prim::TupleConstruct", "prim::ListConstruct"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def find_ends(
     """
     graph = session.graph
     ends, arrays = [], []
-    for operand in _find_outputs(graph):
+    for operand in members_of(graph.output_operands):
         types, pieces = tuple(_find_types(operand)), _find_pieces(operand)
         for value in flatten_value((session.value(operand.name, check_cancelled),)):
             if isinstance(value, np.ndarray):
@@ -172,18 +172,6 @@ def find_ends(
     integers = any(value.dtype.kind in "iu" for value in inputs)
     found = Ends(tuple(ends), tuple(value.shape for value in inputs), integers)
     return found, tuple(arrays)
-
-
-def _find_outputs(graph: RuntimeGraph) -> Iterator[RuntimeOperand]:
-    """Yield the outputs of a graph, those in tuples one by one."""
-    waiting = list(reversed(graph.output_operands))
-    while waiting:
-        operand = waiting.pop()
-        producer = operand.producer
-        if producer is not None and producer.type in _PACKS:
-            waiting += reversed(producer.inputs)
-        else:
-            yield operand
 
 
 def _find_types(operand: RuntimeOperand) -> Iterator[str]:

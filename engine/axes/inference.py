@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from engine.axes.call import Call
@@ -14,6 +15,7 @@ from engine.axes.rules.attention import claim_heads
 from engine.axes.rules.elementwise import keep
 from engine.axes.weights import weight_layout
 from engine.collector import collector_paused
+from engine.runtime.members import members_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,8 @@ __all__ = ["infer_layouts"]
 
 # More dimensions than any operator has.
 _MOST_DIMENSIONS: Final = 16
+# Lists may contain lists again and again.
+_MOST_OUTPUTS: Final = 1024
 _LOG_SOFTMAX: Final = frozenset({"F.log_softmax", "nn.LogSoftmax"})
 _LINEAR: Final = frozenset({"nn.Linear", "F.linear", "ncnn.InnerProduct", "ncnn.Gemm"})
 # Meanings that depend on the other dimensions of an operand, and their general meaning.
@@ -228,7 +232,8 @@ class _Inference:
 
     def _claim_outputs(self) -> None:
         """Name classes, vocabulary and boxes of the model's results."""
-        outputs = {operand.name: operand for operand in self._outputs()}
+        members = islice(members_of(self.graph.output_operands), _MOST_OUTPUTS)
+        outputs = {operand.name: operand for operand in members}
         shown = {name: self.dims[name] for name in outputs if name in self.dims}
         for name, dims in shown.items():
             if len(dims) < 2:
@@ -254,15 +259,6 @@ class _Inference:
                     factors.claim(each[-2], Kind.BOX, Rank.STATED)
                 if not same:
                     factors.claim(other[-1], Kind.CLASS, Rank.STATED)
-
-    def _outputs(self) -> list[RuntimeOperand]:
-        """Return the results of the model, those of a tuple one by one."""
-        found: list[RuntimeOperand] = []
-        for operand in self.graph.output_operands:
-            producer = operand.producer
-            is_tuple = producer is not None and producer.type == "prim::TupleConstruct"
-            found += producer.inputs if producer is not None and is_tuple else (operand,)
-        return found
 
     def _claim_vector(self, operand: RuntimeOperand, dims: Dims) -> None:
         """Name classes without a batch; files of ncnn have no names of modules."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from engine.runtime.members import members_of
 from engine.values import ArrayMetadata
 from kuiper_studio.background import Background
 
@@ -75,6 +77,27 @@ class Layouts(QObject):
             return layout
         self._late.start()  # the run has other sizes than the known layouts
         return None
+
+    def source(self, operand: str, member: int) -> str:
+        """Return the operand that is a member of a list, whose layout it has.
+
+        Parameters
+        ----------
+        operand : str
+        member : int
+            Index among the members, those of nested lists included.
+
+        Returns
+        -------
+        str
+            The operand itself if it is no list that an operator makes of others.
+        """
+        self._adopt()
+        graph = self._graph
+        if graph is None or operand not in graph.operands:
+            return operand
+        members = islice(members_of((graph.operands[operand],)), member, member + 1)
+        return next((each.name for each in members), operand)
 
     @property
     def chosen(self) -> Mapping[str, Layout]:

@@ -42,6 +42,8 @@ from kuiper_studio.tensor_view.tool_strip import ToolStrip
 from kuiper_studio.tensor_view.view_model import TensorViewModel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QKeyEvent
 
     from engine.axes import Layout
@@ -208,6 +210,7 @@ class TensorPane(QWidget):
         counterpart: Counterpart | None = None,
         layout: Layout | None = None,
         scales: Scales | None = None,
+        layout_of_member: Callable[[int], Layout | None] | None = None,
     ) -> None:
         """Show a value.
 
@@ -232,10 +235,14 @@ class TensorPane(QWidget):
             What the dimensions mean.
         scales : Scales, optional
             Of an int8 weight.
+        layout_of_member : callable, optional
+            See `ShownValue.set_value`.
         """
         self._is_output = is_output
         self.measures.give(facts)
-        self.model.set_value(name, value, expression, shared_range, counterpart, layout, scales)
+        self.model.set_value(
+            name, value, expression, shared_range, counterpart, layout, scales, layout_of_member
+        )
         self._show_value()
 
     def set_counterpart(self, counterpart: Counterpart | None) -> None:

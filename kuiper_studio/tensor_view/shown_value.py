@@ -25,7 +25,7 @@ from kuiper_studio.tensor_view.choice import Choice
 from kuiper_studio.tensor_view.reading import Kind, Reading, read_plan, read_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from engine.axes import Layout, ViewPlan
     from engine.values import Array, Value
@@ -74,6 +74,7 @@ class ShownValue:
         self._expression = ""
         self.array: Array | None = None
         self.layout: Layout | None = None
+        self._layout_of_member: Callable[[int], Layout | None] | None = None
         self.plan: ViewPlan | None = None
         self._possible: ViewPlan | None = None
         self._folded: Array | None = None
@@ -97,6 +98,7 @@ class ShownValue:
         counterpart: Counterpart | None = None,
         layout: Layout | None = None,
         scales: Scales | None = None,
+        layout_of_member: Callable[[int], Layout | None] | None = None,
     ) -> None:
         """Show a value, with the earlier choices for its name as far as they fit.
 
@@ -114,8 +116,12 @@ class ShownValue:
             What the dimensions mean; ignored where it has another shape.
         scales : Scales, optional
             Of an int8 weight.
+        layout_of_member : callable, optional
+            Returns instead what the dimensions of the value mean, or those of a member of a
+            tuple, by its index.
         """
         self.scales = scales
+        self._layout_of_member = layout_of_member
         self.counterpart = counterpart
         self.layout = layout
         self.shared_range = shared_range
@@ -350,6 +356,8 @@ class ShownValue:
     def _adopt_member(self) -> None:
         if self.choice.member >= max(1, self.members):
             self.choice = replace(self.choice, member=0)
+        if self._layout_of_member is not None:
+            self.layout = self._layout_of_member(self.choice.member)
         value = self.member_value
         if isinstance(value, np.ndarray):
             self.array = value

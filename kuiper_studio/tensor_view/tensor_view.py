@@ -347,7 +347,8 @@ class TensorView(QWidget):
         # Imports the rules of all operators, which the start of the window does without.
         from kuiper_studio.tensor_view.layout_menu import fill_layout_menu
 
-        name, layouts = self._shown[0], self._session.layouts
+        layouts = self._session.layouts
+        name = layouts.source(self._shown[0], self.pane.model.choice.member)
         fill_layout_menu(
             menu,
             array.shape,
@@ -409,6 +410,11 @@ class TensorView(QWidget):
         self._on_shown_changed()
         self.zoom_changed.emit(self.pane.zoom_text)
 
+    def _layout_of(self, operand: str, member: int) -> Layout | None:
+        """Return what the dimensions of an operand, or of a member of a tuple, mean."""
+        layouts = self._session.layouts
+        return layouts.find(layouts.source(operand, member))
+
     def _weight_layout(self, weight: _Weight) -> Layout | None:
         """Return what the dimensions of a weight mean; those of a constant are an operand's."""
         graph = self._session.graph
@@ -464,7 +470,7 @@ class TensorView(QWidget):
                 is_output=self._is_output(name),
                 shared_range=self.sides.shared_range(name),
                 counterpart=counterpart,
-                layout=self._session.layouts.find(name),
+                layout_of_member=partial(self._layout_of, name),
             )
         else:
             self.pane.set_value(
@@ -472,7 +478,7 @@ class TensorView(QWidget):
                 value,
                 expression=self.sides.expression(name),
                 shared_range=self.sides.shared_range(name),
-                layout=self._session.layouts.find(name),
+                layout_of_member=partial(self._layout_of, name),
             )
         if is_same:
             self.pane.show_channel(channel)
@@ -814,7 +820,7 @@ class TensorView(QWidget):
         if self._shown is not None:
             weight = self._weights.get(self._shown[0])
             self.pane.set_layout(
-                self._session.layouts.find(self._shown[0])
+                self._layout_of(self._shown[0], self.pane.model.choice.member)
                 if weight is None
                 else self._weight_layout(weight)
             )

@@ -12,9 +12,9 @@ from engine.comparison.references.reference import (
     ReferenceOperator,
     ReferenceTensor,
 )
-from engine.comparison.references.sessions import LISTS
 from engine.dump import read_manifest
 from engine.errors import ReferenceFileError
+from engine.runtime.members import LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from engine.comparison.references.reference import (
 from engine.comparison.references.varied_inputs import vary
 from engine.comparison.requantised import dequantise, find_requantised
 from engine.errors import EngineError, SessionStateError
+from engine.runtime.members import LISTS
 from engine.states import SessionState
 from engine.values import ArrayMetadata
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
 
 __all__ = [
-    "LISTS",
     "fit_batch",
     "hash_weights",
     "names_of_members",
@@ -38,8 +38,6 @@ __all__ = [
     "run_to_end",
 ]
 
-LISTS: Final = frozenset({"prim::TupleConstruct", "prim::ListConstruct"})
-"""Operators whose output is a list of their inputs."""
 
 
 def run_to_end(session: Session, progress: Callable[[int, int], None] | None = None) -> Session:

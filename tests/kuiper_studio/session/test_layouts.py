@@ -97,3 +97,31 @@ def test_the_tensor_view_shows_words_and_folds_tokens(session, qtbot, theme, ste
     assert view.strip.findChild(QLabel, "tensorAxes").text() == "2×3 tokens × features"
     value = session.fetch("4")
     np.testing.assert_array_equal(view.pane.model.page_planes(), value[0].T.reshape(5, 2, 3))
+
+
+def test_members_of_a_tuple_have_their_own_words(open_model, make_pair, qtbot, theme, step):
+    """Detectors give scores and boxes as a tuple; members may be tuples again."""
+    inner = "prim::TupleConstruct inner 2 1 1 3 5"
+    lines = (*VIT[:-1], inner, "prim::TupleConstruct pair 2 1 4 5 6", "pnnx.Output out 1 0 6")
+    weight = np.ones((5, 3, 4, 4), np.float32)
+    session = open_model(make_pair(*lines, weights={"patches.weight": weight}))
+    view = TensorView(session, theme)
+    qtbot.addWidget(view)
+    step(session, 7)
+    assert session.operand == "6"
+    words = view.strip.findChild(QLabel, "tensorAxes")
+    qtbot.waitUntil(lambda: words.text() == "2×3 tokens × features")
+    view.pane.tools.member.box.setValue(1)
+    assert words.text() == "channels × rows × columns"
+    view.pane.tools.member.box.setValue(2)
+    assert words.text() == "2×3 tokens × features"
+    assert session.layouts.source("6", 1) == "1"
+    with qtbot.waitSignal(session.layouts.changed):
+        session.layouts.choose("1", _image_with_time_of(session.layouts.find("1")))
+    view.pane.tools.member.box.setValue(1)
+    assert words.text() == "channels × rows × time"
+
+
+def _image_with_time_of(layout: Layout) -> Layout:
+    *axes, last = layout.axes
+    return Layout((*axes, Axis(Kind.TIME, last.size)))
