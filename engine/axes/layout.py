@@ -66,6 +66,9 @@ class Axis:
         The axes that the dimension concatenates; empty if it concatenates none.
     shift : int
         Positions by which the axis was rolled.
+    stride : int
+        Distance of neighbouring positions, where the axis is a part of a longer one: of whole
+        windows, or of the positions of a window that consists of every n-th. 1 otherwise.
     """
 
     kind: Kind
@@ -73,6 +76,7 @@ class Axis:
     factors: tuple[Axis, ...] = ()
     segments: tuple[Axis, ...] = ()
     shift: int = 0
+    stride: int = 1
 
     @property
     def grid(self) -> tuple[Axis, ...]:
@@ -95,6 +99,7 @@ class Axis:
             "factors": [axis.to_plain() for axis in self.factors],
             "segments": [axis.to_plain() for axis in self.segments],
             "shift": self.shift,
+            "stride": self.stride,
         }
 
     @classmethod
@@ -113,11 +118,14 @@ class Axis:
             raise TypeError("a size must be a number of positions")
         if not isinstance(shift, int):
             raise TypeError("a shift must be a number")
+        stride = plain.get("stride", 1)  # files of older versions have none
+        if not _is_count(stride):
+            raise TypeError("a stride must be a number of positions")
         factors, segments = (
             tuple([cls.from_plain(each, depth + 1) for each in plain[key]])
             for key in ("factors", "segments")
         )
-        return cls(Kind[plain["kind"]], size, factors, segments, shift)
+        return cls(Kind[plain["kind"]], size, factors, segments, shift, stride)
 
     def text(self) -> str:
         """Return the axis in words: ``class + 7×7 tokens``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -51,9 +52,11 @@ class _Namer:
         self.members = [self._members(dim) for dim in dims]
         # The factors that are split into windows or patches, and the dimensions of their parts.
         self.places: dict[int, list[int]] = {}
+        self.shown: set[int] = set()
         for place, members in enumerate(self.members):
+            self.shown |= {*members, *factors.leaves(members)}
             for member in members:
-                for whole in factors.wholes(member):
+                for whole in self._wholes(member):
                     self.places.setdefault(whole, []).append(place)
 
     def name(self) -> Layout:
@@ -82,7 +85,7 @@ class _Namer:
         runs = self._runs(members, place)
         kinds = {axis.kind for axis in runs}
         if len(runs) == 1:
-            return Axis(runs[0].kind, size, runs[0].factors, (), runs[0].shift)
+            return replace(runs[0], size=size)
         if kinds <= {Kind.BATCH, Kind.WINDOW}:
             return Axis(Kind.WINDOW, size, runs[-1].factors)
         if len(kinds) == 1:
@@ -112,8 +115,8 @@ class _Namer:
             if len(parts) > 1:
                 axis = Axis(axis.kind, self.factors.extent(tuple(parts)), shift=axis.shift)
             if axis.kind in SPATIAL:
-                grid.append(axis)
-                is_outer &= any(self._is_outer(part, place) for part in parts)
+                grid.append(replace(axis, stride=min(map(self._stride, parts))))
+                is_outer &= any(self._is_window(part, place) for part in parts)
                 continue
             axes += _fold_grid(grid, is_outer=is_outer)
             grid, is_outer = [], True
@@ -132,8 +135,10 @@ class _Namer:
 
     def _single(self, member: int, place: int) -> Axis:
         axis = self._plain(member)
-        if axis.kind in SPATIAL and self._is_outer(member, place):
-            return Axis(Kind.WINDOW, axis.size, (axis,))
+        if axis.kind in SPATIAL:
+            axis = replace(axis, stride=self._stride(member))
+            if self._is_window(member, place):
+                return Axis(Kind.WINDOW, axis.size, (axis,))
         segments = self.factors.segments.get(member)
         if segments is None or axis.kind not in {Kind.TOKEN, Kind.BOX}:
             return axis
@@ -145,17 +150,48 @@ class _Namer:
         scales = len(grids) > 1 and self.factors.rank(member) <= Rank.DERIVED
         return Axis(Kind.BOX if scales else axis.kind, axis.size, (), named)
 
-    def _is_outer(self, member: int, place: int) -> bool:
-        """Whether a factor counts windows whose inside is another dimension."""
-        for whole in self.factors.wholes(member):
-            inner = {self.factors.find(parts[-1]) for parts in self.factors.splits(whole)}
-            if member in inner:
-                continue
+    def _is_window(self, member: int, place: int) -> bool:
+        """Whether a factor counts windows whose inside is another dimension.
+
+        The part in front counts windows, as the samples of a batch. It may be the inner one:
+        windows then interleave, as the grids of MaxViT and the patches of MobileViT.
+        """
+        for whole in self._wholes(member):
             for other in self.places.get(whole, ()):
-                if other != place and not inner.isdisjoint(self.members[other]):
-                    kinds = {self.factors.kind(each) for each in self.members[other]}
-                    return Kind.FEATURE not in kinds
+                members = self.members[other]
+                if other != place and self._are_parts(whole, member, members):
+                    kinds = {self.factors.kind(each) for each in members}
+                    return place < other and Kind.FEATURE not in kinds
         return False
+
+    def _wholes(self, member: int) -> list[int]:
+        """Return the positions of an image that a factor was split from, the nearest first."""
+        found = [*self.factors.wholes(member)]
+        for whole in found:
+            found += [each for each in self.factors.wholes(whole) if each not in found]
+        return [whole for whole in found if self.factors.kind(whole) in SPATIAL]
+
+    def _are_parts(self, whole: int, member: int, members: list[int]) -> bool:
+        """Whether a factor and one of a dimension are different parts of a whole."""
+        factors = self.factors
+        parts, own = {*factors.leaves((whole,))}, {*factors.leaves((member,))}
+        if own <= parts:
+            return not (parts - own).isdisjoint(factors.leaves(members))
+        splits = [{factors.find(part) for part in split} for split in factors.splits(whole)]
+        return any(member in s and not (s - {member}).isdisjoint(members) for s in splits)
+
+    def _stride(self, member: int) -> int:
+        """Return how far neighbouring positions of a factor are apart, as far as is shown."""
+        factors = self.factors
+        own = factors.leaves((member,))
+        for whole in reversed(self._wholes(member)):
+            for parts in (factors.leaves((whole,)), *factors.splits(whole)):
+                shown = [factors.find(part) for part in parts]
+                shown = [part for part in shown if part in self.shown]
+                last = own[-1] if own[-1] in shown else member
+                if last in shown and len(shown) > len(own):
+                    return factors.size(tuple(shown[shown.index(last) + 1 :])) or 1
+        return 1
 
     # Segments
 

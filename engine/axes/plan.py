@@ -270,6 +270,8 @@ def _roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
     depths = {len(cells) for cells in spatial.values()}
     windows = {sum(axes[cell].kind is Kind.WINDOW for cell in c) for c in spatial.values()}
     is_image = depths in ({1}, {2}) and windows == {max(depths) - 1}
+    # Patches in patches of Hiera, whose order is not that of the grid.
+    is_image = is_image or all(_is_ordered(axes, cells) for cells in spatial.values())
     if not is_image or any(axis.kind in _SCORES for axis in axes):
         return None
     found = [Role(axes[number].kind.value, (number,)) for number in sorted(others)]
@@ -312,12 +314,23 @@ def _time_roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
     return tuple([Role(axes[number].kind.value, (number,)) for number in shown]), False
 
 
+def _is_ordered(axes: list[Axis], cells: list[int]) -> bool:
+    """Whether it is known which part of rows or columns is inside which."""
+    long = [cell for cell in cells if axes[cell].size != 1]
+    return bool(cells) and len({_stride(axes[cell]) for cell in long}) == len(long)
+
+
+def _stride(axis: Axis) -> int:
+    """Return how far positions are apart, also those of windows."""
+    return axis.factors[0].stride if axis.factors else axis.stride
+
+
 def _spatial_role(axes: list[Axis], kind: Kind, cells: list[int]) -> Role:
-    """Return the role of windows and of the positions inside them."""
-    outer = [cell for cell in cells if axes[cell].kind is Kind.WINDOW]
-    inner = [cell for cell in cells if axes[cell].kind is not Kind.WINDOW]
-    shift = axes[outer[0]].factors[0].shift if outer else 0
-    return Role(kind.value, (*outer, *inner), shift)
+    """Return the role of windows and of the positions inside them, the widest apart first."""
+    windows = [cell for cell in cells if axes[cell].kind is Kind.WINDOW]
+    order = sorted(cells, key=lambda cell: (-_stride(axes[cell]), cell not in windows))
+    shift = axes[windows[0]].factors[0].shift if windows else 0
+    return Role(kind.value, tuple(order), shift)
 
 
 def _moves(plan: ViewPlan) -> bool:

@@ -173,7 +173,8 @@ def _spot_of(layout: Layout | None, shape: tuple[int, ...], index: tuple[int, ..
 
 def _plan_of_windows(layout: Layout) -> ViewPlan | None:
     """Return how windows are joined to the image that they were split from."""
-    if Kind.WINDOW not in layout.kinds:
+    parts = [part for axis in layout.axes for part in (axis, *axis.factors)]
+    if Kind.WINDOW not in layout.kinds and all(part.stride == 1 for part in parts):
         return None
     sizes = [_size(axis) for axis in layout.axes]
     return plan_view(layout, tuple(sizes))

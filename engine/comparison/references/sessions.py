@@ -39,7 +39,6 @@ __all__ = [
 ]
 
 
-
 def run_to_end(session: Session, progress: Callable[[int, int], None] | None = None) -> Session:
     """Return a finished session of the same run; the given one is not changed.
 

@@ -9,7 +9,7 @@ import pytest
 from ncnn_files import write_pair
 
 import engine
-from engine.axes import infer_layouts
+from engine.axes import Axis, infer_layouts, plan_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,3 +127,36 @@ def test_layers_of_ncnn(tmp_path: Path) -> None:
     assert words["2"] == "features × 3×3 tokens"
     assert words["5"] == words["6"] == words["7"] == "class + 3×3 tokens × features"
     assert words["out"] == "classes"
+
+
+GRIDS = (
+    "pnnx.Input in 0 1 a #a=(1,3,12,8)f32",
+    "nn.Conv2d c 1 1 a b kernel_size=(1,1) stride=(1,1) #b=(1,8,12,8)f32",
+    "Tensor.permute p 1 1 b d dims=(0,2,3,1) $input=b #d=(1,12,8,8)f32",
+)
+
+
+def test_grids_whose_windows_interleave(make_pair: Callable[..., Path]) -> None:
+    """MaxViT attends inside windows, then along every n-th position."""
+    lines = (
+        *GRIDS,
+        "Tensor.reshape w 1 1 d e shape=(1,3,4,2,4,8) $input=d #e=(1,3,4,2,4,8)f32",
+        "Tensor.permute o 1 1 e g dims=(0,1,3,2,4,5) $input=e #g=(1,3,2,4,4,8)f32",
+        "Tensor.reshape m 1 1 g h shape=(6,4,4,8) $input=g #h=(6,4,4,8)f32",
+        "Tensor.reshape v 1 1 d i shape=(1,4,3,4,2,8) $input=d #i=(1,4,3,4,2,8)f32",
+        "Tensor.permute q 1 1 i k dims=(0,2,4,1,3,5) $input=i #k=(1,3,2,4,4,8)f32",
+        "Tensor.reshape n 1 1 k l shape=(6,16,8) $input=k #l=(6,16,8)f32",
+        "pnnx.Output out 2 0 h l",
+    )
+    found = infer_layouts(engine.load(make_pair(*lines)))
+    assert found["h"].text() == "3×2 windows × rows × columns × channels"
+    assert found["k"].text() == (
+        "rows of windows × columns of windows × rows × columns × channels"
+    )
+    assert found["l"].text() == "3×2 windows × 4×4 tokens × features"
+    image = np.arange(12 * 8 * 8).reshape(12, 8, 8)
+    interleaved = image.reshape(4, 3, 4, 2, 8).transpose(1, 3, 0, 2, 4).reshape(6, 16, 8)
+    plan = plan_view(found["l"], (6, 16, 8))
+    assert plan is not None
+    np.testing.assert_array_equal(plan.fold(interleaved), image.transpose(2, 0, 1))
+    assert [Axis.from_plain(axis.to_plain()) for axis in found["l"].axes] == [*found["l"].axes]
