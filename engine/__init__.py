@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from engine.lazy_import import lazy_names
 
 if TYPE_CHECKING:
     from engine.comparison import Comparison, compare, open_reference
@@ -96,12 +97,4 @@ _HOME = {
     "write_reproducer": "engine.reproducer",
 }
 
-
-def __getattr__(name: str) -> object:
-    # Imported on first use: parts of the window need only small modules (errors, inputs), and
-    # must appear before the layers are imported.
-    if name not in _HOME:
-        raise AttributeError(f"module 'engine' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -29,14 +29,21 @@ from engine.comparison.rounded_weights import (
     explain_by_reference_int8,
     find_clipping,
 )
-from engine.comparison.rows import Origin, Row, Status, Unmatched, UnmatchedTensor
+from engine.comparison.rows import (
+    Comparison,
+    Origin,
+    Row,
+    Status,
+    Unmatched,
+    UnmatchedTensor,
+    is_empty,
+)
 from engine.comparison.second_input import check_with_second_input
 from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
 from engine.errors import EngineError, ParameterError
 from engine.ncnn.options import NcnnOptions
 from engine.ncnn.types import PREFIX, is_quantized
-from engine.runtime.operator import INPUT_TYPES
 from engine.states import OperatorStatus
 from engine.text import format_brief, format_names, format_shape
 from engine.threads import thread_count
@@ -55,7 +62,7 @@ if TYPE_CHECKING:
     from engine.session import Session
     from engine.values import Array, Value
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["compare"]
 
 _SHARE_BEFORE: Final = 0.9  # share of the elements within a thousandth at the inputs
 _SHARE_BEHIND: Final = 0.6  # the same at the output, for an operator that could not run
@@ -66,90 +73,6 @@ _TRIALS: Final = 2  # of such a rounding
 _SUSPECT: Final = 20.0  # multiple of the typical rounding of the operators
 _BY_CHANCE: Final = "holds for one input only"
 _IN_16_BITS: Final = "ncnn stores numbers in 16 bits, as the options of the run have it"
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The result of comparing a session with a reference.
-
-    Attributes
-    ----------
-    verdict : {"same", "differs"}
-        ``"differs"`` also where nothing but inputs matches a tensor of the reference: nothing
-        shows that they are the same.
-    rows : tuple of Row
-        One per matched operand, in execution order.
-    origins : tuple of Origin
-        Where differences begin, in execution order; several if they are independent.
-    unmatched : Unmatched
-    reference : str
-        Title of the reference.
-    tolerances : Tolerances
-    missing_outputs : tuple of str
-        Output operands of the model that were not compared, because they have no value or no
-        counterpart.
-    """
-
-    verdict: str
-    rows: tuple[Row, ...] = field(repr=False)
-    origins: tuple[Origin, ...]
-    unmatched: Unmatched = field(repr=False)
-    reference: str
-    tolerances: Tolerances
-    missing_outputs: tuple[str, ...] = ()
-
-    @property
-    def advice(self) -> str:
-        """Why nothing was compared, and what to do; ``""`` if something was."""
-        if self.origins or not _is_empty(self.rows, self.unmatched):
-            return ""
-        inputs = " but its inputs" if self.rows else ""
-        return (
-            f"No tensor of {self.reference}{inputs} matches an operand by name, values or "
-            "place. Another reference may, or match one by hand."
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as strict JSON can hold it."""
-        return {
-            "verdict": self.verdict,
-            "reference": self.reference,
-            "origins": [origin.to_json() for origin in self.origins],
-            "rows": [row.to_json() for row in self.rows],
-            "unmatched": self.unmatched.to_json(),
-            "missing_outputs": list(self.missing_outputs),
-        }
-
-    def expected(self, operand: str, reference: Reference) -> Array | None:
-        """Return what the reference has for an operand of ours.
-
-        Parameters
-        ----------
-        operand : str
-        reference : Reference
-            The one that was compared.
-
-        Returns
-        -------
-        ndarray or None
-            In our layout; in the reference's where the operand has no value. None where nothing
-            matches, or has another shape.
-
-        Raises
-        ------
-        EngineError
-            If it cannot be read.
-        """
-        row = next((row for row in self.rows if row.operand == operand), None)
-        if row is None or (row.measures is None and row.shape is not None):
-            return None
-        return row.load(reference)
-
-
-def _is_empty(rows: Sequence[Row], unmatched: Unmatched) -> bool:
-    """Whether nothing is known of what a model computes, though the reference has more."""
-    known = any(row.operator.type not in INPUT_TYPES for row in rows)
-    return not known and (not rows or bool(unmatched.reference))
 
 
 def compare(
@@ -278,7 +201,7 @@ class _Report:
         self._add_remarks()
         rows, unmatched = tuple(self._rows.values()), self._unmatched()
         return Comparison(
-            "differs" if differs or _is_empty(rows, unmatched) else "same",
+            "differs" if differs or is_empty(rows, unmatched) else "same",
             rows,
             origins,
             unmatched,

@@ -1,4 +1,7 @@
-"""The results of a comparison: rows, origins, and unmatched tensors."""
+"""The result of a comparison: rows, origins, and unmatched tensors.
+
+The window reads them, and imports nothing that computes.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,19 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from engine.plain import plain
+from engine.runtime.operator import INPUT_TYPES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.comparison.layouts import Layout
-    from engine.comparison.measures import Measures
+    from engine.comparison.measures import Measures, Tolerances
     from engine.comparison.references import Reference
     from engine.runtime import OperatorLabel
     from engine.statistics import TensorStatistics
     from engine.values import Array
 
-__all__ = ["Origin", "Row", "Status", "Unmatched", "UnmatchedTensor"]
+__all__ = ["Comparison", "Origin", "Row", "Status", "Unmatched", "UnmatchedTensor", "is_empty"]
 
 
 class Status(Enum):
@@ -243,6 +249,90 @@ class Unmatched:
             side: [{"operand": each.operand, "reason": each.reason} for each in listed]
             for side, listed in (("ours", self.ours), ("reference", self.reference))
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of comparing a session with a reference.
+
+    Attributes
+    ----------
+    verdict : {"same", "differs"}
+        ``"differs"`` also where nothing but inputs matches a tensor of the reference: nothing
+        shows that they are the same.
+    rows : tuple of Row
+        One per matched operand, in execution order.
+    origins : tuple of Origin
+        Where differences begin, in execution order; several if they are independent.
+    unmatched : Unmatched
+    reference : str
+        Title of the reference.
+    tolerances : Tolerances
+    missing_outputs : tuple of str
+        Output operands of the model that were not compared, because they have no value or no
+        counterpart.
+    """
+
+    verdict: str
+    rows: tuple[Row, ...] = field(repr=False)
+    origins: tuple[Origin, ...]
+    unmatched: Unmatched = field(repr=False)
+    reference: str
+    tolerances: Tolerances
+    missing_outputs: tuple[str, ...] = ()
+
+    @property
+    def advice(self) -> str:
+        """Why nothing was compared, and what to do; ``""`` if something was."""
+        if self.origins or not is_empty(self.rows, self.unmatched):
+            return ""
+        inputs = " but its inputs" if self.rows else ""
+        return (
+            f"No tensor of {self.reference}{inputs} matches an operand by name, values or "
+            "place. Another reference may, or match one by hand."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as strict JSON can hold it."""
+        return {
+            "verdict": self.verdict,
+            "reference": self.reference,
+            "origins": [origin.to_json() for origin in self.origins],
+            "rows": [row.to_json() for row in self.rows],
+            "unmatched": self.unmatched.to_json(),
+            "missing_outputs": list(self.missing_outputs),
+        }
+
+    def expected(self, operand: str, reference: Reference) -> Array | None:
+        """Return what the reference has for an operand of ours.
+
+        Parameters
+        ----------
+        operand : str
+        reference : Reference
+            The one that was compared.
+
+        Returns
+        -------
+        ndarray or None
+            In our layout; in the reference's where the operand has no value. None where nothing
+            matches, or has another shape.
+
+        Raises
+        ------
+        EngineError
+            If it cannot be read.
+        """
+        row = next((row for row in self.rows if row.operand == operand), None)
+        if row is None or (row.measures is None and row.shape is not None):
+            return None
+        return row.load(reference)
+
+
+def is_empty(rows: Sequence[Row], unmatched: Unmatched) -> bool:
+    """Whether nothing is known of what a model computes, though the reference has more."""
+    known = any(row.operator.type not in INPUT_TYPES for row in rows)
+    return not known and (not rows or bool(unmatched.reference))
 
 
 def _number(value: float | None) -> float | None:

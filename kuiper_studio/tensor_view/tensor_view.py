@@ -15,6 +15,7 @@ from typing_extensions import override
 from engine.errors import ExportError, ModelFileError, capitalized
 from engine.meanings.names import NAMES
 from engine.states import OperatorStatus
+from kuiper_studio.background import Background
 from kuiper_studio.commands import COMMANDS
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text
@@ -34,6 +35,7 @@ from kuiper_studio.tensor_view.pane import TensorPane
 from kuiper_studio.tensor_view.plane_export import shown_plane
 from kuiper_studio.tensor_view.sides import Side, Sides
 from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
+from kuiper_studio.tensor_view.vector_plot import import_chart
 from kuiper_studio.tensor_view.wide_ranges import wide_ranges
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorView"]
 
+_WARM_MS: Final = 1000  # after opening a model, which comes first
 _LATE_MS: Final = 150  # a message appears if fetching a value takes longer
 _FOLLOWING: Final = 0  # index of the tab that follows the session
 
@@ -139,8 +142,10 @@ class TensorView(QWidget):
         self.message, self.gallery = Message(), OperandGallery(theme)
         channels_last = self.pane.actions_table["tensor.channelsLast"]
         self.strip = TabStrip(theme, self._lock, channels_last)
-        self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
-        self._late.timeout.connect(self._on_late)
+        self._warming = Background(self)
+        self._late, self._warm = (
+            QTimer(self, singleShot=True, interval=delay) for delay in (_LATE_MS, _WARM_MS)
+        )
         self._stack = QStackedWidget()
         for widget in (self.pane, self.message, self.gallery):
             self._stack.addWidget(widget)
@@ -168,6 +173,8 @@ class TensorView(QWidget):
             (pane.zoom_changed, self.zoom_changed),
         ):
             source.connect(signal)
+        self._late.timeout.connect(self._on_late)
+        self._warm.timeout.connect(self._import_chart)
         pane.shown_changed.connect(self._on_shown_changed)
         pane.beside_toggled.connect(self._on_beside_toggled)
         self._lock.triggered.connect(self.lock)
@@ -804,6 +811,13 @@ class TensorView(QWidget):
         self._session.measuring.want("range", on=False)
         self._on_labels_changed()
         self._refresh()
+        if self._session.graph is not None:
+            self._warm.start()
+
+    @Slot()
+    def _import_chart(self) -> None:
+        """Import what draws vectors, while nobody waits for it."""
+        self._warming.submit("chart", import_chart)
 
     @Slot(object)
     def _on_distances_arrived(self, operand: str) -> None:

@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from kuiper_studio.tensor_view.vector_chart import VectorChart
     from kuiper_studio.theme import Theme
 
-__all__ = ["VectorPlot"]
+__all__ = ["VectorPlot", "import_chart"]
 
 _FACTOR: Final = 1.5  # per step of zoom
+
+
+def import_chart() -> None:
+    """Import the chart and pyqtgraph, which takes long; on any thread."""
+    import kuiper_studio.tensor_view.vector_chart  # noqa: F401
 
 
 class VectorPlot(ElementCanvas):
@@ -112,7 +117,7 @@ class VectorPlot(ElementCanvas):
 
     @property
     def _chart(self) -> VectorChart:
-        """The chart, made on first use because importing pyqtgraph takes long."""
+        """The chart, made on first use: importing pyqtgraph takes long, see `import_chart`."""
         if self._made is None:
             from kuiper_studio.tensor_view.vector_chart import VectorChart
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +20,16 @@ from kuiper_studio.theme import Scheme
 INPUT = np.array([1, 2, 3], np.float32)
 SET_TWO = "Set expr=mul(@0,2)."
 REFERENCE = {"0": INPUT, "1": INPUT * 2, "2": INPUT * 2 + 1, "3": -(INPUT * 2 + 1)}
+
+
+def test_the_window_reads_results_without_what_computes_them():
+    """Its process would stand still while layers and backends are imported."""
+    code = (
+        "import sys, engine.comparison.measures, engine.comparison.reasons.reason\n"
+        "import engine.comparison.rows\n"
+        "sys.exit('engine.backends' in sys.modules or 'engine.session' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def net(factor, sign="neg"):

@@ -6,15 +6,20 @@ Each module holds one family of hypotheses: functions that return alternatives o
 
 from __future__ import annotations
 
-from engine.comparison.reasons.explanation import (
-    Explanation,
-    explain,
-    find_explanation,
-)
-from engine.comparison.reasons.preprocessing import diagnose_input
-from engine.comparison.reasons.reason import KINDS, Change, Reason
-from engine.comparison.reasons.surroundings import Surroundings
-from engine.comparison.reasons.tails import Tail, forward_all
+from typing import TYPE_CHECKING
+
+from engine.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from engine.comparison.reasons.explanation import (
+        Explanation,
+        explain,
+        find_explanation,
+    )
+    from engine.comparison.reasons.preprocessing import diagnose_input
+    from engine.comparison.reasons.reason import KINDS, Change, Reason
+    from engine.comparison.reasons.surroundings import Surroundings
+    from engine.comparison.reasons.tails import Tail, forward_all
 
 __all__ = [
     "KINDS",
@@ -28,3 +33,21 @@ __all__ = [
     "find_explanation",
     "forward_all",
 ]
+
+_REASON = "engine.comparison.reasons.reason"
+_EXPLANATION = "engine.comparison.reasons.explanation"
+_TAILS = "engine.comparison.reasons.tails"
+_HOME = {
+    "KINDS": _REASON,
+    "Change": _REASON,
+    "Explanation": _EXPLANATION,
+    "Reason": _REASON,
+    "Surroundings": "engine.comparison.reasons.surroundings",
+    "Tail": _TAILS,
+    "diagnose_input": "engine.comparison.reasons.preprocessing",
+    "explain": _EXPLANATION,
+    "find_explanation": _EXPLANATION,
+    "forward_all": _TAILS,
+}
+
+__getattr__ = lazy_names(__name__, _HOME)

@@ -23,9 +23,8 @@ from engine.text import format_brief, format_count, format_shape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from engine.comparison.comparison import Comparison
     from engine.comparison.references import Reference
-    from engine.comparison.rows import Origin, Row, UnmatchedTensor
+    from engine.comparison.rows import Comparison, Origin, Row, UnmatchedTensor
     from engine.session import Session
 
 __all__ = ["write_report"]
