@@ -563,7 +563,9 @@ class GraphCanvas(QWidget):
         self._stop_animation()
         change()
         picked = self._state.picked_group
+        sought = self._scene.boxes[self._sought].index if self._sought != NONE else NONE
         self._scene, self._outline = self._grouping.make_scene(), None
+        self._sought = self._scene.box_of(sought) if sought != NONE else NONE
         self._state = SceneState(self._scene, self._session, self._state)
         self._state.picked_group = picked if self.is_grouped else None
         self._state.follow_finding()

@@ -316,15 +316,18 @@ class _User:
             self._trigger("analyse.worstElement")
 
     def _trigger_all(self) -> None:
-        for action in self._window._all_actions():
-            command = action.objectName()
-            if not action.text().endswith("…") and not command.startswith(_LEFT_OUT):
-                self._trigger_twice(action)
+        # Some are made anew by others, as those of bookmarks are.
+        for command in [action.objectName() for action in self._window._all_actions()]:
+            actions = {each.objectName(): each for each in self._window._all_actions()}
+            if command in actions and not command.startswith(_LEFT_OUT):
+                self._trigger_twice(actions[command])
 
     def _trigger_twice(self, action: Any) -> None:
         """Trigger a command, and undo what can be checked."""
+        from shiboken6 import isValid
+
         for _ in range(1 + action.isCheckable()):
-            if action.isEnabled() and not action.text().endswith("…"):
+            if isValid(action) and action.isEnabled() and not action.text().endswith("…"):
                 self._act(action.objectName() or action.text(), action.trigger)
 
     def _hover(self, widget: Any, what: str) -> None:

@@ -316,6 +316,20 @@ class TestGroupingOfALargeModel:
         assert names(view) == ["image", "body", "head", "out"]
 
 
+def test_groups_close_while_the_graph_with_the_sought_operator_is_laid_out(
+    grouped, qtbot, monkeypatch
+):
+    canvas = grouped.canvas
+    monkeypatch.setattr("kuiper_studio.graph_view.canvas._LAID_OUT_AT_ONCE", 20)
+    canvas.set_grouping(False)
+    canvas.center_on("head.t5")
+    assert not canvas.laid_out
+    canvas.set_grouping(True)
+    qtbot.waitUntil(lambda: canvas.laid_out)
+    assert names(grouped) == ["image", "body", "head", "out"]
+    assert canvas.scene_rect().contains(grouped.box_rect("head.t5"))
+
+
 class TestSpecialValuesInClosedGroups:
     """A closed group has the marks of what is in it."""
 
