@@ -19,8 +19,10 @@ def f32(values):
     return np.ascontiguousarray(values, np.float32).tobytes()
 
 
-def write_pair(folder, lines, weights=b"", name="m.ncnn", blobs=99):
-    """Write the files; return the ``.param``."""
+def write_pair(folder, lines, weights=b"", name="m.ncnn", blobs=None):
+    """Write the files; return the ``.param``. `blobs` is what its header says of them."""
+    if blobs is None:
+        blobs = sum(int(line.split()[3]) for line in lines)
     text = "\n".join(["7767517", f"{len(lines)} {blobs}", *lines, ""])
     path = folder / f"{name}.param"
     path.write_text(text)

@@ -32,10 +32,10 @@ __all__ = [
     "find_clipping",
 ]
 
-_ENOUGH: Final = 64  # least channels in all simulations, for a stable deviation
+_ENOUGH: Final = 64  # least independent errors in all simulations, for a stable deviation
 _MOST: Final = 16  # simulations
 _FEW_AXES: Final = 2  # up to this rank the last axis counts channels, not the first
-# Factor of the simulated deviation. Errors of channels are independent: few may exceed it.
+# Factor of the simulated deviation. Independent errors: few may exceed it.
 _DEVIATION: Final = 1.5
 _FOR_FEW: Final = 3.0
 _LARGEST: Final = 2.0  # factor of the largest simulated error
@@ -255,21 +255,38 @@ def _is_as_large(
         return False
     with np.errstate(all="ignore"):
         error = np.abs(ours.astype(np.float64) - theirs.astype(np.float64))
-    channels = ours.shape[-1 if ours.ndim <= _FEW_AXES else 0] if ours.ndim else 1
-    count = min(_MOST, math.ceil(_ENOUGH / channels))
     generator = np.random.default_rng(0)  # a fixed seed gives the same verdict each time
-    squares = largest = 0.0
-    for _ in range(count):
+    squares, largest, number, count = 0.0, 0.0, 1.0, 1
+    done = 0
+    while done < count:
         other = compute_finer(generator)
         if other is None or other.shape != ours.shape:
             return False
         with np.errstate(all="ignore"):
             simulated = np.abs(ours.astype(np.float64) - other.astype(np.float64))
-        squares += float(np.square(simulated).mean()) / count
+        if not done:
+            number = _independent_errors(simulated)
+            count = min(_MOST, math.ceil(_ENOUGH / number))
+        done += 1
+        squares += float(np.square(simulated).mean())
         largest = max(largest, float(simulated.max()))
-    times = _DEVIATION + _FOR_FEW / math.sqrt(channels)
-    small = math.sqrt(float(np.square(error).mean())) <= times * math.sqrt(squares)
+    times = _DEVIATION + _FOR_FEW / math.sqrt(number)
+    small = math.sqrt(float(np.square(error).mean())) <= times * math.sqrt(squares / done)
     return small and float(error.max()) <= _LARGEST * largest
+
+
+def _independent_errors(errors: Array) -> float:
+    """Return how many independent errors a result has.
+
+    Errors of channels are independent. Fewer count where few channels have most of the error,
+    such as behind an activation that returns 0 for most.
+    """
+    axis = (-1 if errors.ndim <= _FEW_AXES else 0) if errors.ndim else None
+    if axis is None:
+        return 1.0
+    powers = np.square(np.moveaxis(errors, axis, 0).reshape(errors.shape[axis], -1)).mean(1)
+    total = float(np.square(powers).sum())
+    return max(1.0, float(powers.sum()) ** 2 / total) if total > 0 else 1.0
 
 
 def _unround(weight: Array, generator: np.random.Generator) -> Array:

@@ -269,9 +269,11 @@ class Case:
         """Return the call of our operator with an alternative's changes."""
         params = {**self.params, **alternative.params}
         weights = {**self.weights, **alternative.weights}
+        names, count = self.call.input_names, len(self.inputs_of(alternative))
         return replace(
             self.call,
             type=alternative.type or self.type,
+            input_names=names if len(names) == count else ("",) * count,
             params={k: v for k, v in params.items() if v is not DROPPED},
             attributes={k: v for k, v in weights.items() if v is not DROPPED},
             output_shapes=self.call.output_shapes if not alternative.type else (),

@@ -43,6 +43,7 @@ from engine.comparison.reasons.rewiring import (
     exchanged_factors,
     lost_gates,
     other_operands,
+    unequal_copies,
     weights_of_others,
 )
 from engine.comparison.reasons.sampling import make_preview
@@ -69,6 +70,7 @@ Hypothesis = Callable[["Case"], Iterator["Alternative"]]
 
 # Hypotheses, simplest first: of equal shares the first wins.
 _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
+    unequal_copies,
     reference_weights,
     other_windows,
     other_groups,

@@ -372,9 +372,15 @@ def other_scale(case: Case) -> Iterator[Alternative]:
                 fitted=1, least=_EXACT,
             )  # fmt: skip
     yield from _channel_scales(case, ours, expected)
+    if weight is not None and bias is not None:  # statistics of a norm, folded into the weight
+        yield from _channel_scales(case, ours, expected, _spread_bias(case, bias, ours))
 
 
-def _channel_scales(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
+def _channel_scales(
+    case: Case, ours: Array, expected: Array, shift: Array | float = 0.0
+) -> Iterator[Alternative]:
+    """Return a factor for each channel of the result without a shift, which stays."""
+    ours, expected = ours - shift, expected - shift
     axes = channel_axes(case)
     others = tuple(axis for axis in range(ours.ndim) if axis not in axes)
     if len(axes) != 1 or not others:
@@ -387,11 +393,12 @@ def _channel_scales(case: Case, ours: Array, expected: Array) -> Iterator[Altern
     if np.count_nonzero(~same) * 2 <= same.size or (factors <= 0).all():
         return
     numbers = factors.reshape(-1)
+    before = "" if isinstance(shift, float) else " before the bias"
     yield Alternative(
         "scale",
-        f"Each channel of the reference has its own factor: {describe_numbers(numbers)}. Scale "
-        "the channels by it.",
-        (Change("scale", _as_weight(numbers)),), result=ours * factors,
+        f"Each channel of the reference has its own factor{before}: "
+        f"{describe_numbers(numbers)}. Scale the channels by it.",
+        (Change("scale", _as_weight(numbers)),), result=ours * factors + shift,
         fitted=numbers.size, least=_EXACT,
     )  # fmt: skip
 

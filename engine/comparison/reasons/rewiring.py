@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.reasons.case import Alternative
-from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.reason import Change, kind_of_weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.case import Case
     from engine.runtime import RuntimeOperand
 
-__all__ = ["exchanged_factors", "lost_gates", "other_operands", "weights_of_others"]
+__all__ = [
+    "exchanged_factors",
+    "lost_gates",
+    "other_operands",
+    "unequal_copies",
+    "weights_of_others",
+]
 
 _MOST_OPERANDS: Final = 64
 _MOST_READ: Final = 16  # alternatives for which the operator runs
@@ -133,6 +139,35 @@ def _name_of(operand: RuntimeOperand) -> str:
     if len(producer.outputs) == 1:
         return f"'{producer.name}'"
     return f"output {producer.outputs.index(operand)} of '{producer.name}'"
+
+
+def unequal_copies(case: Case) -> Iterator[Alternative]:
+    """Return either copy of a weight that the file passes to its own layer, too.
+
+    pnnx writes a weight that two modules share (tie) so. If the copies differ, the layer has
+    one operand too many.
+    """
+    if case.ours is not None or case.surroundings is None or not case.type.startswith("nn."):
+        return
+    for place, operand in enumerate(case.surroundings.operator.inputs):
+        copy, producer = case.inputs[place], operand.producer
+        if producer is None or not producer.is_constant or not isinstance(copy, np.ndarray):
+            continue
+        others = [*case.inputs[:place], *case.inputs[place + 1 :]]
+        for name, own in case.weights.items():
+            if own.shape == copy.shape and own.dtype == copy.dtype:
+                text = (
+                    f"The file passes '{producer.name}' to the layer, as a copy of its {name} "
+                    f"that two layers share, but the two differ. The reference has the numbers "
+                )
+                yield Alternative(
+                    kind_of_weight(name), f"{text}of the layer's {name}. Copy them.",
+                    (Change(f"{producer.name}.data", own),), inputs=others, least=_EXACT,
+                )  # fmt: skip
+                yield Alternative(
+                    kind_of_weight(name), f"{text}of '{producer.name}'. Copy them.",
+                    (Change(name, copy),), weights={name: copy}, inputs=others, least=_EXACT,
+                )  # fmt: skip
 
 
 def weights_of_others(case: Case) -> Iterator[Alternative]:

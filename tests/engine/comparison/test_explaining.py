@@ -855,3 +855,26 @@ def test_a_reshape_whose_elements_keep_their_order(run):
     calls = [call("t", "aten.transpose", "in0x", "t", {}), call("s", "_softmax", "t", "s", {})]
     found = engine.compare(session, shown(theirs, operators=calls))
     assert blamed(found) == [("heads", [], ["parameter"])]
+
+
+@pytest.mark.parametrize("wrong", ["tied.data", "fc.weight"])
+def test_copies_of_a_weight_that_two_layers_share_differ(run, wrong):
+    """pnnx passes the weight to the second layer, too; where they differ, it cannot run."""
+    x, weight = normal(3, 4), normal(2, 4)
+    weights = {"tied.data": weight, "fc.weight": weight} | {wrong: 2 * weight}
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(3,4)f32",
+        "pnnx.Attribute tied 0 1 1 @data=(2,4)f32 #1=(2,4)f32",
+        "nn.Linear fc 2 1 1 0 2 bias=False in_features=4 out_features=2 @weight=(2,4)f32 "
+        "#2=(3,2)f32",
+        "pnnx.Output out0 1 0 2",
+        **weights,
+    )
+    assert "2 operands are more" in session.graph.operator("fc").reason
+    session.run()
+    compared = engine.compare(session, shown({"in0x": x, "fc": x @ weight.T}))
+    ((reason, *_),) = (origin.reasons for origin in compared.origins)
+    assert reason.kind == "weight_values"
+    right = "the layer's weight" if wrong == "tied.data" else "'tied'"
+    assert f"The reference has the numbers of {right}." in reason.text

@@ -188,7 +188,7 @@ def test_ncnn_gets_indices_as_int32(tmp_path):
     pytest.importorskip("ncnn")
     table = np.arange(40, dtype=np.float32).reshape(10, 4)
     lines = ["Input in 0 1 x", "Embed words 1 1 x y 0=4 1=10 2=0 3=40"]
-    param = write_pair(tmp_path, lines, tagged(table), blobs=2)
+    param = write_pair(tmp_path, lines, tagged(table))
     indexes = np.int64([3, 1, 7, 2])
     recorder = load_recorder("ncnn", tmp_path)
     reference = engine.open_reference(recorder.record(param, [indexes], tmp_path / "out"))
@@ -219,7 +219,7 @@ def test_ncnn_computes_quantised_layers_in_int8(tmp_path):
 def test_ncnn_names_layers_that_it_does_not_have(tmp_path):
     pytest.importorskip("ncnn")
     lines = ("Input in0 0 1 in0", "torch.std std_1 1 1 in0 1", "ReLU relu 1 1 1 2")
-    path = write_pair(tmp_path, lines, blobs=3)
+    path = write_pair(tmp_path, lines)
     recorder = load_recorder("ncnn", tmp_path)
     with pytest.raises(ValueError, match=r"does not have the layers torch\.std \(std_1\):"):
         recorder.record(path, [np.ones(4, "f")], tmp_path / "recording")
@@ -228,7 +228,7 @@ def test_ncnn_names_layers_that_it_does_not_have(tmp_path):
 def test_ncnn_takes_as_many_inputs_as_the_model_has(tmp_path):
     pytest.importorskip("ncnn")
     lines = ("Input a 0 1 a", "Input b 0 1 b", "BinaryOp add 2 1 a b c")
-    path = write_pair(tmp_path, lines, blobs=3)
+    path = write_pair(tmp_path, lines)
     recorder = load_recorder("ncnn", tmp_path)
     with pytest.raises(ValueError, match=r"has 2 inputs \(a, b\), not 1"):
         recorder.record(path, [np.ones(4, "f")], tmp_path / "recording")

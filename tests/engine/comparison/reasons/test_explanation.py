@@ -213,6 +213,16 @@ def test_known_weights_of_which_only_the_names_are_exchanged():
     assert "weight_ih_l0 as weight_ih_l0_reverse" in reason.text
 
 
+def test_channels_are_scaled_before_the_bias():
+    """As by lost statistics of a norm; the result is too small to solve the weight from it."""
+    x, weight, bias = normal(1, 9, 5, 5), normal(6, 9, 3, 3), normal(6)
+    factors = np.float32([0.5, 2, 3, 0.25, 1.5, 4])
+    expected = convolved(x, weight * factors.reshape(-1, 1, 1, 1), bias)
+    (reason, *_) = explain(conv(weight, bias), [x], expected)
+    assert reason.kind == "scale"
+    assert "before the bias: (0.5, 2, 3, 0.25, 1.5, 4)" in reason.text
+
+
 def test_two_faults_are_both_named():
     x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
     expected = np.maximum(convolved(x, weight, padding=1), 0)
