@@ -10,7 +10,7 @@ ARGUMENTS ?=
 MODELS ?=
 LIBRARIES ?= newest
 
-.PHONY: run test test-python test-pythons crosscheck hostile reasons soak accuracy bench bench-networks pnnx lint format \
+.PHONY: run test test-python test-pythons crosscheck hostile reasons soak survival accuracy bench bench-networks pnnx lint format \
   wheel check samples docs pictures clean system-libraries
 
 run: $(VENV)/.app system-libraries
@@ -58,6 +58,11 @@ reasons: $(VENV)/.crosscheck
 # "--kills 200" kills the engine instead, and "--rewrites 50" rewrites the open model.
 soak: $(VENV)/.test system-libraries
 	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m soak --seed $(SEED) $(ARGUMENTS)
+
+# Kill workers, commands and schedulers of sweeps, damage inputs, fill the disk, and check that
+# nothing is lost; not part of the tests. SEED sets the random seed. ARGUMENTS="--only disk" selects.
+survival: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m survival --seed $(SEED) $(ARGUMENTS)
 
 # Measure the speed of everything beside other programs; not part of the tests. MODELS is a folder
 # of exported networks, which bench-networks makes; ARGUMENTS="--only 4" selects one.

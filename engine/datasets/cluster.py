@@ -8,10 +8,12 @@ here. At any time a few tasks for each worker are submitted, whatever the size o
 from __future__ import annotations
 
 import logging
+import math
 import os
 import platform
 import signal
 import threading
+import time
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
@@ -43,6 +45,8 @@ __all__ = ["run_on_cluster", "submit_ahead"]
 _PLUGIN: Final = "kuiper-studio-sweep"
 _AHEAD: Final = 4  # submitted tasks for each worker
 _PATIENCE: Final = 0.25  # seconds between looks at whether the sweep was cancelled
+_COUNTING: Final = 5  # seconds between looks at how many workers there are
+_WITHOUT_WORKERS: Final = 120  # seconds; a worker that has died may be started anew
 _CONNECTING: Final = 10  # seconds
 _LOGGERS: Final = ("distributed", "tornado", "asyncio")
 _RESUMED: Final = "what is finished is kept, --resume goes on from there"
@@ -68,11 +72,11 @@ def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Ru
     try:
         with _quiet(), _connected(workers, scheduler, run) as client:
             _check_versions(client)
-            _register(client, plan, own=scheduler is None)
             try:
+                _register(client, plan, own=scheduler is None)
                 return _run_tasks(client, plan, run)
             finally:
-                _unregister(client)
+                _unregister(client)  # also where it failed: new workers would fail to start
     except (CommClosedError, CancelledError, TimeoutError) as exc:
         where = f"the scheduler at {scheduler}" if scheduler else "Dask"
         raise SweepError(f"the connection to {where} was lost; {_RESUMED}") from exc
@@ -120,6 +124,8 @@ def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distri
             {
                 "distributed.nanny.pre-spawn-environ": environment,
                 "distributed.worker.daemon": True,
+                # After 15 s, by default, Dask gives up a worker that is started anew.
+                "distributed.deploy.lost-worker-timeout": _WITHOUT_WORKERS,
             }
         ),
         distributed.LocalCluster(
@@ -196,7 +202,11 @@ def _check_versions(client: distributed.Client) -> None:
     """Make sure that all workers have this version of the program, and this Python."""
     try:
         found: dict[str, tuple[str, str]] = client.run(_versions)
-    except (ImportError, AttributeError) as exc:
+    except (OSError, TimeoutError, CancelledError):
+        raise
+    except Exception as exc:  # where a worker lacks the module, Dask makes one of its text
+        if not isinstance(exc, ImportError) and "ModuleNotFoundError" not in str(exc):
+            raise
         raise SweepError(
             "a worker lacks Kuiper Studio: install kuiper-studio[datasets] "
             f"{tool_version()} for all of them"
@@ -234,13 +244,11 @@ def _run_tasks(client: distributed.Client, plan: SweepPlan, run: Run) -> Result:
     merge = partial(_merge, plan.studies)
     # Merging first keeps the memory of the workers small.
     tree: MergeTree[Any] = MergeTree(partial(client.submit, merge, priority=1, pure=False))
-    info = client.scheduler_info()["workers"].values()
-    threads = sum(worker["nthreads"] for worker in info)
     submit_ahead(
         client,
         _run_shard,
         plan.shards,
-        threads,
+        _Workers(client).threads,
         tree,
         lambda number: run.advance(len(plan.range_of(number))),
         run.check,
@@ -249,11 +257,45 @@ def _run_tasks(client: distributed.Client, plan: SweepPlan, run: Run) -> Result:
     return result
 
 
+class _Workers:
+    """Looks now and then how many workers there are: some may go, and others come."""
+
+    def __init__(self, client: distributed.Client) -> None:
+        self._client = client
+        self._threads = 0
+        self._looked = -math.inf
+        self._seen = time.monotonic()
+
+    def threads(self) -> int:
+        """Return the number of threads of all workers.
+
+        Raises
+        ------
+        SweepError
+            If there have been no workers for long.
+        """
+        now = time.monotonic()
+        if now - self._looked < _COUNTING:
+            return self._threads
+        self._looked = now
+        try:
+            self._threads = sum(self._client.nthreads().values())
+        except OSError as exc:
+            raise CommClosedError from exc
+        if self._threads:
+            self._seen = now
+        elif now - self._seen > _WITHOUT_WORKERS:
+            raise SweepError(
+                f"all workers have been gone for {_WITHOUT_WORKERS} seconds; {_RESUMED}"
+            )
+        return self._threads
+
+
 def submit_ahead(
     client: distributed.Client,
     task: Callable[[int], Any],
     count: int,
-    threads: int,
+    threads: Callable[[], int],
     tree: MergeTree[Any],
     finished: Callable[[int], None],
     check: Callable[[], None] = lambda: None,
@@ -267,8 +309,8 @@ def submit_ahead(
         Takes its number.
     count : int
         Of tasks.
-    threads : int
-        Of all workers.
+    threads : callable
+        Returns the number of threads of all workers.
     tree : MergeTree
         Takes the futures of the tasks, also before they are done.
     finished : callable
@@ -281,7 +323,8 @@ def submit_ahead(
     submitted = 0
     while submitted < count or running:
         check()
-        while submitted < count and len(running) < _AHEAD * max(1, threads):
+        most = _AHEAD * max(1, threads())
+        while submitted < count and len(running) < most:
             future = client.submit(task, submitted, pure=False)
             running[future] = submitted
             future.add_done_callback(done.put)
