@@ -20,6 +20,7 @@ from engine.ncnn.options import EXACT
 from engine.runtime import load
 from engine.session import Session
 from engine.shapes import parse_shapes
+from engine.text import format_shape
 from engine.values import LazyArray
 
 if TYPE_CHECKING:
@@ -29,7 +30,15 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperand
     from engine.values import Array, Value
 
-__all__ = ["LoadedModel", "ModelSpec", "OperandFacts", "require_operands"]
+__all__ = [
+    "LoadedModel",
+    "ModelSpec",
+    "OperandFacts",
+    "once",
+    "own_batch",
+    "repeated",
+    "require_operands",
+]
 
 _CHANNELS: Final = frozenset({Kind.CHANNEL, Kind.FEATURE, Kind.CLASS, Kind.VOCABULARY})
 _MOST_CHANNELS: Final = 1 << 14  # of an operand that are told apart
@@ -94,6 +103,9 @@ class ModelSpec:
         The operands that are wanted, in execution order; empty until they are known.
     batch : int
         Inputs that run at once.
+    fixed_batch : int
+        Inputs that the model takes at once by its shapes, where different ones fill them;
+        otherwise 1.
     """
 
     param: str
@@ -110,6 +122,7 @@ class ModelSpec:
     operators: tuple[str, ...] | None = None
     operands: tuple[OperandFacts, ...] = ()
     batch: int = 1
+    fixed_batch: int = 1
 
 
 class LoadedModel:
@@ -242,12 +255,12 @@ class LoadedModel:
                 break
         self._is_warm = True
 
-    def describe(self, values: Mapping[str, Array]) -> tuple[OperandFacts, ...]:
-        """Describe the operands of an input that ran by itself."""
+    def describe(self, values: Mapping[str, Array], batch: int = 1) -> tuple[OperandFacts, ...]:
+        """Describe the operands of an input that ran by itself, or that fills a batch."""
         shapes = {name: value.shape for name, value in values.items()}
         layouts = infer_layouts(self.graph, shapes)
         return tuple(
-            _describe(operand, values[operand.name], layouts.get(operand.name))
+            _describe(operand, values[operand.name], layouts.get(operand.name), batch)
             for operand in self.wanted
             if operand.name in values
         )
@@ -280,11 +293,76 @@ class LoadedModel:
             for name in singles[0]
         )
 
+    def can_fill(self, inputs: Sequence[Mapping[str, Array]]) -> bool:
+        """Return whether different inputs in a batch give what each gives all over it.
+
+        Parameters
+        ----------
+        inputs : sequence of mapping of str to ndarray
+            Two inputs, for a model with an `own_batch`.
+        """
+        batch = own_batch(self.graph, self.spec)
+        if any(operator.random for operator in self.graph.operators):
+            return False
+        try:
+            singles = [_copies(self.run(repeated(each, batch))) for each in inputs]
+            one, two = inputs
+            mixed = [one, two, *[one] * (batch - 2)]
+            both = self.run({name: np.concatenate([x[name] for x in mixed]) for name in one})
+        except EngineError:
+            return False
+        return all(
+            value.shape[:1] == (batch,)
+            and name in both
+            and _agrees(both[name][:2], [single[name][:1] for single in singles])
+            for name, value in singles[0].items()
+        )
+
+    def one_of(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Return an input once, where different ones fill the model's batch.
+
+        Raises
+        ------
+        FeedError
+            If it is several inputs.
+        """
+        batch = self.spec.fixed_batch
+        return dict(inputs) if batch == 1 else once(inputs, batch)
+
     def _last_operator(self) -> str | None:
         """Return the first operator that need not run."""
         last = max((o.producer.index for o in self.wanted if o.producer), default=-1)
         operators = self.graph.operators
         return operators[last + 1].name if last + 1 < len(operators) else None
+
+
+def own_batch(graph: RuntimeGraph, spec: ModelSpec) -> int:
+    """Return how many inputs a model takes at once by its shapes; 1 for one, or any number."""
+    if spec.shapes or graph.file.format != "pnnx":
+        return 1  # the user decides, or there is no batch
+    shapes = [operand.shape for operand in graph.input_operands]
+    batches = {x[0] if x is not None and len(x) == 4 else None for x in shapes}
+    batch = batches.pop() if len(batches) == 1 else None
+    return batch if isinstance(batch, int) else 1
+
+
+def once(inputs: Mapping[str, Array], batch: int) -> dict[str, Array]:
+    """Return an input as it is without the repetitions that fill a batch.
+
+    Raises
+    ------
+    FeedError
+        If it is several inputs.
+    """
+    for name, x in inputs.items():
+        if x.shape[:1] not in {(1,), (batch,)} or any((each != x[0]).any() for each in x[1:]):
+            raise FeedError(f"input {name} of {format_shape(x.shape)} is several inputs")
+    return {name: x[:1] for name, x in inputs.items()}
+
+
+def repeated(inputs: Mapping[str, Array], batch: int) -> dict[str, Array]:
+    """Return an input so often that it fills a batch."""
+    return {name: np.repeat(x, batch, axis=0) for name, x in inputs.items()}
 
 
 def require_operands(model: LoadedModel, names: Iterable[str]) -> None:
@@ -343,12 +421,14 @@ def _wanted(graph: RuntimeGraph, patterns: Sequence[str] | None) -> list[Runtime
     return found
 
 
-def _describe(operand: RuntimeOperand, value: Array, layout: Layout | None) -> OperandFacts:
+def _describe(
+    operand: RuntimeOperand, value: Array, layout: Layout | None, batch: int
+) -> OperandFacts:
     kinds = [axis.kind for axis in layout.axes] if layout is not None else []
     if len(kinds) != value.ndim:
         kinds = [Kind.UNKNOWN] * value.ndim
     unknown = value.ndim >= 2 and kinds[0] is Kind.UNKNOWN
-    batched = value.shape[:1] == (1,) and (unknown or kinds[0] is Kind.BATCH)
+    batched = value.shape[:1] == (batch,) and (unknown or kinds[0] is Kind.BATCH)
     shape = value.shape[1:] if batched else value.shape
     meant = kinds[1:] if batched else kinds
     named = [place for place, kind in enumerate(meant) if kind in _CHANNELS]

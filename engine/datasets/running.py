@@ -18,7 +18,7 @@ from engine.datasets.dump import DUMP, array_names, create_dump
 from engine.datasets.extra import require_extra
 from engine.datasets.failures import FAILURES, unpack_failures
 from engine.datasets.inputs import LISTING, InputReader, find_inputs
-from engine.datasets.model import LoadedModel, ModelSpec
+from engine.datasets.model import LoadedModel, ModelSpec, once, own_batch, repeated
 from engine.datasets.options import SweepOptions
 from engine.datasets.page import write_summary_page
 from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
@@ -53,6 +53,7 @@ _SHARD: Final = (16, 1024)  # least and most inputs of a task
 _DUMPED: Final = 256 << 20  # bytes of a task's tensors, which are in memory together
 _BATCHED: Final = 16 << 20  # bytes of all values of a batch
 _LARGEST_BATCH: Final = 32
+_REPEATED: Final = "the model takes several inputs at once; each input fills its batch alone"
 
 
 def sweep(
@@ -131,6 +132,8 @@ def sweep(
             hashes = _hashes(graph)
             plan = _make_plan(graph, hashes, inputs, folder, asked, max(count, 1))
             run = Run(plan.inputs.count, progress, cancelled, note)
+            if plan.model.fixed_batch < own_batch(graph, plan.model):
+                run.tell(_REPEATED)
             if count == 0 and scheduler is None:
                 result = _run_here(plan, graph, run)
             else:
@@ -246,8 +249,33 @@ def _make_spec(graph: RuntimeGraph, options: SweepOptions, workers: int) -> Mode
     )
 
 
+def _filled(model: LoadedModel, reader: InputReader, options: SweepOptions) -> ModelSpec | None:
+    """Look whether different inputs can fill the batch that the model takes; None if not."""
+    batch = own_batch(model.graph, model.spec)
+    if batch == 1 or options.studies:  # a study may run another model, input by input
+        return None
+    inputs: list[dict[str, Array]] = []
+    for index in range(min(_TRIED, reader.inputs.count)):
+        try:
+            with model.session.within_bound():
+                loaded = reader.load(index, model.inputs, options.images, model.shapes)
+                inputs.append(once(loaded, batch))
+        except EngineError:
+            continue
+        if len(inputs) == 2:
+            break
+    if not inputs or not model.can_fill([inputs[0], inputs[-1]]):
+        return None
+    facts = model.describe(model.run(repeated(inputs[0], batch)), batch)
+    spec = replace(model.spec, operands=facts, batch=batch, fixed_batch=batch)
+    return spec if _all_batched(spec) else None
+
+
 def _probed(model: LoadedModel, reader: InputReader, options: SweepOptions) -> ModelSpec:
     """Run the first input that can be read, to know what the operands are like."""
+    filled = _filled(model, reader, options)
+    if filled is not None:
+        return filled
     runs: list[dict[str, Array]] = []
     failure: EngineError | None = None
     spec = model.spec

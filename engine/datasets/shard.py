@@ -98,7 +98,8 @@ class ShardRunner:
         path = plan.path_of(number)
         key = plan.key_of(number, [self._reader.digest(index) for index in inputs])
         kept = _kept(path, key) if self._dump is None or self._dump.has(inputs) else None
-        if kept is not None:
+        # With failures among them it runs again, to say which, if none may fail.
+        if kept is not None and not (plan.strict and kept[FAILURES]["count"][0]):
             return kept
         gatherers = {study.name: study.start(self.model) for study in plan.studies}
         dump = self._dump.start(inputs) if self._dump is not None else None
@@ -147,7 +148,9 @@ class ShardRunner:
     def _load(self, index: int) -> dict[str, Array]:
         model = self.model
         with model.session.within_bound():
-            return self._reader.load(index, model.inputs, model.spec.images, model.shapes)
+            return model.one_of(
+                self._reader.load(index, model.inputs, model.spec.images, model.shapes)
+            )
 
     def _values_of(
         self, batch: list[tuple[int, dict[str, Array]]], failed: list[FailedInput]

@@ -152,6 +152,32 @@ def test_results_are_the_same_with_two_workers_and_one_is_killed(found, inputs, 
         assert np.array_equal(array, theirs[name], equal_nan=True), name
 
 
+def test_a_sweep_does_not_wait_for_ever_without_workers(monkeypatch):
+    cluster = pytest.importorskip("engine.datasets.cluster")
+    now, threads = [0.0], {"tcp://one": 1, "tcp://two": 2}
+
+    class Client:
+        @staticmethod
+        def nthreads():
+            return threads
+
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now[0])
+    workers = cluster._Workers(Client())
+    assert workers.threads() == 3
+    threads.clear()
+    now[0] = 100
+    assert workers.threads() == 0
+    threads["tcp://three"] = 1  # one was started anew
+    now[0] = 200
+    assert workers.threads() == 1
+    threads.clear()
+    now[0] = 300
+    assert workers.threads() == 0
+    now[0] = 330
+    with pytest.raises(SweepError, match="all workers have been gone .* --resume"):
+        workers.threads()
+
+
 def test_a_resumed_sweep_computes_only_what_is_missing(inputs, tmp_path, monkeypatch):
     from engine.datasets.model import LoadedModel
 
@@ -212,6 +238,56 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     assert found.operands["0"].count == 2 * 1024
     with pytest.raises(SweepError, match="input 1, .*cannot be read"):
         sweep(DIGITS, folder, tmp_path / "b", SweepOptions(strict=True), workers=0)
+
+
+def test_a_kept_result_with_failures_is_none_when_all_must_run(tmp_path):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    for number in range(2):
+        np.save(folder / f"{number}.npy", np.zeros((1, 1, 32, 32), np.float32))
+    (folder / "1.npy").write_bytes(b"no array")
+    sweep(DIGITS, folder, tmp_path / "out", workers=0)
+    strict = SweepOptions(strict=True)
+    with pytest.raises(SweepError, match="input 1, .*cannot be read"):
+        sweep(DIGITS, folder, tmp_path / "out", strict, workers=0, resume=True)
+
+
+def _model_of_four(path, last):
+    path.write_text(
+        "7767517\n4 3\n"
+        "pnnx.Input x 0 1 0 #0=(4,1,2,3)f32\n"
+        "pnnx.Expression a 1 1 0 1 expr=sub(@0,0.5) #0=(4,1,2,3)f32 #1=(4,1,2,3)f32\n"
+        f"{last}\n"
+        "pnnx.Output out 1 0 2\n"
+    )
+    return path
+
+
+def test_different_inputs_fill_the_batch_that_a_model_takes(tmp_path):
+    last = "Tensor.reshape b 1 1 1 2 shape=(4,6) $input=1 #1=(4,1,2,3)f32 #2=(4,6)f32"
+    model = _model_of_four(tmp_path / "m.param", last)
+    data = np.random.default_rng(0).random((6, 1, 2, 3), np.float32)
+    np.save(tmp_path / "set.npy", data)
+    notes = []
+    found = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0, note=notes.append)
+    assert not notes
+    assert found.inputs.done == 6
+    assert found.operands["2"].shape == (6,)
+    assert found.operands["2"].count == data.size  # not four times
+    assert found.operands["2"].mean == pytest.approx(data.mean() - 0.5, abs=1e-6)
+    assert found.operands["1"].channels.most.inputs[0, 0] == data.max(axis=(1, 2, 3)).argmax()
+
+
+def test_an_input_fills_the_batch_alone_where_inputs_depend_on_each_other(tmp_path):
+    last = "torch.cumsum b 1 1 1 2 dim=0 $input=1 #1=(4,1,2,3)f32 #2=(4,1,2,3)f32"
+    model = _model_of_four(tmp_path / "m.param", last)
+    for number in range(3):
+        np.save(tmp_path / f"{number}.npy", np.full((4, 1, 2, 3), number, np.float32))
+    notes = []
+    pattern = str(tmp_path / "*.npy")
+    found = sweep(model, pattern, tmp_path / "out", workers=0, note=notes.append)
+    assert notes == ["the model takes several inputs at once; each input fills its batch alone"]
+    assert (found.operands["2"].count, found.operands["2"].max) == (3 * 24, 4 * 1.5)
 
 
 def test_a_dump_is_opened_by_others_and_is_a_reference(found, expected):
