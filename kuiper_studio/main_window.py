@@ -432,6 +432,7 @@ class MainWindow(QMainWindow):
         self.data_set_panel.run_requested.connect(self.sweeping.ask)
         self.data_set_panel.page_requested.connect(self.sweeping.open_page)
         self.data_set_panel.input_chosen.connect(self.sweeping.open_input)
+        self.data_set_panel.channel_chosen.connect(tensor.show_data_set_channel)
         self.sweeping.started.connect(self._on_data_set_started)
         tensor.hovered_changed.connect(self._mark_hovered_cell)
         self.overlay_panel.element_chosen.connect(tensor.pick_element)
@@ -786,8 +787,9 @@ class MainWindow(QMainWindow):
     def _mark_hovered_cell(self) -> None:
         self.overlay_panel.mark(self.tensor_view.hovered_cell)
 
-    def _shown_channel(self) -> tuple[str, int] | None:
-        return self.tensor_view.shown_channel
+    def _shown_channel(self) -> tuple[str, int | None] | None:
+        shown = self.tensor_view.shown_channel
+        return (shown[0], self.tensor_view.data_set_channel) if shown is not None else None
 
     @Slot()
     def _on_data_set_started(self) -> None:

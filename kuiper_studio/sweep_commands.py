@@ -39,7 +39,7 @@ class SweepCommands(QObject):
     settings : QSettings
     dialogs : FileDialogs
     shown : callable
-        Returns the operand and the channel of the tensor view; None for none.
+        Returns the operand of the tensor view, and its channel; None for no operand.
     window : QWidget
         Parent of the dialogs.
 
@@ -59,7 +59,7 @@ class SweepCommands(QObject):
         session: StudioSession,
         settings: QSettings,
         dialogs: FileDialogs,
-        shown: Callable[[], tuple[str, int] | None],
+        shown: Callable[[], tuple[str, int | None] | None],
         window: QWidget,
     ) -> None:
         super().__init__(window)

@@ -374,7 +374,18 @@ class _Report:
         span, scale = Span.above(operand, self._is_shown), self._requantised.get(operand.name)
         given = cache(self._given)  # reading a tensor may take longer than the operator
 
-        compute = self._computing(span, given, scale)
+        def compute(
+            twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
+        ) -> Array | None:
+            self._check_cancelled()
+
+            def value(of: RuntimeOperand) -> Value:
+                others = instead or {}
+                return others[of.name] if of.name in others else given(of)
+
+            found = dequantise(span.compute(value, twins), scale)
+            return found if isinstance(found, np.ndarray) else None
+
         arguments = self._reference_inputs(operator)
         quantised = [each for each in span.operators if is_quantized(each.params)]
         is_known = len(arguments) == len(operator.inputs)
@@ -403,32 +414,6 @@ class _Report:
             return Status.INT8, rounding
         clipping = [find_clipping(each, array) for each, array in inputs.items()]
         return Status.ORIGIN, next(filter(None, clipping), "")
-
-    def _computing(
-        self, span: Span, given: Callable[[RuntimeOperand], Value], scale: float | None
-    ) -> Callable[..., Array | None]:
-        """Return a function that computes the end of a span, with copies of operators.
-
-        What it gives without copies is computed once: several explanations begin with it.
-        """
-
-        def run(twins: Sequence[RuntimeOperator], instead: Mapping[str, Value]) -> Array | None:
-            self._check_cancelled()
-
-            def value(of: RuntimeOperand) -> Value:
-                return instead[of.name] if of.name in instead else given(of)
-
-            found = dequantise(span.compute(value, twins), scale)
-            return found if isinstance(found, np.ndarray) else None
-
-        unchanged = cache(lambda: run((), {}))
-
-        def compute(
-            twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
-        ) -> Array | None:
-            return run(twins, instead or {}) if twins or instead else unchanged()
-
-        return compute
 
     def _reference_inputs(self, operator: RuntimeOperator) -> dict[int, Array]:
         found: dict[int, Array] = {}

@@ -41,9 +41,7 @@ _FOR_FEW: Final = 3.0
 _LARGEST: Final = 2.0  # factor of the largest simulated error
 _HALF: Final = 1 << 12  # of the last digit of float16, in the bits of float32
 _KEPT: Final = 0xFFFF_E000  # the bits of float32 that float16 keeps
-# Times what rounding changes. The right way changes about as much as the difference, which then
-# is at most twice as far from what another way gives; others change no more than these.
-_HOPELESS: Final = 4.0
+_HOPELESS: Final = 10.0  # times what rounding changes: a difference that it does not explain
 _NORMAL: Final = float(np.finfo(np.float16).smallest_normal)  # ncnn writes 0 for smaller ones
 # Of an input rounded to int8. Rounding alone errs by 0.29 steps; numbers beyond 127 steps are
 # clipped, which calibration does to few of them.
@@ -140,7 +138,7 @@ def _is_of_rounded_weights(
             return True
         if ours is not None and ours.shape == found.shape:
             most = max(most, relative_distance(found, ours))
-            if rounded is _cut and distance > _HOPELESS * most + tolerance:
+            if rounded is _cut and distance > _HOPELESS * most:
                 return False
     return False
 

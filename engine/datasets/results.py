@@ -36,6 +36,7 @@ from engine.datasets.failures import FailedInput
 from engine.datasets.histograms import BINS
 from engine.datasets.inputs import InputReader, InputSet
 from engine.datasets.model import OperandFacts
+from engine.datasets.plan import SHARDS
 from engine.datasets.shard import read_arrays
 from engine.datasets.statistics import STATISTICS, saturation_bounds
 from engine.errors import SweepError
@@ -378,14 +379,23 @@ class Sweep:
             raise SweepError(f"{self.path} has no {name!r}; it has {', '.join(self.studies)}")
         return read_arrays(self.path / f"{name}.npz")
 
+    def _lacking(self) -> str:
+        """Say what there is instead of a summary."""
+        if not self.path.is_dir():
+            return f"there is no folder {self.path}"
+        if (self.path / SHARDS).is_dir():
+            return (
+                f"{self.path} holds a sweep that is not finished; run the same inputs into it "
+                "to go on"
+            )
+        return f"{self.path} has no {SUMMARY}: it holds no results of a sweep"
+
     def _read_summary(self) -> dict[str, Any]:
         path = self.path / SUMMARY
         try:
             summary = json.loads(read_regular(path, _LARGEST_SUMMARY))
         except FileNotFoundError as exc:
-            raise SweepError(
-                f"{self.path} has no {SUMMARY}: it is no sweep, or one that is not finished"
-            ) from exc
+            raise SweepError(self._lacking()) from exc
         except OSError as exc:
             raise SweepError(f"{path} cannot be read: {format_os_error(exc)}") from exc
         except ValueError as exc:

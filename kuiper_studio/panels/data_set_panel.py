@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QIcon, QImage, QPixmap
 from PySide6.QtWidgets import (
     QComboBox,
@@ -26,6 +26,7 @@ from engine.errors import EngineError
 from engine.text import format_brief, format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,10 +61,13 @@ class DataSetPanel(Panel):
     session : StudioSession
     theme : Theme
     shown : callable
-        Returns the operand and the channel of the tensor view; None for none.
+        Returns the operand of the tensor view, and the channel if it is one that the data set
+        tells apart; None for no operand.
 
     Signals
     -------
+    channel_chosen : int
+        The user wants to see another channel.
     run_requested
         The user wants to run a data set, or to open results.
     page_requested
@@ -72,6 +76,7 @@ class DataSetPanel(Panel):
         Number of an input that the user wants to open.
     """
 
+    channel_chosen = Signal(int)
     run_requested = Signal()
     page_requested = Signal()
     input_chosen = Signal(int)
@@ -80,7 +85,7 @@ class DataSetPanel(Panel):
         self,
         session: StudioSession,
         theme: Theme,
-        shown: Callable[[], tuple[str, int] | None],
+        shown: Callable[[], tuple[str, int | None] | None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("dataSet", "Data set", session, theme, parent)
@@ -91,6 +96,7 @@ class DataSetPanel(Panel):
         self._background.finished.connect(self._on_drawn)
         self.title = plain_label("dataSetTitle", "subtitle")
         self.detail = plain_label("dataSetDetail", "secondary")
+        self.remark = plain_label("dataSetRemark", "error")
         self.caption = plain_label("dataSetCaption", "secondary")
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
@@ -109,6 +115,10 @@ class DataSetPanel(Panel):
         self.choice.setToolTip("Which inputs are shown")
         for strip in Strip:
             self.choice.addItem(f"Inputs that {strip.value}", strip)
+        self.channel = SpinBox()
+        self.channel.setAccessibleName("Channel of the data set")
+        self.channel.setToolTip("Channel whose inputs are shown")
+        self._operand = ""
         self.strip = QListWidget()
         self._build()
         self._connect()
@@ -148,12 +158,16 @@ class DataSetPanel(Panel):
         head.setContentsMargins(12, 8, 12, 8)
         head.setSpacing(6)
         self.choice.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        head.addWidget(self.choice)
+        chosen = QHBoxLayout()
+        chosen.setSpacing(6)
+        chosen.addWidget(self.choice, 1)
+        chosen.addWidget(self.channel)
+        head.addLayout(chosen)
         self.caption.setWordWrap(True)
         head.addWidget(self.caption)
         column.addLayout(head)
         column.addWidget(strip, 1)
-        self.lay_out_head((self.title, self.detail), below, progress, actions)
+        self.lay_out_head((self.title, self.detail, self.remark), below, progress, actions)
 
     def _connect(self) -> None:
         sweeping = self.session.sweeping
@@ -164,6 +178,7 @@ class DataSetPanel(Panel):
         self.page.clicked.connect(self.page_requested)
         self.close_results.clicked.connect(sweeping.clear)
         self.choice.currentIndexChanged.connect(self.refresh)
+        self.channel.valueChanged.connect(self._on_channel)
         self.strip.itemClicked.connect(self._on_chosen)
         self.strip.itemActivated.connect(self._on_chosen)
 
@@ -174,8 +189,10 @@ class DataSetPanel(Panel):
         """Show what is known of the channel that the tensor view shows."""
         self._show_state()
         found, shown = self.session.sweeping.found, self._shown_channel()
+        summary = self.session.sweeping.operand(shown[0]) if shown is not None else None
+        channel = self._show_chooser(summary, shown[1] if shown is not None else None)
         strip = self.choice.currentData()
-        wanted = (found, shown, strip)
+        wanted = (found, shown, channel, strip)
         if wanted == self._drawn:
             return
         self._drawn = wanted
@@ -183,15 +200,26 @@ class DataSetPanel(Panel):
         self.caption.setText("")
         if found is None:
             return
-        summary = self.session.sweeping.operand(shown[0]) if shown is not None else None
-        if summary is None or shown is None:
+        if summary is None:
             self.caption.setText("Select an operator whose output the data set has.")
             return
-        self.caption.setText(_describe(summary, shown[1], found.inputs.done))
-        for index, text in _inputs(summary, shown[1], strip):
+        self.caption.setText(_describe(summary, channel, found.inputs.done))
+        for index, text in _inputs(summary, channel, strip):
             self._add(found, index, text)
         if not self.strip.count():
             self.caption.setText(f"{self.caption.text()}\nNo input is unusual for it.")
+
+    def _show_chooser(self, summary: OperandSummary | None, shown: int | None) -> int:
+        """Show the channel of the tensor view, or one of its own; return it."""
+        count = len(summary.channels.dead) if summary is not None else 1
+        name = summary.name if summary is not None else ""
+        with QSignalBlocker(self.channel):
+            self.channel.setRange(0, count - 1)
+            if shown is not None or name != self._operand:
+                self.channel.setValue(shown or 0)
+        self._operand = name
+        self.channel.setVisible(count > 1)
+        return self.channel.value()
 
     @Slot()
     def _show_state(self) -> None:
@@ -202,6 +230,10 @@ class DataSetPanel(Panel):
         self.run.setEnabled(progress is None and self.session.graph is not None)
         for part in (self.page, self.close_results, self.choice, self.strip):
             part.setVisible(found is not None)
+        self.remark.setText(
+            f"Another version of the model ran: its {sweeping.difference} were others."
+        )
+        self.remark.setVisible(bool(sweeping.difference))
         if progress is not None:
             done, total = progress
             self.bar.setRange(0, total)  # without an end until the inputs are counted
@@ -267,6 +299,11 @@ class DataSetPanel(Panel):
             item = self.strip.item(row)
             if item.data(_INDEX) == done.key[1]:
                 item.setIcon(icon)
+
+    @Slot(int)
+    def _on_channel(self, channel: int) -> None:
+        self.channel_chosen.emit(channel)  # the tensor view may tell the same channels apart
+        self.refresh()
 
     @Slot(QListWidgetItem)
     def _on_chosen(self, item: QListWidgetItem) -> None:

@@ -10,13 +10,14 @@ import numpy as np
 from PySide6.QtCore import QObject, QProcess, QTimer, Signal, Slot
 
 from engine.errors import EngineError, SweepError
+from kuiper_studio.background import Background, Done
 from kuiper_studio.engine_service.channel_totals import ChannelTotals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from engine.datasets import OperandSummary, Sweep
+    from engine.datasets import OperandSummary, Sweep, SweptModel
     from engine.runtime import RuntimeGraph
     from kuiper_studio.engine_service.channels import ChannelView
     from kuiper_studio.engine_service.sweep_process import SweepJob
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Sweeping"]
 
 _PROCESS: Final = "kuiper_studio.engine_service.sweep_process"
+_TEXT: Final = "parameters"
+_WEIGHTS: Final = "weights"
 _PATIENCE: Final = 8000  # ms that a cancelled sweep has to end by itself
 
 
@@ -38,7 +41,10 @@ class Sweeping(QObject):
     Attributes
     ----------
     found : Sweep or None
-        The results that are shown; of the open model.
+        The results that are shown; of the open model, or of another version of it.
+    difference : str
+        What was another in that version: ``"weights"``, for example; ``""`` if it is this one,
+        or not known yet.
     progress : (int, int) or None
         Inputs that are done, and all of them; None while no sweep runs. (0, 0) before its first
         inputs are done.
@@ -46,7 +52,7 @@ class Sweeping(QObject):
     Signals
     -------
     changed
-        Other results are shown, or none.
+        Other results are shown, or none, or it is known of which version they are.
     progressed
         A sweep has begun, gone on or ended.
     failed : str
@@ -63,6 +69,9 @@ class Sweeping(QObject):
         super().__init__(parent)
         self._graph = graph
         self.found: Sweep | None = None
+        self.difference = ""
+        self._background = Background(self)
+        self._background.finished.connect(self._on_compared)
         self.progress: tuple[int, int] | None = None
         self._process: QProcess | None = None
         self._rest = b""
@@ -76,27 +85,33 @@ class Sweeping(QObject):
     def open(self, path: str | Path) -> None:
         """Show the results in a folder.
 
+        Of which version of the model they are is known later: large weights are hashed on
+        another thread.
+
         Raises
         ------
         SweepError
-            If there are none, or they are of another model.
+            If there are none, or they are of a model with other operators.
         """
         from engine.datasets import open_sweep
 
         found = open_sweep(path)
+        operands = found.operands  # read now, so that what is damaged is reported here
         graph = self._graph()
-        if graph is None or not _is_of(graph, found):
+        text = _hash_of(graph.param_path) if graph is not None else None
+        if graph is None or not (text == found.model.sha256 or _fits(graph, operands)):
             raise SweepError(
                 f"{path} holds a data set run through another model: {found.model.name}"
             )
-        _ = found.operands  # read now, so that what is damaged is reported here
         self.found = found
+        self.difference = "" if text in {None, found.model.sha256} else _TEXT
+        self._background.submit(found, _has_weights, found.model, graph.bin_path)
         self.changed.emit()
 
     def clear(self) -> None:
         """Show no results; silent when there are none."""
         if self.found is not None:
-            self.found = None
+            self.found, self.difference = None, ""
             self.changed.emit()
 
     def operand(self, name: str) -> OperandSummary | None:
@@ -111,14 +126,9 @@ class Sweeping(QObject):
         summary = self.operand(name)
         if summary is None or self.found is None or summary.channels.axis is None:
             return None
-        channels = summary.channels
-        axis = summary.channels.axis + len(view.shape) - len(summary.shape)
-        if (
-            view.plan is not None
-            or view.axis != axis
-            or view.shape[view.axis] != len(channels.dead)
-        ):
+        if not self.has_channels_of(name, view):
             return None
+        channels = summary.channels
         finite = channels.count - channels.nan - channels.inf
         inputs = self.found.inputs.done
         return ChannelTotals(
@@ -133,6 +143,25 @@ class Sweeping(QObject):
             np.rint(channels.dead * inputs).astype(np.int64),
             np.arange(len(channels.dead)),
         )
+
+    def has_channels_of(self, name: str, view: ChannelView) -> bool:
+        """Return whether the channels of a view are those that the data set tells apart.
+
+        Of folded tokens these are the features, counted over all tokens, also over those that
+        are not on the grid.
+        """
+        summary = self.operand(name)
+        if summary is None or summary.channels.axis is None:
+            return False
+        axis = summary.channels.axis + len(view.shape) - len(summary.shape)
+        size = len(summary.channels.dead)
+        if axis < 0 or view.shape[axis] != size:
+            return False
+        plan = view.plan
+        if plan is None:
+            return view.axis == axis
+        first = sum(len(parts) for parts in plan.cells[:axis])
+        return plan.cells[axis] == (size,) and plan.roles[view.axis].cells == (first,)
 
     # Running
 
@@ -170,6 +199,7 @@ class Sweeping(QObject):
 
     def close(self) -> None:
         """End what runs, for the window closes."""
+        self._background.close()
         process = self._process
         if process is not None:
             process.finished.disconnect(self._on_finished)
@@ -179,6 +209,13 @@ class Sweeping(QObject):
                 process.kill()
                 process.waitForFinished(1000)
             self._drop()
+
+    @Slot(object)
+    def _on_compared(self, done: Done) -> None:
+        if done.key is self.found and done.result is False:
+            text = self.difference
+            self.difference = f"{text} and {_WEIGHTS}" if text else _WEIGHTS
+            self.changed.emit()
 
     def _drop(self) -> None:
         self._late.stop()
@@ -243,15 +280,34 @@ class Sweeping(QObject):
         self.failed.emit(str(end.get("failed") or last))
 
 
-def _is_of(graph: RuntimeGraph, found: Sweep) -> bool:
-    """Whether results are of the open model, by the content of its ``.param``."""
+def _fits(graph: RuntimeGraph, operands: Mapping[str, OperandSummary]) -> bool:
+    """Whether a model has all operands of results, of the same operators."""
+    for name, summary in operands.items():
+        operand = graph.operands.get(name)
+        producer = operand.producer if operand is not None else None
+        if producer is None or (producer.name, producer.type) != (
+            summary.operator, summary.type,
+        ):  # fmt: skip
+            return False
+    return bool(operands)
+
+
+def _has_weights(model: SweptModel, path: Path | None) -> bool | None:
+    """Return whether weights are those of the results, on any thread; None if unreadable."""
+    found = _hash_of(path) if path is not None else None
+    if path is not None and found is None:
+        return None
+    return found == model.bin_sha256
+
+
+def _hash_of(path: Path) -> str | None:
     from engine.dump.manifest import file_hash
 
     try:
-        return file_hash(graph.param_path, _go_on) == found.model.sha256
+        return file_hash(path, _go_on)
     except OSError:
-        return graph.param_path.name == found.model.name
+        return None
 
 
 def _go_on() -> None:
-    """Nothing cancels the hashing of a small file."""
+    """Nothing cancels the hashing of a file."""

@@ -563,6 +563,22 @@ class TensorView(QWidget):
         shown = self._stack.currentWidget() is self.pane and bool(operand)
         return (operand, self.pane.model.channel) if shown else None
 
+    @property
+    def data_set_channel(self) -> int | None:
+        """The shown channel, as the data set numbers them; None where it tells others apart."""
+        view = self.pane.model.counted_view()
+        if view is None or not self._session.sweeping.has_channels_of(
+            self._ranged_operand, view
+        ):
+            return None
+        return self.pane.model.channel
+
+    @Slot(int)
+    def show_data_set_channel(self, channel: int) -> None:
+        """Show a channel of the data set, where the pane tells the same channels apart."""
+        if self.data_set_channel is not None:
+            self.pane.show_channel(channel)
+
     def _show_message(self, title: str, detail: str) -> None:
         self._leave_pane(self.message)
         self.message.show_text(title, detail)

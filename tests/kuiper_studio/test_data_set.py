@@ -159,6 +159,89 @@ def test_results_of_another_model_are_refused(qtbot, open_window, results, make_
     assert window.session.sweeping.found is None
 
 
+def test_results_of_another_version_of_the_model_are_shown_and_named(
+    qtbot, open_window, results, make_pair, data
+):
+    """They have the same operators, with another factor, and then other weights too."""
+    changed = [line.replace("mul(@0,2)", "mul(@0,3)") for line in CHAIN]
+    window = open_window(make_pair(*changed, name="other"), [data[:1]])
+    window.sweeping.open_results(results.path)
+    panel, sweeping = window.data_set_panel, window.session.sweeping
+    assert sweeping.difference == "parameters"
+    assert panel.remark.text() == (
+        "Another version of the model ran: its parameters were others."
+    )
+    assert panel.remark.isVisible()
+    panel.close_results.click()
+    assert panel.remark.isHidden()
+
+
+def test_results_with_other_weights_are_named(qtbot, open_window, results, make_pair, data):
+    model = make_pair(*CHAIN, weights={"relu.unused": np.zeros(3, np.float32)})
+    window = open_window(model, [data[:1]])
+    window.sweeping.open_results(results.path)
+    panel = window.data_set_panel
+    qtbot.waitUntil(panel.remark.isVisible)
+    assert panel.remark.text() == "Another version of the model ran: its weights were others."
+
+
+def test_a_sweep_that_is_not_finished_says_so(window, results):
+    sweeping = window.session.sweeping
+    (results.path / "summary.json").unlink()
+    with pytest.raises(SweepError, match="not finished; run the same inputs into it to go on"):
+        sweeping.open(results.path)
+    with pytest.raises(SweepError, match="holds no results of a sweep"):
+        sweeping.open(results.path.parent)
+    with pytest.raises(SweepError, match="there is no folder"):
+        sweeping.open(results.path / "nowhere")
+
+
+def test_features_of_tokens_on_their_grid_are_marked(
+    qtbot, open_window, make_pair, inputs, data, tmp_path
+):
+    model = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
+        "nn.ReLU relu 1 1 0 1 #0=(1,2,4,4)f32 #1=(1,2,4,4)f32",
+        "nn.AvgPool2d pool 1 1 1 2 kernel_size=(1,1) stride=(1,1) padding=(0,0) "
+        "ceil_mode=False count_include_pad=True divisor_override=None #2=(1,2,4,4)f32",
+        "torch.flatten flat 1 1 2 3 start_dim=2 end_dim=-1 #2=(1,2,4,4)f32 #3=(1,2,16)f32",
+        "torch.transpose turn 1 1 3 4 dim0=1 dim1=2 #3=(1,2,16)f32 #4=(1,16,2)f32",
+        "pnnx.Output out 1 0 4",
+    )
+    results = sweep(model, inputs, tmp_path / "out", SweepOptions(batch=1), workers=0)
+    window = open_window(model, [data[:1]])
+    show(qtbot, window, "turn")
+    window.sweeping.open_results(results.path)
+    pane, panel = window.tensor_view.pane, window.data_set_panel
+    qtbot.waitUntil(lambda: pane.model.plan is not None)  # 16 tokens are pictures of 4×4
+    qtbot.waitUntil(lambda: pane.model.special is not None)
+    assert pane.model.special.describe(1) == "dead: all zeros, in all 12 inputs"
+    pane.show_channel(1)
+    assert panel.channel.value() == 1
+    assert panel.caption.text().startswith("Channel 1 of turn: 0 to 0")
+
+
+def test_a_channel_is_chosen_that_the_tensor_view_does_not_tell_apart(
+    qtbot, open_window, make_pair, inputs, data, tmp_path
+):
+    model = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
+        "nn.AdaptiveAvgPool2d pool 1 1 0 1 output_size=(1,1) #0=(1,2,4,4)f32 #1=(1,2,1,1)f32",
+        "torch.flatten flat 1 1 1 2 start_dim=1 end_dim=-1 #1=(1,2,1,1)f32 #2=(1,2)f32",
+        "pnnx.Output out 1 0 2",
+    )
+    results = sweep(model, inputs, tmp_path / "out", SweepOptions(batch=1), workers=0)
+    window = open_window(model, [data[:1]])
+    show(qtbot, window, "flat")
+    window.sweeping.open_results(results.path)
+    panel = window.data_set_panel
+    for channel in (0, 1):
+        panel.channel.setValue(channel)
+        means = data[:, channel].mean(axis=(1, 2))
+        assert numbers(panel.strip) == np.argsort(-means, kind="stable")[:8].tolist()
+    assert panel.caption.text().startswith("Channel 1 of flat")
+
+
 def test_what_the_dialog_asks(qtbot, tmp_path):
     chosen = iter([str(tmp_path / "photos"), "", str(tmp_path)])
     dialog = SweepDialog("", "out", 0, lambda _: "", lambda _: next(chosen))

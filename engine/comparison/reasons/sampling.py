@@ -174,10 +174,8 @@ class _Corner:
 
     def cut(self, alternative: Alternative) -> Alternative | None:
         """Restrict an alternative to the part; None if it does not apply to a part."""
-        if not _is_runnable(alternative):
+        if not _is_runnable(alternative) or "groups" in alternative.params:
             return None
-        if "groups" in alternative.params:
-            return self._cut_groups(alternative)
         inputs, known = alternative.inputs, self.whole.weights
         if inputs is not None:
             first, x = inputs[0], self.whole.input
@@ -190,25 +188,6 @@ class _Corner:
         return replace(
             alternative, weights=self.cut_weights(alternative.weights), inputs=inputs
         )
-
-    def _cut_groups(self, alternative: Alternative) -> Alternative | None:
-        """Restrict an alternative with diagonal blocks to output channels, without groups."""
-        weight, blocks = self.whole.weights.get("weight"), alternative.weights.get("weight")
-        channels = self.channels
-        if (
-            self.axis
-            or channels is None
-            or weight is None
-            or not isinstance(blocks, np.ndarray)
-        ):
-            return None
-        of_group = len(weight) * blocks.shape[1] // weight.shape[1]  # output channels
-        part = np.zeros((len(channels), *weight.shape[1:]), weight.dtype)
-        for row, channel in zip(part, channels, strict=True):
-            start = channel // of_group * blocks.shape[1]
-            row[start : start + blocks.shape[1]] = blocks[channel]
-        params = {name: v for name, v in alternative.params.items() if name != "groups"}
-        return replace(alternative, params=params, weights={"weight": part})
 
 
 def _corner(case: Case) -> Preview | None:

@@ -249,18 +249,6 @@ def test_an_operator_that_cannot_run_is_explained_too():
     assert "groups=2" in reason.text
 
 
-def test_groups_of_a_large_image_are_found_on_a_part_of_it():
-    x, weight = normal(1, 8, 64, 64), normal(16, 8, 3, 3)
-    blocks = [
-        convolved(x[:, 2 * i : 2 * i + 2], weight[4 * i : 4 * i + 4, 2 * i : 2 * i + 2])
-        for i in range(4)
-    ]
-    (reason, *_) = explain(conv(weight), [x], np.concatenate(blocks, 1))
-    assert (reason.kind, reason.explains) == ("groups", 1)
-    assert "groups=4" in reason.text
-    np.testing.assert_array_equal(reason.changes[1].value[4:8], weight[4:8, 2:4])
-
-
 @pytest.mark.parametrize("scale", [0, 1e-7, 5e-7])
 def test_rounding_is_never_explained(scale):
     x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
