@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.comparison.aligning.elements import is_normalized_of
+from engine.comparison.aligning.evidence import is_guess
 from engine.comparison.aligning.limits import AHEAD
 from engine.comparison.aligning.result import Born
 from engine.comparison.matching import ALIGNMENT, HAND, OUTPUT
@@ -79,9 +80,38 @@ class Shifts:
             reading = self._values.fit(key, operand, result)
             if reading is not None and self._trials.confirms(operand, reading):
                 match = reading.match(ALIGNMENT, 0.7)
+                if self._hide_input(operator, operand):
+                    arguments = self._values.arguments(operator)
+                    result = self._values.compute_one(operator, operand, arguments)
                 self._walk.replace(operand.name, match, reading.shape, result)
                 return True
         return False
+
+    def _hide_input(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
+        """Unmatch the input of a function that is to take its tensor, if it differs from that.
+
+        One fault is likelier than two: rather than a wrong layer and a function too many, the
+        reference fuses the two, and shows only the last. Return whether that was so.
+        """
+        if operator.has_attributes or len(operator.inputs) != 1:
+            return False
+        (source,) = operator.inputs
+        match, producer = self._state.result.matches.get(source.name), source.producer
+        born = self._state.result.born.get(source.name)
+        if match is None or producer is None or producer.is_input or born is None:
+            return False
+        if not is_guess(match.matched_by) or born.relative <= self._sides.tolerance:
+            return False
+        if len(producer.outputs) != 1 or len(source.consumers) != 1:
+            return False
+        value = self._values.compute_one(producer, source, self._values.arguments(producer))
+        if value is None:
+            return False
+        self._state.forget(source.name)
+        self._state.stand_in(source.name, value, frozenset({source.name}))
+        self._state.given_up.add(source.name)
+        self._state.waiting[operand.name] = frozenset({source.name, operand.name})
+        return True
 
     def _is_one_too_many(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
         """Match an operator without weights with its own input, if what follows agrees then."""

@@ -878,3 +878,38 @@ def test_copies_of_a_weight_that_two_layers_share_differ(run, wrong):
     assert reason.kind == "weight_values"
     right = "the layer's weight" if wrong == "tied.data" else "'tied'"
     assert f"The reference has the numbers of {right}." in reason.text
+
+
+def test_a_layer_is_wrong_before_a_fused_function_that_changes_its_own_result(run):
+    """What follows agrees with the tensor in place of the layer's and of the function's result.
+
+    The function is no second origin: applied once more it would change the tensor.
+    """
+    x, one, two, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d one 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"F.leaky_relu act 1 1 1 2 $input=1 negative_slope=0.5 #2={SIZE}",
+        f"nn.Conv2d two 1 1 2 3 {POINTWISE} #3={SIZE}",
+        "pnnx.Output out0 1 0 3",
+        one__weight=one + normal(4, 4, 1, 1) * np.float32(0.5),
+        one__bias=bias,
+        two__weight=two,
+        two__bias=bias,
+    )
+    session.run()
+    mixed = pointwise(x, one, bias)
+    fused = np.where(mixed < 0, np.float32(0.5) * mixed, mixed)
+    compared = engine.compare(
+        session,
+        shown(
+            {"a": x, "b": fused, "c": pointwise(fused, two, bias)},
+            inputs=("a",),
+            operators=(
+                ReferenceOperator("first", "Convolution", ("a",), ("b",)),
+                ReferenceOperator("last", "Convolution", ("b",), ("c",)),
+            ),
+        ),
+    )
+    assert blamed(compared) == [("one", [], ["weight_values"])]
