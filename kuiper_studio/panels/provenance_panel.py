@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QModelIndex, QRect, Qt, Slot
+from PySide6.QtCore import QModelIndex, QRect, Qt, QTimer, Slot
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = ["ProvenancePanel"]
 
 _WIDTHS: Final = {TermColumn.VALUE: 58, TermColumn.WEIGHT: 58, TermColumn.PRODUCT: 60}
+_LATE_MS: Final = 150  # a message appears if the answers take longer
 _MOST_LINES: Final = 9  # rows of the table that are seen at once
 _HINT: Final = (
     "Click an element of the tensor, then Analyse → Where does this number come from? (P)."
@@ -139,6 +140,9 @@ class ProvenancePanel(Panel):
         self._sources = QVBoxLayout()
         self._field_rows = QGridLayout()
         self.field_texts: dict[str, QLabel] = {}
+        self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
+        self._provenance: Provenance | None = None
+        self._receptive_field: ReceptiveField | None = None
         self._group: int | None = None
         self._shown: Breakdown | None = None
         self._field_input = self._mapped = ""
@@ -212,6 +216,7 @@ class ProvenancePanel(Panel):
         self.ask_weight.clicked.connect(self._on_weight_asked)
         self.ask_check.clicked.connect(self._on_check_asked)
         session.explaining.changed.connect(self._show)
+        self._late.timeout.connect(self._show_answers)
         session.tensors.recalled.connect(self._on_recalled)
         self.products.term_chosen.connect(self._on_term_chosen)
         self.sums.group_chosen.connect(self._on_group_chosen)
@@ -226,23 +231,44 @@ class ProvenancePanel(Panel):
 
     @Slot()
     def _show(self) -> None:
-        """Show what is known about the element."""
+        """Show what has become known about the element.
+
+        What belongs to the element before stays until the answer comes, or takes long.
+        """
         explaining = self.session.explaining
-        place, provenance = explaining.place, explaining.provenance
-        self._group = None
-        self._show_head(provenance)
-        self._show_breakdown(provenance)
-        self._show_sources(provenance)
-        self._show_field(explaining.field)
-        self._show_further()
+        place = explaining.place
         self.set_suffix(format_element(place.operand, place.index) if place is not None else "")
+        waits = explaining.provenance is None or explaining.field is None
+        if place is not None and waits and not explaining.reason:
+            self._late.start()
+            self._show_answers(is_late=False)
+        else:
+            self._late.stop()
+            self._show_answers()
+
+    @Slot()
+    def _show_answers(self, *, is_late: bool = True) -> None:
+        """Show the answers; without those that have not come only if they are late."""
+        explaining = self.session.explaining
+        place, provenance, field = explaining.place, explaining.provenance, explaining.field
+        if is_late if provenance is None else provenance is not self._provenance:
+            self._provenance = provenance
+            self._group = None
+            self._show_head(provenance)
+            self._show_breakdown(provenance)
+            self._show_sources(provenance)
+        if is_late if field is None else field is not self._receptive_field:
+            self._receptive_field = field
+            self._show_field(field)
+        if is_late or field is not None:
+            self._show_further()
         if place is None:
             self.title.setText("No element chosen")
             _set_text(self.end, _HINT)
         elif explaining.reason:
             self.title.setText(format_element(place.operand, place.index))
             _set_text(self.end, explaining.reason[:1].upper() + explaining.reason[1:] + ".")
-        elif provenance is None:
+        elif provenance is None and is_late:
             self.title.setText(format_element(place.operand, place.index))
             _set_text(self.end, "The engine is at work.")
 

@@ -303,8 +303,12 @@ class TensorPane(QWidget):
 
     def show_element(self, index: tuple[int, ...]) -> None:
         """Show the channel of an element of the array, and pick it."""
+        before = self.model.choice.fixed, self.model.channel
         self.model.set_place(index)
-        self._show_sample()
+        if (self.model.choice.fixed, self.model.channel) == before:
+            self.pointing.show_pick()
+        else:
+            self._show_sample()
         self.pointing.reveal_pick()
 
     @property

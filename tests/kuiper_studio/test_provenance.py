@@ -127,6 +127,24 @@ def test_enter_walks_too(window, qtbot):
     assert window.session.explaining.place == Place("1", (0, 0, 0, 0))
 
 
+def test_the_contents_stay_until_the_answer_comes(window, qtbot, monkeypatch):
+    explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
+    panel, session = window.provenance_panel, window.session
+    before = panel.formula.text()
+    session.explain("1", (0, 0, 1, 1))
+    assert panel.suffix == "1[0, 0, 1, 1]"
+    assert panel.formula.isVisible()
+    assert panel.formula.text() == before
+    wait(window, qtbot)
+    assert panel.formula.text().startswith("y[0, 0, 1, 1] =")
+    monkeypatch.setattr(session.explaining.client, "send", lambda request: None)
+    session.explain("1", (0, 0, 2, 2))
+    qtbot.waitUntil(lambda: panel.end.text() == "The engine is at work.")
+    assert panel.title.text() == "1[0, 0, 2, 2]"
+    assert not panel.formula.isVisible()
+    assert not panel.field_texts
+
+
 def test_a_channel_is_chosen_by_its_bar(window, qtbot):
     explain(window, qtbot, "layer1.conv", (0, 2, 3, 4))
     panel = window.provenance_panel
