@@ -14,7 +14,7 @@ from engine.layers.registry import register
 from engine.layers.windows import new_output, working_dtype
 from engine.values import Array
 
-__all__ = ["embedding_bag"]
+__all__ = ["embedding_bag", "embedding_bag_traced", "find_bounds", "pooling_of"]
 
 _MODES: Final[dict[int | str, str]] = {0: "sum", 1: "mean", 2: "max"}  # PyTorch's numbers
 _JOIN: Final = {"sum": np.add, "mean": np.add, "max": np.maximum}
@@ -63,12 +63,10 @@ def embedding_bag(
     ndarray of shape (B, D)
         0 for an empty bag.
     """
-    method = _MODES.get(mode, str(mode))
-    if method not in _MODES.values():
-        raise LayerError(f"mode {mode} is not one of {', '.join(_MODES.values())}")
+    method = pooling_of(mode)
     if per_sample_weights is not None and method != "sum":
         raise LayerError(f"per_sample_weights are for mode sum, not {method}")
-    starts, stops = _find_bounds(input, offsets, include_last_offset=include_last_offset)
+    starts, stops = find_bounds(input, offsets, include_last_offset=include_last_offset)
     indices = input.reshape(-1)
     rows = embedding(indices, weight, max_norm=max_norm, norm_type=norm_type)
     if per_sample_weights is not None:
@@ -116,10 +114,30 @@ def embedding_bag_traced(
     return Outputs((result, None, None, None))
 
 
-def _find_bounds(
+def pooling_of(mode: str | int) -> str:
+    """Return how rows are combined: ``sum``, ``mean`` or ``max``.
+
+    Raises
+    ------
+    LayerError
+        For any other mode.
+    """
+    method = _MODES.get(mode, str(mode))
+    if method not in _MODES.values():
+        raise LayerError(f"mode {mode} is not one of {', '.join(_MODES.values())}")
+    return method
+
+
+def find_bounds(
     input: Array, offsets: Array | None, *, include_last_offset: bool
 ) -> tuple[Array, Array]:
-    """Where each bag starts and stops in the flattened indices."""
+    """Return where each bag starts and stops in the flattened indices.
+
+    Raises
+    ------
+    LayerError
+        If the shapes or the offsets are none of bags.
+    """
     if input.ndim == 2 and offsets is None:
         count, size = input.shape
         bounds = np.arange(count + 1) * size

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,15 @@ from engine.layers.registry import register
 from engine.layers.windows import new_output, per_axis, working_dtype
 from engine.values import Array
 
-__all__ = ["roi_align", "roi_pool"]
+__all__ = [
+    "Samples",
+    "check_boxes",
+    "find_image",
+    "place_samples",
+    "roi_align",
+    "roi_align_extension",
+    "roi_pool",
+]
 
 _MOST_SAMPLES: Final = 1 << 16  # along one axis of a region; a box with more is invalid
 
@@ -50,18 +59,15 @@ def roi_align(
     -------
     ndarray of shape (K, C, *output_size)
     """
-    rois = _check_boxes(input, boxes)
+    rois = check_boxes(input, boxes)
     counts = per_axis("output_size", output_size, 2, least=1)
     dtype = working_dtype(input.dtype)
     output = new_output((len(rois), input.shape[1], *counts), dtype)
-    # Single precision, as in PyTorch, gives the same number of samples.
-    corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
-    corners = corners - np.float32(0.5 if aligned else 0)
-    for number, (x1, y1, x2, y2) in enumerate(corners):
-        part = input[_find_image(rois[number], input)].astype(dtype, copy=False)
-        for axis, start, stop in ((1, y1, y2), (2, x1, x2)):
-            length = stop - start if aligned else max(stop - start, np.float32(1))
-            part = _average_parts(part, axis, start, length, counts[axis - 1], sampling_ratio)
+    for number, roi in enumerate(rois):
+        part = input[find_image(roi, len(input))].astype(dtype, copy=False)
+        axes = place_samples(roi, input.shape, counts, spatial_scale, sampling_ratio, aligned)
+        for axis, samples in enumerate(axes, 1):
+            part = _average_parts(part, axis, samples)
         output[number] = part
     return output.astype(input.dtype, copy=False)
 
@@ -81,51 +87,105 @@ def roi_align_extension(
     return roi_align(input, rois, size, spatial_scale, sampling_ratio, aligned)
 
 
-def _average_parts(
-    image: Array, axis: int, start: float, length: float, count: int, sampling_ratio: int
-) -> Array:
-    """Split a range of an axis into parts and average the samples of each.
+class Samples(NamedTuple):
+    """Where the parts of a box read along an axis; arrays of shape (parts, samples).
+
+    Attributes
+    ----------
+    lower, upper : ndarray of int64
+        The pixels on both sides of each sample.
+    rest, share : ndarray of float32
+        Their weights; 0 outside of the image.
+    """
+
+    lower: Array
+    upper: Array
+    rest: Array
+    share: Array
+
+
+def place_samples(
+    roi: Array,
+    shape: tuple[int, ...],
+    counts: Sequence[int],
+    spatial_scale: float,
+    sampling_ratio: int,
+    aligned: bool,
+) -> tuple[Samples, Samples]:
+    """Return where a box reads along rows and columns.
+
+    Parameters
+    ----------
+    roi : ndarray of shape (5,)
+    shape : (int, int, int, int)
+        Of the images.
+    counts : (int, int)
+        Number of rows and columns of parts.
+    spatial_scale, sampling_ratio, aligned
+        As in `roi_align`.
+    """
+    # Single precision, as in PyTorch, gives the same number of samples.
+    corners = roi[1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
+    x1, y1, x2, y2 = corners - np.float32(0.5 if aligned else 0)
+    found = []
+    for size, count, start, stop in (
+        (shape[2], counts[0], y1, y2), (shape[3], counts[1], x1, x2)
+    ):  # fmt: skip
+        length = stop - start if aligned else max(stop - start, np.float32(1))
+        found.append(_place_along(size, start, length, count, sampling_ratio))
+    return found[0], found[1]
+
+
+def _place_along(
+    size: int, start: float, length: float, count: int, sampling_ratio: int
+) -> Samples:
+    part = np.float32(length) / np.float32(count)
+    samples = _count_samples(np.float32(sampling_ratio) if sampling_ratio > 0 else part)
+    steps = (np.arange(samples, dtype=np.float32) + np.float32(0.5)) * part / max(1, samples)
+    places = start + np.arange(count, dtype=np.float32)[:, np.newaxis] * part + steps
+    outside = ~((places >= -1) & (places <= size))
+    places = np.clip(np.where(outside, 0, places), 0, size - 1)
+    lower = places.astype(np.int64)
+    share = np.where(outside, 0, places - lower)
+    return Samples(
+        lower, np.minimum(lower + 1, size - 1), np.where(outside, 0, 1) - share, share
+    )
+
+
+def _average_parts(image: Array, axis: int, samples: Samples) -> Array:
+    """Average the samples of each part along an axis.
 
     Parameters
     ----------
     image : ndarray of shape (..., A, ...)
         A at `axis`.
-    start, length : float
-        In pixels.
-    count : int
-        Number of parts, B.
+    samples : Samples
+        Of B parts.
 
     Returns
     -------
     ndarray of shape (..., B, ...)
     """
+    lower, upper = samples.lower, samples.upper
+    rest, share = (each.astype(image.dtype) for each in (samples.rest, samples.share))
+    count, each = lower.shape
     size = image.shape[axis]
-    part = np.float32(length) / np.float32(count)
-    samples = _count_samples(np.float32(sampling_ratio) if sampling_ratio > 0 else part)
     shape = (*image.shape[:axis], count, *image.shape[axis + 1 :])
-    if samples < 1:
+    if not each:
         return np.zeros(shape, image.dtype)
-    steps = (np.arange(samples, dtype=np.float32) + np.float32(0.5)) * part / samples
-    places = start + np.arange(count, dtype=np.float32)[:, np.newaxis] * part + steps
-    outside = ~((places >= -1) & (places <= size))
-    places = np.clip(np.where(outside, 0, places), 0, size - 1)
-    lower = places.astype(np.int64)
-    share = np.where(outside, 0, places - lower).astype(image.dtype)
-    rest = (np.where(outside, 0, 1) - share).astype(image.dtype)
-    upper = np.minimum(lower + 1, size - 1)
-    if samples > 2 * size:  # many samples per pixel: add them up per pixel first
+    if each > 2 * size:  # many samples per pixel: add them up per pixel first
         weights = np.zeros((count, size), image.dtype)
         parts = np.arange(count)[:, np.newaxis]
         np.add.at(weights, (parts, lower), rest)
         np.add.at(weights, (parts, upper), share)
-        total = np.moveaxis(np.tensordot(weights / samples, image, (1, axis)), 0, axis)
+        total = np.moveaxis(np.tensordot(weights / each, image, (1, axis)), 0, axis)
         return np.ascontiguousarray(total)
     total = np.zeros(shape, image.dtype)
     column = (-1, *(1,) * (image.ndim - axis - 1))
-    for sample in range(samples):
+    for sample in range(each):
         total += np.take(image, lower[:, sample], axis) * rest[:, sample].reshape(column)
         total += np.take(image, upper[:, sample], axis) * share[:, sample].reshape(column)
-    total /= samples
+    total /= each
     return total
 
 
@@ -152,12 +212,12 @@ def roi_pool(
     ndarray of shape (K, C, *output_size)
         0 for a part without pixels.
     """
-    rois = _check_boxes(input, boxes)
+    rois = check_boxes(input, boxes)
     counts = per_axis("output_size", output_size, 2, least=1)
     output = new_output((len(rois), input.shape[1], *counts), input.dtype, 0)
     corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
     for number, corner in enumerate(corners):
-        image = input[_find_image(rois[number], input)]
+        image = input[find_image(rois[number], len(input))]
         # Round halves away from zero, as C does.
         x1, y1, x2, y2 = (int(np.copysign(np.floor(abs(c) + 0.5), c)) for c in corner)
         rows, of_rows = _split_axis(y1, y2, counts[0], image.shape[1])
@@ -199,7 +259,7 @@ def _split_axis(first: int, last: int, count: int, size: int) -> tuple[Array, Ar
     return bounds, of_parts.reshape(-1)
 
 
-def _check_boxes(input: Array, boxes: Any) -> Array:
+def check_boxes(input: Array, boxes: Any) -> Array:
     """Check the boxes and combine them to one array of shape (K, 5)."""
     if isinstance(boxes, tuple):
         numbered = [
@@ -218,8 +278,15 @@ def _check_boxes(input: Array, boxes: Any) -> Array:
     return rois
 
 
-def _find_image(roi: Array, input: Array) -> int:
+def find_image(roi: Array, count: int) -> int:
+    """Return the number of the image, of so many, that a box is in.
+
+    Raises
+    ------
+    LayerError
+        If there is no such image.
+    """
     number = int(roi[0])
-    if not 0 <= number < len(input):
-        raise LayerError(f"a box is in image {number} of {len(input)}")
+    if not 0 <= number < count:
+        raise LayerError(f"a box is in image {number} of {count}")
     return number

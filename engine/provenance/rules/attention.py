@@ -20,7 +20,7 @@ from engine.provenance.arithmetic import (
     sum_error,
 )
 from engine.provenance.call import NoBreakdownError, Operand, rounding, take
-from engine.provenance.records import Breakdown, Interval, Kind, join_boxes
+from engine.provenance.records import Breakdown, Interval, Kind, Step, join_boxes
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -244,14 +244,15 @@ def _read_heads(call: Call, index: tuple[int, ...]) -> _Heads:
             layer.heads, (query, key, value), out, layer.scale, sequences, masks, (none, none),
             index[0],
         )  # fmt: skip
-    if call.place:
-        raise NoBreakdownError("the weights of the keys have no breakdown")
     given = read_multihead(call)
     torch_layer = given.layer
-    is_flat = len(index) == 2
-    sample, row = (0, index[0]) if is_flat else index[:2]
-    if not torch_layer.batch_first and not is_flat:
-        sample, row = row, sample
+    is_flat = torch_layer.is_flat(given.sequences)  # type: ignore[arg-type] # dimensions
+    if call.place:  # weights, of samples, perhaps heads, and queries
+        sample, row = 0 if is_flat else index[0], index[-2]
+    else:
+        sample, row = (0, index[0]) if is_flat else index[:2]
+        if not torch_layer.batch_first and not is_flat:
+            sample, row = row, sample
     sequences = tuple([
         (
             each.value if each.ndim == 2
@@ -362,46 +363,107 @@ def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
     return found
 
 
-@explains(MultiheadAttention, ncnn.MultiHeadAttention)
-def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
-    """Sum the results of the heads times a row of the output projection, and the bias.
+class _Asked(NamedTuple):
+    """How a query attends, by head.
 
-    The query's own path is followed only: scores are ``(q W_k) · x`` for every key x, and a
-    head's result is the projection of the average of the inputs.
+    Attributes
+    ----------
+    query : ndarray of shape (H, D)
+    scores, shares : ndarray of shape (H, S + K)
+        Of all keys; the additional ones are last. Shares are the weights.
     """
-    layer = _read_heads(call, index)
+
+    query: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
+    shares: npt.NDArray[np.float64]
+
+
+def _bias_of(projection: Any) -> npt.NDArray[np.float64]:
+    if projection.bias is None:
+        return np.zeros(len(projection.weight))
+    return np.asarray(projection.bias, np.float64)
+
+
+def _ask(layer: _Heads) -> _Asked:
+    """Compute the weights of the keys: scores are ``(q W_k) · x`` for every key x."""
     heads, scale = layer.heads, layer.scale
-    weights = [np.asarray(each.weight, np.float64) for each in layer.projections]
-    biases = [
-        np.zeros(len(weight)) if each.bias is None else np.asarray(each.bias, np.float64)
-        for each, weight in zip(layer.projections, weights, strict=True)
-    ]
-    queries, keys, x = layer.sequences
+    of_query, of_key = (np.asarray(each.weight, np.float64) for each in layer.projections[:2])
+    queries, keys, _ = layer.sequences
     asked = queries[layer.row]
-    q = (weights[0] @ asked + biases[0]).reshape(heads, -1)
-    of_key, of_value = (each.reshape(heads, -1, each.shape[-1]) for each in weights[1:])
-    reach = np.matmul(q[:, np.newaxis], of_key)[:, 0]
-    constant = (q * biases[1].reshape(heads, -1)).sum(axis=1, keepdims=True)
+    q = (of_query @ asked + _bias_of(layer.projections[0])).reshape(heads, -1)
+    reach = np.matmul(q[:, np.newaxis], of_key.reshape(heads, -1, of_key.shape[-1]))[:, 0]
+    constant = (q * _bias_of(layer.projections[1]).reshape(heads, -1)).sum(1, keepdims=True)
     scores = (reach @ keys.T + constant) * scale
     for mask in layer.masks:
         _ignore(scores, mask)
-    extra_keys, extra_values = (
-        each.reshape(len(each), heads, q.shape[1]).swapaxes(0, 1).astype(np.float64)
-        for each in layer.extra
-    )
-    count = scores.shape[1]
-    more = np.matmul(extra_keys, q[..., np.newaxis])[..., 0] * scale
+    extra = _cut(layer.extra[0], heads, q.shape[1])
+    more = np.matmul(extra, q[..., np.newaxis])[..., 0] * scale
     scores = np.concatenate([scores, more], axis=1)
     if not np.isfinite(scores.max(axis=1)).all():
         raise NoBreakdownError("the query attends to no key, or its scores are not finite")
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares = powers / powers.sum(axis=1, keepdims=True)
-    shares, more = shares[:, :count], shares[:, count:]
+    return _Asked(q, scores, powers / powers.sum(axis=1, keepdims=True))
+
+
+def _cut(rows: Array, heads: int, width: int) -> npt.NDArray[np.float64]:
+    """Split rows by heads; shape (H, K, D)."""
+    found: npt.NDArray[np.float64] = rows.reshape(len(rows), heads, width).astype(np.float64)
+    return found.swapaxes(0, 1)
+
+
+def _explain_weight(call: Call, layer: _Heads, index: tuple[int, ...]) -> Breakdown:
+    """Divide one exponential by the sum of all keys, or average that over the heads."""
+    found, key = _ask(layer), index[-1]
+    _, score = _head_errors(layer, found)
+    shares = found.shares[:, key]
+    place = format_index(index)
+    if len(index) - (not _is_flat(call)) == 3:  # heads are apart
+        head = index[-3]
+        scores = found.scores[head]
+        powers = make_factor("exp(score − max)", np.exp(scores - scores.max()))
+        terms = multiply([powers], (len(scores),), ("key",))
+        formula = f"y{place} = exp(score of key {key} − max) / Σ exp(score − max), head {head}"
+        steps = (Step("score", float(scores[key])), Step("max", float(scores.max())))
+        total = float(shares[head])
+        error = 4 * float(score[head]) * total + 2 * rounding(call.dtype)
+        return Breakdown(Kind.SHARE, formula, terms, total, error, chosen=int(key), steps=steps)
+    factors = [
+        make_factor("weight in the head", shares),
+        make_factor("1 / heads", np.full(layer.heads, 1 / layer.heads)),
+    ]
+    terms = multiply(factors, (layer.heads,), ("head",))
+    formula = f"y{place} = 1/{layer.heads} · Σ p[h], p[h] = softmax(scores of head h)[{key}]"
+    result = add_up(call, formula, terms)
+    error = result.error + 4 * float((score * shares).mean())
+    return replace(result, error=error)
+
+
+def _is_flat(call: Call) -> bool:
+    given = read_multihead(call)
+    return given.layer.is_flat(given.sequences)  # type: ignore[arg-type] # dimensions
+
+
+@explains(MultiheadAttention, ncnn.MultiHeadAttention)
+def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the results of the heads times a row of the output projection, and the bias.
+
+    The query's own path is followed only: a head's result is the projection of the average of
+    the inputs. The second output is the weights.
+    """
+    layer = _read_heads(call, index)
+    if call.place:
+        return _explain_weight(call, layer, index)
+    heads, scale = layer.heads, layer.scale
+    found = _ask(layer)
+    x = layer.sequences[2]
+    count, width = len(x), found.query.shape[1]
+    shares, more = found.shares[:, :count], found.shares[:, count:]
+    values = np.asarray(layer.projections[2].weight, np.float64)
     average = (shares @ x)[..., np.newaxis]
-    shift = biases[2].reshape(heads, -1) * shares.sum(axis=1, keepdims=True)
-    mixed = np.matmul(of_value, average)[..., 0] + shift
-    mixed += np.matmul(more[:, np.newaxis], extra_values)[:, 0]
-    wrong = _head_errors(layer, q * scale, scores, shares, (asked, keys, x))
+    shift = _bias_of(layer.projections[2]).reshape(heads, -1) * shares.sum(1, keepdims=True)
+    mixed = np.matmul(values.reshape(heads, -1, x.shape[1]), average)[..., 0] + shift
+    mixed += np.matmul(more[:, np.newaxis], _cut(layer.extra[1], heads, width))[:, 0]
+    wrong, _ = _head_errors(layer, found)
     width, feature = mixed.size, index[-1]
     output = take(layer.output.weight, "out_proj.weight", grid([feature], range(width)))
     results = make_factor("result of the heads", mixed.reshape(-1))
@@ -414,33 +476,29 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
         f"Σ out_proj.weight[{feature}, k] · h[k], "
         f"h = softmax(q · keys · {scale:.4g}) · values, of {heads} heads"
     )
-    found = add_up(call, formula, terms, offset, name)
-    error = found.error + 2 * float(np.linalg.norm(output.values * wrong.reshape(-1)))
-    return Breakdown(Kind.SUM, formula, terms, found.total, error, offset, name)
+    result = add_up(call, formula, terms, offset, name)
+    error = result.error + 2 * float(np.linalg.norm(output.values * wrong.reshape(-1)))
+    return Breakdown(Kind.SUM, formula, terms, result.total, error, offset, name)
 
 
 def _head_errors(
-    layer: _Heads,
-    query: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-    shares: npt.NDArray[np.float64],
-    sequences: tuple[npt.NDArray[np.float64], ...],
-) -> npt.NDArray[np.float64]:
-    """Return how far rounding in float32 may take the results of the heads; shape (H, D).
+    layer: _Heads, found: _Asked
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return how far rounding in float32 may take the heads.
 
     Errors of single products are independent, so that those of a sum grow like its length.
 
-    Parameters
-    ----------
-    layer : _Heads
-    query : ndarray of shape (H, D)
-        Scaled.
-    scores, shares : ndarray of shape (H, S)
-    sequences : tuple of ndarray
-        Inputs of the query, of shape (E,), and of keys and values, of shape (S, E).
+    Returns
+    -------
+    ndarray of shape (H, D)
+        Errors of their results.
+    ndarray of shape (H,)
+        Errors of their scores.
     """
+    queries, keys, x = layer.sequences
+    asked, query = queries[layer.row], found.query * layer.scale
+    scores, shares = (each[:, : len(x)] for each in (found.scores, found.shares))
     heads, size = query.shape
-    asked, keys, x = sequences
     squares = [np.square(np.asarray(each.weight, np.float32)) for each in layer.projections]
     of_query, of_key = (
         np.sqrt(square @ np.square(each).astype(np.float32)).reshape(heads, size)
@@ -453,7 +511,8 @@ def _head_errors(
     inexact = np.hypot(query * of_key, 4 * layer.scale * of_key * of_query)
     finite = np.where(np.isfinite(scores), np.abs(scores), 0.0)
     score = unit * (np.sqrt(np.square(inexact).sum(axis=1)) + finite.max(axis=1))
-    return np.asarray(unit * spread + 4 * score[:, np.newaxis] * spread, np.float64)
+    wrong = unit * spread + 4 * score[:, np.newaxis] * spread
+    return np.asarray(wrong, np.float64), np.asarray(score, np.float64)
 
 
 def _ignore(scores: npt.NDArray[np.float64], mask: Array) -> None:

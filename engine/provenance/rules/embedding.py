@@ -7,19 +7,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.layers.embedding import embedding, embedding_module
+from engine.layers.embedding_bag import (
+    embedding_bag,
+    embedding_bag_traced,
+    find_bounds,
+    pooling_of,
+)
 from engine.layers.ncnn.products import Embed
-from engine.provenance.arithmetic import add_up, format_index, grid, multiply
+from engine.provenance.arithmetic import add_up, format_index, grid, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, Operand, take
 from engine.provenance.records import Breakdown, Factor, Interval, Kind, Step, Terms
+from engine.provenance.rules.pooling import choose
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
+
     from engine.provenance.call import Call
     from engine.provenance.records import Box
 
-__all__ = ["explain_embedding", "locate_embedding"]
+__all__ = ["explain_bag", "explain_embedding", "locate_bag", "locate_embedding"]
 
 
 @explains(embedding, embedding_module)
@@ -45,6 +54,84 @@ def locate_embedding(call: Call, box: Box) -> Mapping[str, Box]:
     table = call.arguments["weight"]
     if isinstance(table, Operand):
         found[table.name] = (Interval.whole(table.shape[0]), box[-1])
+    return found
+
+
+def _bag_of(call: Call, number: int) -> npt.NDArray[np.int64]:
+    """Return the flat places of the indices of a bag that count."""
+    given = call.arguments
+    input = call.array(_indices(call))
+    offsets = given["offsets"]
+    starts, stops = find_bounds(
+        input.value,
+        offsets.value if isinstance(offsets, Operand) else offsets,
+        include_last_offset=bool(given["include_last_offset"]),
+    )
+    places = np.arange(starts[number], stops[number])
+    padding = given["padding_idx"]
+    if padding is None:
+        return places
+    numbers = input.value.reshape(-1)[places]
+    kept: npt.NDArray[np.int64] = places[numbers != padding % given["weight"].shape[0]]
+    return kept
+
+
+def _indices(call: Call) -> str:
+    return "indices" if call.layer_code is embedding_bag_traced else "input"
+
+
+@explains(embedding_bag, embedding_bag_traced)
+def explain_bag(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the rows of a bag, their mean, or choose the largest element."""
+    given, method = call.arguments, pooling_of(call.arguments["mode"])
+    if given.get("max_norm") is not None:
+        raise NoBreakdownError("rows of limited norm have no breakdown")
+    number, column = index
+    input, places = call.array(_indices(call)), _bag_of(call, number)
+    at = np.stack(np.unravel_index(places, input.shape), axis=1)
+    numbers = take(input, input.name, at)
+    rows = numbers.values.astype(np.int64)
+    table = given["weight"]
+    found = take(table, "weight", np.stack([rows, np.full(len(rows), column)], axis=1))
+    factors, scale, what = [found], 1.0, f"{found.name}[{numbers.name}[k], {column}]"
+    if method == "mean":
+        scale, what = 1 / max(1, len(rows)), f"1/{max(1, len(rows))} · Σ {what}"
+        factors.append(make_factor("1 / count", np.full(len(rows), scale)))
+    elif given["per_sample_weights"] is not None:
+        weights = take(given["per_sample_weights"], "per_sample_weights", at)
+        factors.append(weights)
+        what = f"Σ {weights.name}[k] · {what}"
+    else:
+        what = f"Σ {what}"
+    terms = multiply(factors, (len(rows),), ("row",))
+    if method == "max" and len(rows):
+        return choose(index, terms, found.name, np.argmax(terms.products))
+    formula = f"y{format_index(index)} = {what} over {len(rows)} rows of bag {number}"
+    return add_up(call, formula, terms)
+
+
+@locates(embedding_bag, embedding_bag_traced)
+def locate_bag(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the numbers of the bags, all offsets, and the columns of a computed table."""
+    given, input = call.arguments, call.array(_indices(call))
+    region = input.whole
+    if input.ndim == 2:
+        region = (box[0], input.whole[1])
+    else:
+        bags = [_bag_of(call, number) for number in range(box[0].start, box[0].stop)]
+        places = np.concatenate(bags)
+        ends = (int(places.min()), int(places.max()) + 1) if places.size else (0, 0)
+        region = (Interval(*ends),)
+    found: dict[str, Box] = {input.name: region}
+    for name, part in (
+        ("weight", (None, box[1])), ("offsets", (None,)), ("per_sample_weights", region)
+    ):  # fmt: skip
+        each = given[name]
+        if isinstance(each, Operand):
+            found[each.name] = tuple([
+                Interval.whole(size) if own is None else own
+                for size, own in zip(each.shape, part, strict=True)
+            ])  # fmt: skip
     return found
 
 

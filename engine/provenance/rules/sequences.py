@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from engine.layers.recurrent import GRU, LSTM, RNN, TRACED_LAYERS, make_traced
-from engine.layers.recurrent_cells import lstm_step
+from engine.layers.recurrent_cells import (
+    gru_cell,
+    lstm_cell,
+    lstm_step,
+    rnn_cell,
+    rnn_relu_cell,
+)
 from engine.provenance.arithmetic import (
     add_up,
     format_index,
@@ -35,8 +41,10 @@ if TYPE_CHECKING:
 __all__ = [
     "RECURRENT",
     "Recurrent",
+    "explain_cell",
     "explain_recurrent",
     "is_sequence",
+    "locate_cell",
     "locate_recurrent",
     "read_recurrent",
     "read_states",
@@ -49,6 +57,9 @@ _Vector: TypeAlias = "npt.NDArray[np.float64]"
 _MOST_PRODUCTS: Final = 1 << 28  # of all steps before: half a second to compute again
 _DRIFT: Final = 8.0  # a kernel may round otherwise than the steps that are computed again
 _GATES: Final = {RNN: ("h",), GRU: ("r", "z", "n"), LSTM: ("i", "f", "g", "o")}
+_CELLS: Final[dict[Any, type[Recurrent]]] = {
+    rnn_cell: RNN, rnn_relu_cell: RNN, gru_cell: GRU, lstm_cell: LSTM
+}  # fmt: skip
 _FORMULAS: Final = {
     RNN: "f(W · x + b + U · h before)",
     GRU: "(1 − z) · n + z · h before, gates of W · x + b and U · h before",
@@ -91,6 +102,36 @@ class _Run(NamedTuple):
     input: Array
     before: States
     outputs: list[Array]
+
+
+class _Unit(NamedTuple):
+    """What the gates of a unit are made of.
+
+    Attributes
+    ----------
+    kind : type
+        Of the layer.
+    is_relu : bool
+    terms : Terms
+        The products of the input, gate by gate.
+    kept : ndarray of shape (gates, P)
+        The products of the state.
+    shift : ndarray of shape (2, gates)
+        The biases.
+    old, cells : float
+        The unit's state ``h`` and ``c`` before.
+    memory : bool
+        Whether ``c`` is explained.
+    """
+
+    kind: type[Recurrent]
+    is_relu: bool
+    terms: Terms
+    kept: _Vector
+    shift: _Vector
+    old: float
+    cells: float
+    memory: bool
 
 
 @locates(*RECURRENT)
@@ -287,31 +328,107 @@ def _explain_gates(
     names = _GATES[type(layer)]
     hidden = cell.hh.shape[0] // len(names)
     rows = [gate * hidden + spot.unit for gate in range(len(names))]
-    terms = _products(layer, x, spot, run.input.reshape(-1), rows)
-    kept = np.asarray(cell.hh[rows], np.float64) * run.before[0][0]
-    shift = [np.zeros(len(rows)) if each is None else np.asarray(each[rows], np.float64)
-             for each in (cell.bias_ih, cell.bias_hh)]  # fmt: skip
-    sums = terms.partial_sums + shift[0]
+    found = _Unit(
+        type(layer),
+        isinstance(layer, RNN) and layer.is_relu,
+        _products(layer, x, spot, run.input.reshape(-1), rows),
+        np.asarray(cell.hh[rows], np.float64) * run.before[0][0],
+        _shifts((cell.bias_ih, cell.bias_hh), rows),
+        float(run.before[0][0, spot.unit]) if cell.hr is None else 0.0,
+        float(run.before[1][0, spot.unit]) if len(run.before) > 1 else 0.0,
+        spot.memory,
+    )
+    note = ""
+    if len(layer.cells) > 1:
+        level, direction = divmod(spot.number, layer.directions)
+        note = f"; layer {level}{' backwards' if direction else ''}"
+    return _from_gates(call, index, found, note, drift)
+
+
+def _shifts(biases: tuple[Array | None, Array | None], rows: list[int]) -> _Vector:
+    return np.array([
+        np.zeros(len(rows)) if each is None else np.asarray(each[rows], np.float64)
+        for each in biases
+    ])  # fmt: skip
+
+
+def _from_gates(
+    call: Call, index: tuple[int, ...], unit: _Unit, note: str = "", drift: float = 0.0
+) -> Breakdown:
+    """Compute the state of a unit from the sums of its gates."""
+    terms, kept, shift = unit.terms, unit.kept, unit.shift
     states = kept.sum(axis=1) + shift[1]
-    old = float(run.before[0][0, spot.unit]) if cell.hr is None else 0.0
-    cells = float(run.before[1][0, spot.unit]) if len(run.before) > 1 else 0.0
-    total, steps = _finish(layer, sums, states, old, cells)
-    if spot.memory:
+    total, steps = _finish(unit, terms.partial_sums + shift[0], states)
+    if unit.memory:
         total = steps[-1].value
     steps = (
         *[Step(f"state's part of {name}", float(part))
-          for name, part in zip(names, states, strict=True)],
+          for name, part in zip(_GATES[unit.kind], states, strict=True)],
         *steps,
     )  # fmt: skip
     magnitude = float(np.abs(terms.products).sum() + np.abs(kept).sum() + np.abs(shift).sum())
     count = terms.shape[1] + kept.shape[1]
-    error = drift + sum_error(magnitude + abs(cells) + 1, count, call.dtype, total)
-    text = _FORMULAS[type(layer)] if not spot.memory else "f · c before + i · g"
-    if len(layer.cells) > 1:
-        level, direction = divmod(spot.number, layer.directions)
-        text += f"; layer {level}{' backwards' if direction else ''}"
-    formula = f"y{format_index(index)} = {text}"
+    error = drift + sum_error(magnitude + abs(unit.cells) + 1, count, call.dtype, total)
+    text = "f · c before + i · g" if unit.memory else _FORMULAS[unit.kind]
+    formula = f"y{format_index(index)} = {text}{note}"
     return Breakdown(Kind.GATES, formula, terms, total, error, steps=steps)
+
+
+@explains(*_CELLS)
+def explain_cell(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Sum the products of the gates of one step, and compute its state."""
+    kind, given, x = _CELLS[call.layer_code], call.arguments, call.array("input")
+    *lead, unit = index
+    ih, hh = given["weight_ih"], _array(given["weight_hh"])
+    gates = len(_GATES[kind])
+    hidden = ih.shape[0] // gates
+    rows = [gate * hidden + unit for gate in range(gates)]
+    places = grid(range(gates), range(ih.shape[1]))
+    samples = np.broadcast_to(np.array(lead, np.int64), (len(places), len(lead)))
+    factors = (
+        take(x, "input", np.column_stack([samples, places[:, 1]])),
+        take(ih, "weight_ih", np.column_stack([np.array(rows)[places[:, 0]], places[:, 1]])),
+    )
+    before, cells = (
+        np.zeros(hidden) if each is None else _array(each)[tuple(lead)].astype(np.float64)
+        for each in _states_before(call)
+    )
+    found = _Unit(
+        kind,
+        call.layer_code is rnn_relu_cell or given.get("nonlinearity") == "relu",
+        multiply(factors, (gates, ih.shape[1]), ("gate", "input")),
+        np.asarray(hh[rows], np.float64) * before,
+        _shifts((_array(given["bias_ih"]), _array(given["bias_hh"])), rows),
+        float(before[unit]),
+        float(cells[unit]),
+        bool(call.place),
+    )
+    return _from_gates(call, index, found)
+
+
+@locates(*_CELLS)
+def locate_cell(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the samples of the input and of the states, and weights that are operands."""
+    found: dict[str, Box] = {each.name: each.whole for each in call.arrays}
+    states = _states_before(call)
+    if not all(each is None or isinstance(each, Operand) for each in states):
+        raise NoBreakdownError("states in a list are not followed")
+    for each in (call.array("input"), *states):
+        if each is not None:
+            found[each.name] = (*box[:-1], each.whole[-1])
+    return found
+
+
+def _states_before(call: Call) -> tuple[Any, Any]:
+    """Return the states ``h`` and ``c`` that a cell begins with; None for zeros."""
+    state = call.arguments.get("hx")
+    if isinstance(state, tuple):
+        return state[0], state[1]
+    return state, call.arguments.get("cx")
+
+
+def _array(value: Any) -> Any:
+    return value.value if isinstance(value, Operand) else value
 
 
 def _products(
@@ -333,28 +450,25 @@ def _products(
     return multiply([inputs, weights], (len(rows), len(input)), ("gate", "input"))
 
 
-def _finish(
-    layer: Recurrent,
-    inputs: _Vector,
-    states: _Vector,
-    old: float,
-    cells: float,
-) -> tuple[float, tuple[Step, ...]]:
+def _finish(unit: _Unit, inputs: _Vector, states: _Vector) -> tuple[float, tuple[Step, ...]]:
     """Return the new state from the sums of the gates, and the gates."""
+    old = unit.old
     gates = [float(a + b) for a, b in zip(inputs, states, strict=True)]
-    if isinstance(layer, RNN):
-        return (max(gates[0], 0.0) if layer.is_relu else math.tanh(gates[0])), (
+    if unit.kind is RNN:
+        return (max(gates[0], 0.0) if unit.is_relu else math.tanh(gates[0])), (
             Step("h before", old),
         )
-    if isinstance(layer, GRU):
+    if unit.kind is GRU:
         r, z = _sigmoid(gates[0]), _sigmoid(gates[1])
         n = math.tanh(float(inputs[2]) + r * float(states[2]))
         found = Step("r", r), Step("z", z), Step("n", n), Step("h before", old)
         return (1 - z) * n + z * old, found
     i, f, o = (_sigmoid(gates[at]) for at in (0, 1, 3))
     g = math.tanh(gates[2])
-    new = f * cells + i * g
-    named = zip(("i", "f", "g", "o", "c before", "c"), (i, f, g, o, cells, new), strict=True)
+    new = f * unit.cells + i * g
+    named = zip(
+        ("i", "f", "g", "o", "c before", "c"), (i, f, g, o, unit.cells, new), strict=True
+    )
     return o * math.tanh(new), tuple([Step(name, value) for name, value in named])
 
 

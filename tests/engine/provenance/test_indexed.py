@@ -1,0 +1,230 @@
+"""Terms of elements that indices and boxes lead to, of cells, and of weights of keys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from provenance.campaign import Findings, try_operator
+
+import engine
+from engine.provenance.records import Kind
+
+_DTYPES = {"f": "f32", "i": "i64"}
+RNG = np.random.default_rng(11)
+
+
+@pytest.fixture
+def run(make_pair):
+    """Run one operator on arrays, by a line with ``{}`` for its operands."""
+
+    def run(line, arrays, weights=None, outputs="y"):
+        kind, _, arguments = line.partition(" ")
+        names = [f"x{at}" for at in range(len(arrays))]
+        texts = [
+            f"pnnx.Input in{at} 0 1 x{at} "
+            f"#x{at}=({','.join(map(str, each.shape))}){_DTYPES[each.dtype.kind]}"
+            for at, each in enumerate(arrays)
+        ]
+        given = weights or {}
+        attributes = " ".join(
+            f"@{name}=({','.join(map(str, each.shape))})f32" for name, each in given.items()
+        )
+        count = len(outputs.split())
+        path = make_pair(
+            *texts,
+            f"{kind} op {len(arrays)} {count} {' '.join(names)} {outputs} "
+            f"{arguments} {attributes}",
+            f"pnnx.Output out {count} 0 {outputs}",
+            weights={f"op.{name}": each for name, each in given.items()},
+        )
+        session = engine.Session(engine.load(path), "numpy")
+        session.feed(arrays)
+        session.run()
+        return session
+
+    return run
+
+
+def floats(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def check(session, elements=12):
+    """Terms agree with the engine, and noise outside of the regions changes nothing."""
+    findings, rng = Findings(), np.random.default_rng(3)
+    try_operator("op", session, session.graph.operator("op"), findings, rng, elements)
+    assert findings.wrong == []
+    assert findings.unexplained.total() == 0
+    assert findings.explained >= elements
+
+
+def terms_of(session, index, operand="y"):
+    """Return the products by the index of their first factor, and the breakdown."""
+    found = engine.explain_element(session, operand, index)
+    terms = found.breakdown.terms
+    places = [tuple(each) for each in terms.factors[0].indices.tolist()]
+    return dict(zip(places, terms.products.tolist(), strict=True)), found.breakdown
+
+
+def test_added_elements_by_their_own_indices(run):
+    x, source = floats(3, 4), floats(3, 6)
+    index = np.array([[0, 1, 1, 3, 3, 3], [2, 2, 2, 2, 2, 0], [1, 0, 3, 0, 1, 0]])
+    line = "torch.scatter_add dim=1 $input=x0 $index=x1 $src=x2"
+    session = run(line, [x, index, source])
+    check(session)
+    terms, found = terms_of(session, (0, 3))
+    assert terms == {(0, at): float(source[0, at]) for at in (3, 4, 5)}
+    assert (found.offset, found.offset_name) == (float(x[0, 3]), "x0[0, 3]")
+    terms, _ = terms_of(session, (0, 2))
+    assert terms == {}
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+@pytest.mark.parametrize("keeps", [True, False])
+def test_elements_that_are_combined(run, reduce, keeps):
+    index = np.array([[0, 1, 1], [2, 2, 0]])
+    line = (
+        f"torch.scatter_reduce dim=0 reduce={reduce} include_self={keeps} "
+        "$input=x0 $index=x1 $src=x2"
+    )
+    check(run(line, [floats(3, 4), index, floats(2, 3)]))
+
+
+def test_added_slices(run):
+    x, source = floats(2, 4, 3), floats(2, 5, 3)
+    session = run(
+        "torch.index_add dim=1 alpha=0.5 $input=x0 $index=x1 $source=x2",
+        [x, np.array([3, 0, 3, 3, 1]), source],
+    )
+    check(session)
+    terms, found = terms_of(session, (1, 3, 2))
+    assert terms == {(1, at, 2): float(source[1, at, 2]) * 0.5 for at in (0, 2, 3)}
+    assert found.offset == float(x[1, 3, 2])
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_rows(run, mode):
+    table = floats(7, 3)
+    session = run(
+        f"nn.EmbeddingBag mode={mode} embedding_dim=3 num_embeddings=7",
+        [np.array([[0, 3, 3], [6, 1, 2]])],
+        {"weight": table},
+    )
+    check(session)
+    found = engine.explain_element(session, "y", (0, 1)).breakdown
+    assert found.terms.factors[0].indices.tolist() == [[0, 1], [3, 1], [3, 1]]
+    column = table[[0, 3, 3], 1].astype(np.float64)
+    expected = {"sum": column.sum(), "mean": column.mean(), "max": column.max()}
+    assert found.total == pytest.approx(expected[mode])
+
+
+def test_bags_with_offsets_factors_and_padding(run):
+    table, factors = floats(5, 2), floats(6)
+    session = run(
+        "F.embedding_bag mode=sum padding_idx=4 $input=x0 $weight=x1 $offsets=x2 "
+        "$per_sample_weights=x3",
+        [np.array([1, 4, 2, 0, 0, 3]), table, np.array([0, 3, 3]), factors],
+    )
+    check(session)
+    terms, _ = terms_of(session, (2, 1))
+    expected = {}
+    for at, row in ((3, 0), (4, 0), (5, 3)):
+        expected[row, 1] = float(factors[at]) * float(table[row, 1])
+    assert terms.keys() == expected.keys()
+    assert engine.explain_element(session, "y", (1, 0)).value == 0  # an empty bag
+    assert engine.receptive_field(session, "y", (0, 1)).guessed == ()
+
+
+@pytest.mark.parametrize(("ratio", "aligned"), [(2, True), (-1, False), (3, False)])
+def test_parts_of_boxes(run, ratio, aligned):
+    image = floats(2, 3, 9, 8)
+    boxes = np.array(
+        [[0, 1.3, 2.1, 9.7, 12.4], [1, -3, -2.5, 6, 7], [1, 3, 3, 15, 17]], np.float32
+    )
+    session = run(
+        f"torchvision.ops.RoIAlign output_size=(3,2) spatial_scale=0.5 sampling_ratio={ratio} "
+        f"aligned={aligned}",
+        [image, boxes],
+    )
+    check(session)
+    part = engine.explain_element(session, "y", (1, 2, 1, 0)).breakdown
+    assert {tuple(each) for each in part.terms.factors[0].indices[:, :2].tolist()} == {(1, 2)}
+    assert engine.receptive_field(session, "y", (1, 2, 1, 0)).guessed == ()
+
+
+def test_a_constant_image_shares_all_of_its_weight(run):
+    boxes = np.array([[0, 1.2, 2.3, 5.9, 6.1]], np.float32)
+    session = run(
+        "torchvision.ops.RoIAlign output_size=(2,2) sampling_ratio=2 aligned=True",
+        [np.ones((1, 1, 8, 8), np.float32), boxes],
+    )
+    found = engine.explain_element(session, "y", (0, 0, 1, 1)).breakdown
+    assert found.terms.factors[1].values.sum() == pytest.approx(1)
+
+
+_CELLS = {"nn.RNNCell": 1, "nn.GRUCell": 3, "nn.LSTMCell": 4}
+
+
+@pytest.mark.parametrize("kind", _CELLS)
+@pytest.mark.parametrize("starts", [True, False])
+def test_cells(run, kind, starts):
+    torch = pytest.importorskip("torch")
+    gates, count = _CELLS[kind], 2 if kind == "nn.LSTMCell" else 1
+    weights = {
+        "weight_ih": floats(gates * 3, 4), "weight_hh": floats(gates * 3, 3),
+        "bias_ih": floats(gates * 3), "bias_hh": floats(gates * 3),
+    }  # fmt: skip
+    states = [floats(2, 3) for _ in range(count)] if starts else []
+    names = " ".join(
+        f"${n}=x{at}" for at, n in enumerate(["input", "hx", "cx"][: 1 + len(states)])
+    )
+    outputs = "y c" if count == 2 else "y"
+    session = run(
+        f"{kind} input_size=4 hidden_size=3 bias=True {names}", [floats(2, 4), *states],
+        weights, outputs,
+    )  # fmt: skip
+    check(session)
+    found = engine.explain_element(session, "y", (1, 2))
+    assert found.kind is Kind.GATES
+    cell = getattr(torch.nn, kind.removeprefix("nn."))(4, 3)
+    cell.load_state_dict({name: torch.from_numpy(each) for name, each in weights.items()})
+    given = [torch.from_numpy(session.value(f"x{at}").copy()) for at in range(1 + len(states))]
+    with torch.no_grad():
+        result = cell.double()(
+            given[0].double(),
+            (tuple if count == 2 else lambda each: each[0])([g.double() for g in given[1:]])
+            if states else None,
+        )  # fmt: skip
+    expected = (result[0] if count == 2 else result)[1, 2].item()
+    assert found.breakdown.total == pytest.approx(expected, abs=1e-9)
+    assert engine.receptive_field(session, "y", (1, 2)).guessed == ()
+    assert [each.slices[0] for each in found.sources] == [slice(1, 2)] * (1 + len(states))
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("extra", [False, True])
+def test_weights_of_keys(run, average, first, extra):
+    torch = pytest.importorskip("torch")
+    weights = {
+        "in_proj_weight": floats(12, 4) / 2, "in_proj_bias": floats(12),
+        "out_proj.weight": floats(4, 4), "out_proj.bias": floats(4),
+    }  # fmt: skip
+    x = floats(2, 5, 4)
+    session = run(
+        f"nn.MultiheadAttention num_heads=2 embed_dim=4 batch_first={first} bias=True "
+        f"average_attn_weights={average} add_zero_attn={extra}",
+        [x], weights, "y w",
+    )  # fmt: skip
+    check(session)
+    module = torch.nn.MultiheadAttention(4, 2, batch_first=first, add_zero_attn=extra)
+    module.load_state_dict({name: torch.from_numpy(each) for name, each in weights.items()})
+    with torch.no_grad():
+        given = torch.from_numpy(x).double()
+        _, expected = module.double()(given, given, given, average_attn_weights=average)
+    shape = session.value("w").shape
+    for _ in range(5):
+        index = tuple(int(RNG.integers(size)) for size in shape)
+        found = engine.explain_element(session, "w", index)
+        assert found.kind is (Kind.SUM if average else Kind.SHARE)
+        assert found.breakdown.total == pytest.approx(expected[index].item(), abs=1e-9)
