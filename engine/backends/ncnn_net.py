@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["NcnnBackend", "NcnnNet", "free_unused_results", "mat_of"]
+__all__ = ["NcnnBackend", "NcnnNet", "can_unpack", "free_unused_results", "mat_of", "unpack"]
 
 # Rounds that OpenMP's threads spin. A processor that has rested wakes slowly, and threads that
 # sleep pay for this at each operator: after 0.3 s of rest a pass of resnet18 takes 2.5 times as
@@ -78,6 +78,36 @@ def _pools() -> tuple[Any, Any]:
 def mat_of(array: Array) -> Any:  # noqa: ANN401 - untyped
     """Wrap an array's memory for ncnn; the array must stay alive."""
     return _library().Mat(array)
+
+
+@cache
+def _one_thread() -> Any:  # noqa: ANN401 - untyped
+    option = _library().Option()
+    option.num_threads = 1
+    return option
+
+
+@cache
+def can_unpack() -> bool:
+    """Whether `unpack` writes where it is told to, tried once."""
+    packed = _library().Mat()
+    image = np.arange(16, dtype=np.float32).reshape(4, 2, 2)
+    _library().convert_packing(mat_of(image), packed, 4, _one_thread())
+    array = np.zeros_like(image)
+    unpack(packed, array)
+    return np.array_equal(array, image)
+
+
+def unpack(mat: Any, array: Array) -> None:  # noqa: ANN401 - untyped
+    """Write a packed image into an array, which takes a third of NumPy's time.
+
+    Parameters
+    ----------
+    mat : ncnn.Mat
+        Of three dimensions.
+    array : ndarray of float32, shape (C, H, W)
+    """
+    _library().convert_packing(mat, mat_of(array), 1, _one_thread())
 
 
 class NcnnBackend:

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.backends.lowering import SpecialNumbersError
 from engine.backends.nchwc import nchwc_to_nchw
-from engine.backends.ncnn_net import NcnnNet, free_unused_results, mat_of
+from engine.backends.ncnn_net import NcnnNet, can_unpack, free_unused_results, mat_of, unpack
 from engine.values import LazyArray
 
 if TYPE_CHECKING:
@@ -174,6 +174,10 @@ def _read_blocks(mat: Any) -> Array:  # noqa: ANN401 - untyped
 def _to_nchw(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
     """Convert a result to NCHW, in the memory of an earlier one if possible."""
     free_unused_results()
+    if mat.dims == 3 and mat.elempack > 1 and can_unpack():
+        array = np.empty((mat.c * mat.elempack, mat.h, mat.w), _FLOAT32)
+        unpack(mat, array)
+        return array.reshape(shape)
     blocks = _read_blocks(mat)
     if blocks.ndim == 1:
         return blocks.copy().reshape(shape)

@@ -17,6 +17,7 @@ import engine
 from engine.backends import fusing_kernels, fusion_autotuner, ncnn_subgraph, onnx_runtime
 from engine.backends.fusion import Strategy, SubgraphName, is_fused
 from engine.backends.nchwc import nchwc_to_nchw
+from engine.backends.ncnn_net import unpack
 from engine.values import ArrayMetadata, LazyArray, materialise
 
 pytest.importorskip("onnxruntime")
@@ -365,8 +366,13 @@ def test_lazy_arrays_are_materialised_when_read(load, blocked, monkeypatch):
         arranged.append(shape)
         return nchwc_to_nchw(blocks, shape)
 
+    def arrange_by_ncnn(mat, array):
+        arranged.append((1, *array.shape))
+        unpack(mat, array)
+
     for module in (onnx_runtime, ncnn_subgraph):
         monkeypatch.setattr(module, "nchwc_to_nchw", arrange)
+    monkeypatch.setattr(ncnn_subgraph, "unpack", arrange_by_ncnn)
     session.feed([image(3)])
     session.run()
     record = session.record("a")
