@@ -1,37 +1,42 @@
-"""Measures the channels of each input, a few operands at a time.
+"""Measures the channels of operands, input after input.
 
-The passes over an operand go through blocks that stay in the processor's cache. Sums are taken
-in an operand's own float32 over pieces of at most 512 elements, or 255 steps along them, and in
-float64 beyond. Where little is left of the squares after the mean is taken off, the distances
-from a number near the mean are summed instead; and elements that are not finite, or whose
-squares float32 cannot hold, are summed in float64.
+The passes over an operand go through blocks that stay in the processor's cache; small operands
+of one kind are put together, because a pass over few elements takes as long as its call. Sums
+are taken in an operand's own float32 over pieces of at most 512 elements, or 255 steps along
+them, and in float64 beyond. Where little would be left of the squares after the mean is taken
+off, distances from a number near the mean are summed instead: from that of the last input. And
+elements that are not finite, or whose squares float32 cannot hold, are summed in float64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy.typing as npt
 
     from engine.values import Array
 
-__all__ = ["Measured", "as_real", "join_measured", "measure"]
+__all__ = ["Measured", "Measurer", "as_real"]
 
 _PIECE: Final = 512  # elements that are summed in float32
 _SHORTEST: Final = 128  # pieces, where the length of a row has such a divisor
 _SHORT: Final = 256  # rows of fewer elements are faster as columns
 _BLOCK: Final = 1 << 16  # elements that stay in the cache
+_BUNDLED: Final = 1 << 18  # elements of small operands that are measured together
 _BYTES: Final = 8  # of a word
 _MOST_FLAGS: Final = 255  # bytes, 0 or 1, that add up without a carry
 _NARROW: Final = (1e-15, 1e15)  # squares between these fit float32
 _WIDE: Final = (1e-140, 1e140)  # likewise float64
-_LEFT: Final = 16  # of the squares less than one in so many is left: too much has cancelled
+# Too much has cancelled if less than one in so many is left of the squares: of long rows, whose
+# sums are those of many short runs, and of others.
+_LEFT: Final = (64, 16)
 
 
 @dataclass(slots=True)
@@ -64,16 +69,6 @@ class Measured:
     is_finite: bool = True
 
 
-class _Sums(NamedTuple):
-    """Least, largest, sum, sum of squares and zeros of each channel of each input."""
-
-    low: Array
-    high: Array
-    total: Array
-    squares: Array
-    zeros: Array
-
-
 def as_real(array: Array) -> Array:
     """Convert numbers to float32 or float64, exactly; complex ones by their magnitude."""
     if array.dtype.kind == "c":
@@ -84,106 +79,255 @@ def as_real(array: Array) -> Array:
     return array.astype(np.float32 if small else np.float64)
 
 
-def measure(operands: Sequence[tuple[Array, int]]) -> Measured:
-    """Measure every channel of every input.
+class _Sums(NamedTuple):
+    """Least, largest, sum, sum of squares and zeros of rows of elements."""
+
+    low: Array
+    high: Array
+    total: Array
+    squares: Array
+    zeros: Array
+
+
+class _Kind(NamedTuple):
+    """What operands have in common that can be measured together.
+
+    Attributes
+    ----------
+    inputs, size : int
+        `size` is that of a channel.
+    is_narrow : bool
+        Whether the elements are float32.
+    is_long : bool
+        Whether a channel is a long row.
+    """
+
+    inputs: int
+    size: int
+    is_narrow: bool
+    is_long: bool
+
+
+class _Bundle(NamedTuple):
+    """Operands that are measured together.
+
+    Attributes
+    ----------
+    first : int
+        Of the operands, which follow one another.
+    layouts : list of _Layout
+        Of these operands.
+    """
+
+    first: int
+    layouts: list[_Layout]
+
+    def takes(self, layout: _Layout) -> bool:
+        """Return whether an operand is of the same kind, and small like the others."""
+        mine = self.layouts[0]
+        if mine.is_last or mine.kind != layout.kind:
+            return False
+        elements = sum(each.array.size for each in self.layouts)
+        return elements + layout.array.size <= _BUNDLED
+
+
+class Measurer:
+    """Measures every channel of every input.
 
     Parameters
     ----------
-    operands : sequence of (ndarray, int)
-        Arrays of float32 or float64, of shape (inputs, …), with the axis of their channels; 0
-        where there are none, and all elements of an input count as one.
-
-    Returns
-    -------
-    Measured
-        The channels of all operands, one operand after the other.
+    axes : sequence of int
+        Axis of the channels of each operand, in arrays of shape (inputs, …); 0 where there are
+        none, and all elements of an input count as one channel.
+    channels : sequence of int
+        Their numbers.
     """
-    with np.errstate(all="ignore"):  # what overflows is measured again
-        return _measure([_Layout(array, axis) for array, axis in operands])
 
+    def __init__(self, axes: Sequence[int], channels: Sequence[int]) -> None:
+        self._axes, self._channels = axes, channels
+        self._begins: list[int] = np.cumsum([0, *channels]).tolist()
+        self._near = np.zeros(self._begins[-1])
+        self._is_near = np.zeros(self._begins[-1], np.bool_)
 
-def join_measured(parts: Sequence[Measured]) -> Measured:
-    """Put the channels of some operands behind those of others."""
-    arrays = {
-        each.name: np.concatenate([getattr(part, each.name) for part in parts], axis=-1)
-        for each in fields(Measured)
-        if each.name != "is_finite"
-    }
-    return Measured(**arrays, is_finite=all(part.is_finite for part in parts))
+    def measure(
+        self, read: Callable[[int], Array], seen: Callable[[int, Array], None]
+    ) -> Measured:
+        """Measure the next inputs.
 
+        Parameters
+        ----------
+        read : callable
+            Returns the array of an operand, of float32 or float64. It may be called again
+            for the same one.
+        seen : callable
+            Called with each operand and its array, which lies in the cache then.
 
-def _measure(layouts: Sequence[_Layout]) -> Measured:
-    parts = [layout.sums() for layout in layouts]
-    low, high, total, squares, zeros = (
-        np.concatenate([part[place] for part in parts], axis=1) for place in range(5)
-    )
-    channels = [layout.channels for layout in layouts]
-    size = np.repeat([layout.size for layout in layouts], channels)
-    limits = [_NARROW if layout.is_narrow else _WIDE for layout in layouts]
-    least, most = np.repeat(np.transpose(limits), channels, axis=1)
-    mean = np.minimum(np.maximum(total / np.maximum(size, 1), low), high)
-    apart = np.maximum(squares - total * mean, 0.0)
-    biggest = np.maximum(-low, high)
-    fits = (biggest > least) & (biggest < most)
-    rare = ~(fits & (apart * _LEFT >= squares)) & (size > 0)
-    if not size.all():
-        mean[:, size == 0] = 0.0
-    none = np.zeros(low.shape, np.int64)
-    measured = Measured(
-        size, low, high, mean, apart, none + size, zeros, none, none.copy(), none.copy()
-    )
-    inputs, columns = np.nonzero(rare)
-    if not inputs.size:
+        Returns
+        -------
+        Measured
+            The channels of all operands, one operand after the other.
+        """
+
+        def layouts() -> Iterator[_Layout]:
+            for place in range(len(self._axes)):
+                array = read(place)
+                seen(place, array)
+                yield _Layout(array, self._axes[place])
+
+        with np.errstate(all="ignore"):  # what overflows is measured again
+            sums, kinds = self._sums_of(layouts())
+            return self._measured(sums, kinds, read)
+
+    def _sums_of(self, layouts: Iterator[_Layout]) -> tuple[_Sums, list[_Kind]]:
+        """Sum all operands, and return their kinds too."""
+        sums: _Sums | None = None
+        kinds: list[_Kind] = []
+        bundle: _Bundle | None = None
+        for place, layout in enumerate(layouts):
+            if sums is None:
+                shape = layout.inputs, self._begins[-1]
+                low, high, total, squares = np.empty((4, *shape))
+                sums = _Sums(low, high, total, squares, np.empty(shape, np.int64))
+            kinds.append(layout.kind)
+            if bundle is not None and bundle.takes(layout):
+                bundle.layouts.append(layout)
+                continue
+            if bundle is not None:
+                self._add(bundle, sums)
+            bundle = _Bundle(place, [layout])
+        assert bundle is not None and sums is not None  # noqa: S101, PT018 - there are operands
+        self._add(bundle, sums)
+        return sums, kinds
+
+    def _add(self, bundle: _Bundle, sums: _Sums) -> None:
+        """Sum the operands of a bundle."""
+        first, layouts = bundle
+        inputs = layouts[0].inputs
+        begins = self._begins[first : first + len(layouts) + 1]
+        if layouts[0].is_last:
+            whole = layouts[0].array
+            found = _sums_of_columns(whole)
+        else:
+            rows = [layout.array.reshape(-1, layout.size) for layout in layouts]
+            whole = rows[0] if len(rows) == 1 else np.concatenate(rows)
+            found = _sums_of_rows(whole)
+        self._correct(bundle, whole, found)
+        if inputs == 1 or len(layouts) == 1:
+            at = slice(begins[0], begins[-1])
+            for target, source in zip(sums, found, strict=True):
+                target[:, at] = source.reshape(inputs, -1)
+            return
+        row = 0
+        for begin, end in pairwise(begins):
+            part = slice(row, row + inputs * (end - begin))
+            for target, source in zip(sums, found, strict=True):
+                target[:, begin:end] = source[part].reshape(inputs, -1)
+            row = part.stop
+
+    def _correct(self, bundle: _Bundle, whole: Array, found: _Sums) -> None:
+        """Sum distances instead of numbers, where those of the last input cancelled."""
+        first, layouts = bundle
+        begins = self._begins[first : first + len(layouts) + 1]
+        at = slice(begins[0], begins[-1])
+        if not self._is_near[at].any():
+            return
+        inputs = layouts[0].inputs
+        which, near = self._is_near[at], self._near[at]
+        if inputs > 1:
+            spans = list(pairwise(begins))
+            which, near = (
+                np.concatenate([np.tile(each[slice(*span)], inputs) for span in spans])
+                for each in (self._is_near, self._near)
+            )
+        chosen = np.flatnonzero(which)
+        step = max(1, _BLOCK // max(layouts[0].size, 1))
+        for begin in range(0, len(chosen), step):
+            some = chosen[begin : begin + step]
+            if layouts[0].is_last:
+                rows = layouts[0].rows_of(*np.divmod(some, layouts[0].channels))
+            else:
+                rows = whole[some]
+            rows -= near[some, np.newaxis].astype(rows.dtype)
+            found.total.reshape(-1)[some], found.squares.reshape(-1)[some] = _totals(rows)
+
+    def _measured(
+        self, sums: _Sums, kinds: Sequence[_Kind], read: Callable[[int], Array]
+    ) -> Measured:
+        low, high, total, squares, zeros = sums
+        size = np.repeat([kind.size for kind in kinds], self._channels)
+        limits = [
+            (*(_NARROW if kind.is_narrow else _WIDE), _LEFT[not kind.is_long]) for kind in kinds
+        ]
+        least, most, left = np.repeat(np.transpose(limits), self._channels, axis=1)
+        mean = total / np.maximum(size, 1)
+        apart = np.maximum(squares - total * mean, 0.0)
+        mean += self._near * self._is_near
+        mean = np.minimum(np.maximum(mean, low), high)
+        biggest = np.maximum(-low, high)
+        fits = (biggest > least) & (biggest < most)
+        rare = ~(fits & (apart * left >= squares)) & (size > 0)
+        if not size.all():
+            mean[:, size == 0] = 0.0
+        none = np.zeros(low.shape, np.int64)
+        measured = Measured(
+            size, low, high, mean, apart, none + size, zeros, none, none.copy(), none.copy()
+        )
+        inputs, columns = np.nonzero(rare)
+        if inputs.size:
+            # A single value needs no sum; infinity is not equal to itself here.
+            value = low[inputs, columns]
+            same = value - high[inputs, columns] == 0
+            mean[inputs[same], columns[same]] = value[same]
+            apart[inputs[same], columns[same]] = 0.0
+            held = fits & np.isfinite(total + squares)
+            self._measure_again(measured, inputs[~same], columns[~same], held, read)
+        # Where squares nearly cancel, the next input starts from the mean.
+        last, spread = mean[-1], apart[-1]
+        self._is_near = fits[-1] & (last * last * size * 2 > left * spread) & (spread > 0)
+        self._near = np.where(self._is_near, last, 0.0)
         return measured
-    # A single value needs no sum; infinity is not equal to itself here.
-    value = low[inputs, columns]
-    same = value - high[inputs, columns] == 0
-    mean[inputs[same], columns[same]] = value[same]
-    apart[inputs[same], columns[same]] = 0.0
-    inputs, columns = inputs[~same], columns[~same]
-    held = fits & np.isfinite(total + squares)
-    begins = np.cumsum([0, *channels])
-    owners = np.searchsorted(begins, columns, side="right") - 1
-    for place in np.unique(owners).tolist():
-        own = owners == place
-        at = inputs[own], columns[own]
-        is_held = held[at]
-        for chosen, measure_again in ((is_held, _correct), (~is_held, _replace)):
-            if chosen.any():
-                measure_again(
-                    measured, layouts[place], at[0][chosen], at[1][chosen], begins[place]
-                )
-    return measured
+
+    def _measure_again(
+        self,
+        measured: Measured,
+        inputs: Array,
+        columns: Array,
+        held: Array,
+        read: Callable[[int], Array],
+    ) -> None:
+        """Measure some channels again, whose sums could not be used."""
+        owners = np.searchsorted(self._begins, columns, side="right") - 1
+        for place in np.unique(owners).tolist():
+            layout, begin = _Layout(read(place), self._axes[place]), self._begins[place]
+            own = owners == place
+            at = inputs[own], columns[own]
+            is_held = held[at]
+            step = max(1, _BLOCK // layout.size)
+            for chosen, again in ((is_held, _from_the_mean), (~is_held, _in_float64)):
+                rows, channels = at[0][chosen], at[1][chosen]
+                for first in range(0, len(rows), step):
+                    some = rows[first : first + step], channels[first : first + step]
+                    again(measured, layout.rows_of(some[0], some[1] - begin), some)
 
 
-def _correct(
-    measured: Measured, layout: _Layout, inputs: Array, columns: Array, begin: int
-) -> None:
+def _from_the_mean(measured: Measured, rows: Array, at: tuple[Array, Array]) -> None:
     """Sum the distances from numbers near the means of some channels."""
-    mean, squares = measured.mean, measured.squares
-    step = max(1, _BLOCK // layout.size)
-    for first in range(0, len(inputs), step):
-        at = inputs[first : first + step], columns[first : first + step]
-        rows = layout.rows_of(at[0], at[1] - begin)
-        near = mean[at].astype(rows.dtype)
-        rows -= near[:, np.newaxis]
-        total, apart = _totals(rows)
-        moved = total / layout.size
-        mean[at] = np.minimum(np.maximum(near + moved, measured.low[at]), measured.high[at])
-        squares[at] = np.maximum(apart - total * moved, 0.0)
+    near = measured.mean[at].astype(rows.dtype)
+    rows -= near[:, np.newaxis]
+    total, apart = _totals(rows)
+    moved = total / rows.shape[1]
+    measured.mean[at] = np.minimum(
+        np.maximum(near + moved, measured.low[at]), measured.high[at]
+    )
+    measured.squares[at] = np.maximum(apart - total * moved, 0.0)
 
 
-def _replace(
-    measured: Measured, layout: _Layout, inputs: Array, columns: Array, begin: int
-) -> None:
-    """Measure some channels with any elements, in float64."""
-    step = max(1, _BLOCK // layout.size)
-    for first in range(0, len(inputs), step):
-        at = inputs[first : first + step], columns[first : first + step]
-        facts = _carefully(layout.rows_of(at[0], at[1] - begin))
-        for name, values in facts.items():
-            getattr(measured, name)[at] = values
-        measured.is_finite &= bool((facts["finite"] == layout.size).all())
+def _in_float64(measured: Measured, rows: Array, at: tuple[Array, Array]) -> None:
+    """Measure some channels with any elements."""
+    facts = _carefully(rows)
+    for name, values in facts.items():
+        getattr(measured, name)[at] = values
+    measured.is_finite &= bool((facts["finite"] == rows.shape[1]).all())
 
 
 class _Layout:
@@ -194,42 +338,36 @@ class _Layout:
     array : ndarray of shape (inputs, …)
     axis : int
         Of the channels, 0 for none.
+
+    Attributes
+    ----------
+    array : ndarray of shape (inputs, channels, size), or (inputs, size, channels)
+    inputs, channels, size : int
+        `size` is that of a channel.
+    is_last : bool
+        Whether the channels are the last axis.
+    kind : _Kind
     """
 
     def __init__(self, array: Array, axis: int) -> None:
-        self.is_narrow = array.dtype == np.float32
         self.inputs = len(array)
         self.channels = array.shape[axis] if axis else 1
         self.size = array[0].size // max(self.channels, 1)
-        self._last = axis == array.ndim - 1 and array.ndim > 2
-        if axis and not self._last:
+        self.is_last = axis == array.ndim - 1 and array.ndim > 2
+        is_long = not self.is_last and self.size >= _SHORT
+        self.kind = _Kind(self.inputs, self.size, array.dtype == np.float32, is_long)
+        if axis > 1 and not self.is_last:
             array = np.moveaxis(array, axis, 1)
         shape = (self.inputs, self.channels, self.size)
-        if self._last:
+        if self.is_last:
             shape = (self.inputs, self.size, self.channels)
-        self._array = np.ascontiguousarray(array).reshape(shape)
+        self.array = np.ascontiguousarray(array).reshape(shape)
 
     def rows_of(self, inputs: Array, channels: Array) -> Array:
         """Copy the elements of some channels, a channel a row."""
-        if self._last:
-            return np.ascontiguousarray(self._array[inputs, :, channels])
-        return self._array[inputs, channels]
-
-    def sums(self) -> _Sums:
-        """Measure each channel of each input, as if all elements were common numbers."""
-        shape = (self.inputs, self.channels)
-        if not self.size:
-            none = np.zeros(shape)
-            return _Sums(none + np.inf, none - np.inf, none, none, np.zeros(shape, np.int64))
-        if self._last:
-            return _sums_of_columns(self._array)
-        if self.size == 1:
-            value = self._array.reshape(shape).astype(np.float64)
-            return _Sums(value, value, value, value * value, (value == 0).astype(np.int64))
-        if self.size < _SHORT and self.channels > 1:
-            return _sums_of_columns(self._array.swapaxes(1, 2))
-        found = _sums_of_rows(self._array.reshape(-1, self.size))
-        return _Sums(*(each.reshape(shape) for each in found))
+        if self.is_last:
+            return np.ascontiguousarray(self.array[inputs, :, channels])
+        return self.array[inputs, channels]
 
 
 def _sums_of_columns(array: Array) -> _Sums:
@@ -241,7 +379,7 @@ def _sums_of_columns(array: Array) -> _Sums:
     zeros = np.zeros(shape, np.int64)
     step = max(1, min(_MOST_FLAGS, _BLOCK // max(channels * inputs, 1)))
     for begin in range(0, size, step):
-        block = np.ascontiguousarray(array[:, begin : begin + step])
+        block = array[:, begin : begin + step]
         np.minimum(low, np.minimum.reduce(block, axis=1), out=low)
         np.maximum(high, np.maximum.reduce(block, axis=1), out=high)
         total += np.einsum("itc->ic", block)
@@ -252,12 +390,19 @@ def _sums_of_columns(array: Array) -> _Sums:
 
 def _sums_of_rows(rows: Array) -> _Sums:
     """Measure each row, whose elements lie one after the other."""
-    if rows.shape[1] > _BLOCK:
-        return _joined([
-            _sums_of_rows(rows[:, begin : begin + _BLOCK])
-            for begin in range(0, rows.shape[1], _BLOCK)
-        ])  # fmt: skip
     count, size = rows.shape
+    if not size:
+        none = np.zeros(count)
+        return _Sums(none + np.inf, none - np.inf, none, none, np.zeros(count, np.int64))
+    if size == 1:
+        value = rows[:, 0].astype(np.float64)
+        return _Sums(value, value, value, value * value, value == 0)
+    if size < _SHORT:
+        return _sums_of_short_rows(rows)
+    if size > _BLOCK:
+        return _joined([
+            _sums_of_rows(rows[:, begin : begin + _BLOCK]) for begin in range(0, size, _BLOCK)
+        ])  # fmt: skip
     length = _length_of_piece(size)
     pieces, rest = divmod(size, length)
     low, high = (np.empty(count, rows.dtype) for _ in range(2))
@@ -267,13 +412,14 @@ def _sums_of_rows(rows: Array) -> _Sums:
     zeros = np.empty((count, runs), np.uint64)
     step = max(1, min(count, _BLOCK // size))
     flags = np.zeros((step, -(-words // runs) * runs * _BYTES), np.bool_)
+    ones = np.ones(length, rows.dtype)
     for begin in range(0, count, step):
         block = rows[begin : begin + step]
         part = slice(begin, begin + len(block))
         np.minimum.reduce(block, axis=1, out=low[part])
         np.maximum.reduce(block, axis=1, out=high[part])
         cut = block[:, : size - rest].reshape(len(block), pieces, length)
-        np.einsum("rpe->rp", cut, out=total[part, :pieces])
+        np.vecdot(cut, ones, out=total[part, :pieces])
         np.vecdot(cut, cut, out=squares[part, :pieces])
         flag = flags[: len(block)]
         np.equal(block, 0, out=flag[:, :size])
@@ -284,12 +430,29 @@ def _sums_of_rows(rows: Array) -> _Sums:
         np.einsum("re->r", tail, out=total[:, pieces])
         np.vecdot(tail, tail, out=squares[:, pieces])
     return _Sums(
-        low.astype(np.float64),
-        high.astype(np.float64),
+        low,
+        high,
         total.sum(axis=1, dtype=np.float64),
         squares.sum(axis=1, dtype=np.float64),
         zeros.view(np.uint8).sum(axis=1, dtype=np.int64),
     )
+
+
+def _sums_of_short_rows(rows: Array) -> _Sums:
+    """Measure rows of at most 255 elements, all of a block at the same time."""
+    count, size = rows.shape
+    low, high, total, squares = np.empty((4, count), rows.dtype)
+    zeros = np.empty(count, np.uint8)
+    step = max(1, _BLOCK // size)
+    for begin in range(0, count, step):
+        part = slice(begin, begin + step)
+        columns = np.ascontiguousarray(rows[part].T)
+        np.minimum.reduce(columns, axis=0, out=low[part])
+        np.maximum.reduce(columns, axis=0, out=high[part])
+        np.add.reduce(columns, axis=0, out=total[part])
+        np.add.reduce((columns == 0).view(np.uint8), axis=0, dtype=np.uint8, out=zeros[part])
+        np.add.reduce(columns * columns, axis=0, out=squares[part])
+    return _Sums(low, high, total, squares, zeros)
 
 
 def _joined(parts: Sequence[_Sums]) -> _Sums:
@@ -304,7 +467,7 @@ def _totals(rows: Array) -> tuple[Array, Array]:
     length = _length_of_piece(size)
     pieces, rest = divmod(size, length)
     cut = rows[:, : size - rest].reshape(count, pieces, length)
-    total = np.einsum("rpe->rp", cut).sum(axis=1, dtype=np.float64)
+    total = np.vecdot(cut, np.ones(length, rows.dtype)).sum(axis=1, dtype=np.float64)
     squares = np.vecdot(cut, cut).sum(axis=1, dtype=np.float64)
     if rest:
         tail = rows[:, size - rest :]

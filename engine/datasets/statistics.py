@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from engine.datasets.histograms import BINS, PowerHistogram
-from engine.datasets.measuring import as_real, join_measured, measure
+from engine.datasets.measuring import Measurer, as_real
 from engine.datasets.moments import Moments
 from engine.datasets.ranking import Ranking, merge_ranked
 
@@ -35,7 +35,6 @@ STATISTICS: Final = "statistics"
 _RUN: Final = 16  # neighbours that a sample takes together
 _SAMPLES: Final = (1 << 11, 1 << 14)  # least and most elements of an operand and input
 _ALL_SAMPLES: Final = 1 << 22  # elements of an operand, about
-_MEASURED_AT_ONCE: Final = 1 << 20  # elements
 _COUNTED_AT_ONCE: Final = 1 << 14  # elements of a histogram
 _MOST_COVARIED: Final = 1024  # channels
 
@@ -109,6 +108,9 @@ class _Gatherer:
             for facts in operands
         ]
         self._begins = np.cumsum([0, *(facts.channels for facts in operands)])
+        self._measurer = Measurer(
+            [each.axis for each in self._operands], [facts.channels for facts in operands]
+        )
         channels = int(self._begins[-1])
         self._channels, self._levels = Moments.none(channels), Moments.none(len(operands))
         self._excited = Ranking(("most", "least"), channels, study.top)
@@ -120,36 +122,30 @@ class _Gatherer:
         self._inputs = 0
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
-        parts = []
-        group: list[tuple[Array, int]] = []
-        first = 0
-        for place, each in enumerate(self._operands):
-            group.append((as_real(values[each.facts.name]), each.axis))
-            if place + 1 == len(self._operands) or (
-                sum(real.size for real, _ in group) >= _MEASURED_AT_ONCE
-            ):
-                parts.append(self._measure(indices, first, group))
-                first, group = place + 1, []
-        self._merge(np.asarray(indices, np.int64), join_measured(parts))
+        operands = self._operands
 
-    def _measure(
-        self, indices: Sequence[int], first: int, group: Sequence[tuple[Array, int]]
-    ) -> Measured:
-        """Measure and count some operands while they are in the cache."""
-        measured = measure(group)
-        begin = int(self._begins[first])
-        for place, (real, _) in enumerate(group, first):
-            at = slice(*self._begins[place : place + 2])
-            own = slice(at.start - begin, at.stop - begin)
-            self._operands[place].count(indices, real, measured, own)
-            saturated = self._operands[place].saturated(real)
+        def read(place: int) -> Array:
+            return as_real(values[operands[place].facts.name])
+
+        def see(place: int, real: Array) -> None:
+            operands[place].see(indices, real)
+            saturated = operands[place].saturated(real)
             if saturated is not None:
+                at = slice(*self._begins[place : place + 2])
                 self._counts["saturated"][at] += saturated
-        return measured
+
+        self._merge(np.asarray(indices, np.int64), self._measurer.measure(read, see))
 
     def _merge(self, indices: Array, measured: Measured) -> None:
         """Merge what the inputs of a batch hold, of all operands."""
         self._inputs += len(indices)
+        lows, highs = (
+            ends.reduceat(values, self._begins[:-1], axis=1)
+            for ends, values in ((np.minimum, measured.low), (np.maximum, measured.high))
+        )
+        ranges = zip(lows.min(axis=0).tolist(), highs.max(axis=0).tolist(), strict=True)
+        for each, (low, high) in zip(self._operands, ranges, strict=True):
+            each.count(low, high, is_finite=measured.is_finite)
         counts = self._counts
         counts["elements"] += measured.size * len(indices)
         counts["dead"] += ((measured.zeros == measured.size) & (measured.size > 0)).sum(axis=0)
@@ -234,38 +230,39 @@ class _OperandCounts:
         self._bounds = bounds
         self._histogram = PowerHistogram()
         self._waiting: list[Array] = []
+        self._held = 0  # elements that wait
         self._low, self._high = math.inf, -math.inf
         self._step = 1
         self._covariance = _Covariance(facts) if study.covariance else None
 
-    def count(self, indices: Sequence[int], real: Array, measured: Measured, at: slice) -> None:
-        """Count elements into the histogram, and into the covariance.
+    def see(self, indices: Sequence[int], real: Array) -> None:
+        """Take elements for the histogram, and all of them for the covariance."""
+        if self._covariance is not None:
+            self._covariance.add(real, self.axis)
+        self._waiting.append(self._sample_of(indices, real.reshape(len(real), -1)))
+
+    def count(self, low: float, high: float, *, is_finite: bool) -> None:
+        """Count what was seen of the last inputs, or let it wait for more.
 
         Parameters
         ----------
-        indices : sequence of int
-        real : ndarray
-            The values of these inputs.
-        measured : Measured
-        at : slice
-            Of its channels.
+        low, high : float
+            Of the finite elements of these inputs; inf and -inf if there are none.
+        is_finite : bool
+            Whether all elements are finite.
         """
-        if self._covariance is not None:
-            self._covariance.add(real, self.axis)
-        # Channels without finite elements are inf and -inf, which changes no range.
-        self._low = min(self._low, measured.low[:, at].min().item())
-        self._high = max(self._high, measured.high[:, at].max().item())
-        sample = self._sample_of(indices, real.reshape(len(real), -1))
-        if not measured.is_finite:
-            sample = sample[np.isfinite(sample)]
-        if sample.size < _COUNTED_AT_ONCE and sample.base is not None:
-            sample = sample.copy()  # it waits longer than the values are there
-        self._waiting.append(sample)
-        if sum(each.size for each in self._waiting) >= _COUNTED_AT_ONCE:
+        self._low, self._high = min(self._low, low), max(self._high, high)
+        last = self._waiting[-1]
+        if not is_finite:
+            self._waiting[-1] = last[np.isfinite(last)]
+        elif last.size < _COUNTED_AT_ONCE and last.base is not None:
+            self._waiting[-1] = last.copy()  # it waits longer than the values are there
+        self._held += last.size
+        if self._held >= _COUNTED_AT_ONCE:
             self._count_waiting()
 
     def _count_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._held = self._waiting, [], 0
         if self._low <= self._high:
             self._histogram.cover(self._low, self._high)
             self._histogram.add(waiting[0] if len(waiting) == 1 else np.concatenate(waiting))

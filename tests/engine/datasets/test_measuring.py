@@ -1,0 +1,77 @@
+"""Channels are measured as one pass of NumPy in float64 measures them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.datasets.measuring import Measurer
+
+# Long, short, bundled and single rows, a channel axis behind others, none, and more elements
+# than a block has.
+OPERANDS = (
+    ((3, 40, 50), 1), ((3, 40, 50), 1), ((5, 7, 7), 1), ((4, 7, 7), 1), ((9, 6), 2),
+    ((6,), 1), ((11, 13), 0), ((2, 257, 300), 1), ((7, 4, 3), 2),
+)  # fmt: skip
+
+
+def rows_of(array, axis):
+    moved = np.moveaxis(array, axis, 1) if axis else array[:, np.newaxis]
+    return moved.reshape(*moved.shape[:2], -1).astype(np.float64)
+
+
+def expected(arrays):
+    rows = [rows_of(array, axis) for array, (_, axis) in zip(arrays, OPERANDS, strict=True)]
+    joined = {}
+    with np.errstate(invalid="ignore"):
+        for name, of in {
+            "low": lambda x: np.where(np.isfinite(x), x, np.inf).min(axis=2),
+            "high": lambda x: np.where(np.isfinite(x), x, -np.inf).max(axis=2),
+            "mean": lambda x: np.nanmean(np.where(np.isfinite(x), x, np.nan), axis=2),
+            "std": lambda x: np.nanstd(np.where(np.isfinite(x), x, np.nan), axis=2),
+            "finite": lambda x: np.isfinite(x).sum(axis=2),
+            "zeros": lambda x: (x == 0).sum(axis=2),
+            "nan": lambda x: np.isnan(x).sum(axis=2),
+            "pinf": lambda x: (x == np.inf).sum(axis=2),
+            "ninf": lambda x: (x == -np.inf).sum(axis=2),
+        }.items():
+            joined[name] = np.concatenate([of(each) for each in rows], axis=1)
+    return joined
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("offset", "scale"), [(0, 1), (20, 1), (1000, 1), (0, 1e-20), (3, 1e30)]
+)
+def test_every_input_is_measured(batch, dtype, offset, scale):
+    rng = np.random.default_rng(0)
+    measurer = Measurer(
+        [axis for _, axis in OPERANDS],
+        [shape[axis - 1] if axis else 1 for shape, axis in OPERANDS],
+    )
+    for turn in range(3):  # the later ones start from the means of those before
+        move = offset if turn < 2 else -offset
+        arrays = [
+            ((rng.standard_normal((batch, *shape)) + move) * scale).astype(dtype)
+            for shape, _ in OPERANDS
+        ]
+        arrays[0][:, 1, ::3] = 0
+        arrays[4][:, 0, :2] = np.nan, 4
+        arrays[4][:, 1, :2] = np.inf, -np.inf
+        arrays[5][:, 2] = 0
+        seen = []
+        found = measurer.measure(
+            arrays.__getitem__, lambda place, array, seen=seen: seen.append((place, array))
+        )
+        assert [place for place, _ in seen] == list(range(len(arrays)))
+        wanted = expected(arrays)
+        for name in ("low", "high", "finite", "zeros", "nan", "pinf", "ninf"):
+            np.testing.assert_array_equal(getattr(found, name), wanted[name], err_msg=name)
+        assert not found.is_finite
+        spread = wanted["std"]
+        assert np.all(
+            np.abs(found.mean - wanted["mean"]) <= 1e-6 * np.abs(wanted["mean"]) + 2e-6 * spread
+        )
+        std = np.sqrt(found.squares / found.finite)
+        np.testing.assert_allclose(std, spread, rtol=3e-6, atol=0)
