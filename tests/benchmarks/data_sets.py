@@ -1,35 +1,54 @@
-"""Data sets: a sweep beside a plain loop, and beside PyTorch with hooks.
+"""Data sets: sweeps beside a plain loop of `Session.run`, and beside PyTorch with hooks.
 
-Not among the points, for it takes minutes:
+Not among the points, for it takes minutes to hours:
 
-    python -m benchmarks.data_sets digits --inputs 20000
-    python -m benchmarks.data_sets resnet18 --inputs 2000 --models DIR
+    python -m benchmarks.data_sets --models DIR
+    python -m benchmarks.data_sets resnet18 --inputs 200 --rounds 3 --models DIR
 
-Inputs per second by the clock, and seconds of CPU with those of the workers, which other work
-on the machine changes less. The loop runs `Session.run` on one input after the other, in this
-process and with one thread, without and with the statistics of a sweep. PyTorch gathers range,
-sum, squares, zeros and a histogram of 2048 bins of each module's output, which is less.
+The first measures 20 000 inputs of the digits sample and 2 000 of resnet18, as
+`benchmarks.networks` exports it. Inputs are random numbers in an ``.npy``. In each round every
+program runs once, in a process of its own with one thread that computes, or one a worker.
+Ratios are those of one round. What is measured includes to open the model, to start the workers
+and to write the results, but not to start Python. The programs:
+
+run
+    `Session.feed` and `Session.run` for one input after the other. Nothing is read: results in
+    a library's own layout stay there.
+loop
+    The same, and `Session.value` of every operand: the plain loop that the others are compared
+    with. It gathers nothing.
+sweep
+    `engine.sweep` without options, in one process or with so many workers. It gathers, for
+    every operand and channel, counts, range, mean, variance, NaN, infinities, zeros, dead and
+    saturated shares, the eight inputs that excite a channel most and least, unusual inputs, and
+    a histogram of 2048 bins; hashes the inputs; and writes the results with their page.
+hooks
+    PyTorch, which gathers the same but for saturation: see `benchmarks.hooked`.
+
+Columns: inputs per second by the clock; CPU of all its processes for an input, which other work
+on the machine changes less; speed as a share of the loop's, by both; memory of the client and
+of the largest worker in MB after each quarter of the inputs, and at most.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
+import statistics
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
+import numpy as np
 
-import numpy as np  # noqa: E402 - after its threads are limited
+from benchmarks.measure import Absent
+from benchmarks.processes import answer_of
+from benchmarks.swept import measured
 
-import engine  # noqa: E402
-from engine.threads import limit_threads  # noqa: E402
-
-_DIGITS = Path(__file__).parents[2] / "samples" / "digits" / "digits.pnnx.param"
+_SHAPES = {"digits": (1, 32, 32)}
+_COUNTS = {"digits": 20_000, "resnet18": 2_000}
+_PROGRAMS = ("run", "loop", "sweep 0", "sweep 1", "sweep 2", "hooks")
+_WANTED = (("sweep 1", "loop", 0.9), ("sweep 2", "sweep 1", 1.7), ("sweep 1", "hooks", 1.0))
 
 
 def make_inputs(path: Path, count: int, shape: tuple[int, ...]) -> None:
@@ -42,99 +61,77 @@ def make_inputs(path: Path, count: int, shape: tuple[int, ...]) -> None:
     array.flush()
 
 
-def measure(name, count, work):
-    """Print inputs per second, and seconds of CPU."""
+def compare(network, count, models, rounds, programs):
+    """Measure programs in turns, and print their table."""
+    print(f"\n{network}, {count} inputs, {rounds} rounds", flush=True)
+    found = {program: [] for program in programs}
+    with tempfile.TemporaryDirectory(prefix="kuiper-studio-bench-") as folder:
+        make_inputs(Path(folder, "inputs.npy"), count, _SHAPES.get(network, (3, 224, 224)))
+        for number in range(rounds):
+            # Back and forth, so that what changes with time changes no ratio.
+            for program in programs if number % 2 == 0 else programs[::-1]:
+                try:
+                    answer = answer_of(measured, program, network, folder, str(models))
+                except Absent as exc:
+                    print(f"{program}: {exc}", flush=True)
+                    continue
+                found[program].append(answer)
+    _print_table({name: answers for name, answers in found.items() if answers})
 
-    def used():
-        both = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        return sum(resource.getrusage(each).ru_utime for each in both)
 
-    began, before = time.perf_counter(), used()
-    work()
-    seconds, cpu = time.perf_counter() - began, used() - before
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+def _print_table(found):
     print(
-        f"{name:34} {count / seconds:8.1f} inputs/s {cpu / count * 1e3:8.2f} ms of CPU an input"
-        f"   {memory} MB",
-        flush=True,
+        f"{'':8} {'inputs/s':>9} {'CPU ms':>8} {'of loop':>8} {'by CPU':>7}   "
+        "client MB, a quarter each (most)   worker MB"
     )
 
+    def ratio(one, other, key):
+        pairs = zip(found[one], found[other], strict=False)
+        way = 1 if key == "rate" else -1
+        return statistics.median((a[key] / b[key]) ** way for a, b in pairs)
 
-def plain_loop(model, inputs):
-    """Run one input after the other, and read every operand."""
-    limit_threads(1)
-    session = engine.Session(engine.load(model))
-    for item in inputs:
-        session.feed([item[np.newaxis]])
-        session.run()
-        for operand in session.graph.operands:
-            session.value(operand)
-    limit_threads(None)
-
-
-def with_hooks(models, name, inputs):
-    """Run PyTorch, whose hooks gather statistics."""
-    import torch
-
-    from benchmarks.networks import built
-
-    torch.set_num_threads(1)
-    module = built(name)
-    module.load_state_dict(torch.jit.load(str(models / f"{name}.pt")).state_dict())
-    module.eval()
-    totals = {}
-
-    def gather(key, value):
-        flat = value.detach().reshape(-1)
-        low, high = torch.aminmax(flat)
-        facts = (low, high, flat.double().sum(), (flat.double() ** 2).sum(), (flat == 0).sum())
-        counts = torch.histc(flat, 2048)
-        old = totals.get(key)
-        totals[key] = (facts, counts if old is None else old[1] + counts)
-
-    for key, each in module.named_modules():
-        if not list(each.children()):
-            each.register_forward_hook(lambda _m, _i, out, key=key: gather(key, out))
-    with torch.no_grad():
-        for item in inputs:
-            module(torch.from_numpy(np.array(item[np.newaxis])))
+    for name, answers in found.items():
+        rate, cpu = (
+            statistics.median(each[key] for each in answers) for key in ("rate", "cpu")
+        )
+        ratios = (
+            [f"{ratio(name, 'loop', key):.2f}" for key in ("rate", "cpu")]
+            if "loop" in found
+            else ["", ""]
+        )
+        memory, most = answers[-1]["memory"], answers[-1]["most"]
+        client, worker = (
+            " ".join(f"{quarter[place]:5}" for quarter in memory) + f" ({most[place]})"
+            for place in (0, 1)
+        )
+        print(
+            f"{name:8} {rate:9.1f} {cpu:8.2f} {ratios[0]:>8} {ratios[1]:>7}   {client:34} "
+            f"{worker if name.startswith('sweep') and name != 'sweep 0' else ''}",
+            flush=True,
+        )
+    for one, other, wanted in _WANTED:
+        if one in found and other in found:
+            value = ratio(one, other, "rate")
+            verdict = "holds" if value >= wanted else "does not hold"
+            print(f"{one} / {other}: {value:.2f}, wanted {wanted}: {verdict}", flush=True)
 
 
 def main() -> None:
     """Measure what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("network")
-    parser.add_argument("--inputs", type=int, default=2000)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("network", nargs="*", default=list(_COUNTS))
+    parser.add_argument("--inputs", type=int)
     parser.add_argument("--models", type=Path, default=Path("/tmp/models"))
-    parser.add_argument("--only", nargs="+", default=["plain", "0", "1", "2", "torch"])
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", nargs="+", default=_PROGRAMS, metavar="PROGRAM")
     arguments = parser.parse_args()
-    digits = arguments.network == "digits"
-    model = _DIGITS if digits else arguments.models / f"{arguments.network}.pnnx.param"
-    shape = (1, 32, 32) if digits else (3, 224, 224)
-    with tempfile.TemporaryDirectory(prefix="kuiper-studio-bench-") as folder:
-        path, count = Path(folder, "inputs.npy"), arguments.inputs
-        make_inputs(path, count, shape)
-        inputs = np.load(path, mmap_mode="r")
-        if "plain" in arguments.only:
-            measure("loop of Session.run", count, lambda: plain_loop(model, inputs))
-        for workers in (0, 1, 2):
-            if str(workers) in arguments.only:
-                where = "in one process" if not workers else f"{workers} workers"
-                limit_threads(1 if not workers else None)
-                out = Path(folder, f"out{workers}")
-                measure(
-                    f"sweep, {where}",
-                    count,
-                    lambda out=out, workers=workers: engine.sweep(
-                        model, path, out, workers=workers
-                    ),
-                )
-        if "torch" in arguments.only and not digits:
-            measure(
-                "PyTorch with hooks",
-                count,
-                lambda: with_hooks(arguments.models, arguments.network, inputs),
-            )
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    for network in arguments.network:
+        count = arguments.inputs or _COUNTS.get(network, 200)
+        compare(network, count, arguments.models, arguments.rounds, arguments.only)
 
 
 if __name__ == "__main__":
