@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from engine.errors import SessionStateError
 from engine.precision.formats import format_of
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from engine.session import Session
 
 __all__ = ["KeptOperators", "KeptStep", "choose_float32"]
+
+_REPEATED: Final = 4  # runs of the choice with other last digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,9 @@ class KeptOperators:
         In execution order.
     output : Loss
         Measured with these in float32 and all others in the format.
+    spread : tuple of float
+        Lowest and highest relative error of this choice where sums are computed in another
+        order: their last digits differ, and so some numbers round to others.
     passes : float
         Total work, in passes of the model.
     cancelled : bool
@@ -64,6 +71,7 @@ class KeptOperators:
     steps: tuple[KeptStep, ...] = field(repr=False)
     kept: tuple[OperatorLabel, ...]
     output: Loss
+    spread: tuple[float, float]
     passes: float
     cancelled: bool = False
 
@@ -109,7 +117,8 @@ def choose_float32(
     Returns
     -------
     KeptOperators
-        With the reached error, which may be more than the wanted one.
+        With the reached error, which may be more than the wanted one, and its spread, for which
+        the choice runs a few times more.
 
     Raises
     ------
@@ -155,6 +164,7 @@ class _Choice:
         self._runs, self._simulation = runs, simulation
         self._wanted = wanted
         self._of_index = {each.operator.index: each for each in simulation.operators}
+        self._spread: list[float] = []
         self._greedy = Greedy(
             simulation.output, wanted, self._measure, lambda: runs.passes >= most
         )
@@ -164,9 +174,15 @@ class _Choice:
         harmful = self._simulation.by_harm
         self._greedy.add(self._with_readers(each.operator.index) for each in harmful)
         self._greedy.give_back()
+        lowered = self._of_index.keys() - set(self._greedy.kept)
+        for seed in range(_REPEATED):
+            noise = np.random.default_rng(seed)
+            found = self._runs.measure(lowered, self._simulation.format, noise=noise)
+            self._spread.append(found.relative)
 
     def result(self, *, cancelled: bool) -> KeptOperators:
         """Return the choice so far."""
+        errors = [*self._spread, self._greedy.output.relative]
         return KeptOperators(
             self._simulation,
             self._wanted,
@@ -176,6 +192,7 @@ class _Choice:
             ),
             self._labels(sorted(self._greedy.kept)),
             self._greedy.output,
+            (min(errors), max(errors)),
             self._runs.passes,
             cancelled,
         )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CancelledError", "LoweredRuns", "RunFailedError"]
 
 _MATRIX: Final = 2  # dimensions of the smallest weight that int8 schemes round
+_ULP: Final = 2.0**-23  # by which sums of float32 differ in another order, relative
 
 
 class CancelledError(Exception):
@@ -141,6 +142,7 @@ class LoweredRuns:
         visit: Callable[[RuntimeOperator, Sequence[Value]], None] | None = None,
         *,
         reading: bool = True,
+        noise: np.random.Generator | None = None,
     ) -> list[Value]:
         """Run the model with some operators in a format.
 
@@ -155,6 +157,8 @@ class LoweredRuns:
             Called with each computed operator and its outputs.
         reading : bool
             Whether lowered operators also read float32 inputs in `format`, as in ncnn.
+        noise : numpy.random.Generator, optional
+            Changes the last digit of what is computed, as another order of its sums does.
 
         Returns
         -------
@@ -176,7 +180,7 @@ class LoweredRuns:
             inputs = self._inputs_of(operator, changed)
             if low and reading:
                 inputs = self._read(operator, inputs, lowered, format)
-            results = self._compute(operator, inputs, format if low else None)
+            results = self._compute(operator, inputs, format if low else None, noise)
             changed |= results
             if visit is not None:
                 visit(operator, list(results.values()))
@@ -193,6 +197,7 @@ class LoweredRuns:
         visit: Callable[[RuntimeOperator, Sequence[Value]], None] | None = None,
         *,
         reading: bool = True,
+        noise: np.random.Generator | None = None,
     ) -> Loss:
         """Return the loss of the model's outputs in a run; see `run`.
 
@@ -206,7 +211,7 @@ class LoweredRuns:
         CancelledError
         """
         try:
-            found = self.run(lowered, format, visit, reading=reading)
+            found = self.run(lowered, format, visit, reading=reading, noise=noise)
         except RunFailedError:
             return LOST
         return measure_loss(found, self.outputs)
@@ -279,6 +284,7 @@ class LoweredRuns:
         operator: RuntimeOperator,
         inputs: Sequence[Value],
         format: Format | None,  # noqa: A002
+        noise: np.random.Generator | None = None,
     ) -> dict[str, Value]:
         names = [operand.name for operand in operator.outputs]
         overrides = self.reference.overrides
@@ -293,6 +299,8 @@ class LoweredRuns:
                     found = used.forward(inputs, generator)
                 except EngineError as exc:
                     raise RunFailedError(str(exc)) from exc
+                if noise is not None:
+                    found = tuple(_in_other_order(value, noise) for value in found)
                 results = dict(zip(names, found, strict=True)) | results
             if format is None:
                 return results
@@ -314,3 +322,12 @@ class LoweredRuns:
         return any(map(is_float, members)) or any(
             np.dtype(each.dtype).kind == "f" for each in operator.attributes.values()
         )
+
+
+def _in_other_order(value: Value, noise: np.random.Generator) -> Value:
+    """Return float32 numbers with other last digits; whole ones, which are exact, stay."""
+    if not isinstance(value, np.ndarray) or value.dtype != np.float32:
+        return value
+    factors = 1 + _ULP * noise.uniform(-1, 1, value.shape)
+    changed = (value * factors).astype(np.float32)
+    return np.where(value == np.rint(value), value, changed)

@@ -38,6 +38,7 @@ def precision_facts(found: Simulation, kept: KeptOperators | None) -> dict[str, 
             "reached": kept.reached,
             "passes": kept.passes,
             "output": _loss_facts(kept.output),
+            "spread": [plain(error) for error in kept.spread],
             "operators": _names(kept.kept),
             "steps": [
                 {
@@ -106,6 +107,8 @@ def say_precision(found: Simulation, kept: KeptOperators | None) -> None:
     wanted = format_brief(kept.wanted_error)
     outcome = f"within {wanted}" if kept.reached else f"more than {wanted}"
     say(f"with {count} in float32: {_off(kept.output)}, {outcome}")
+    low, high = map(format_brief, kept.spread)
+    say(f"sums in another order, as in another library, give about {low} … {high}")
     lines = ncnn_lines(kept.kept, kept.format)
     if lines:
         scaled = kept.format.is_scaled

@@ -139,6 +139,7 @@ class PrecisionPanel(Panel):
         self._save.setVisible(result is not None)
         self._copy.setVisible(result is not None and bool(self._lines()))
         self.set_suffix(result.simulation.format.name if result is not None else "")
+        self.choice.setToolTip("")
         if result is None:
             self.summary.setText("Nothing simulated")
             self.choice.setText("Weights and outputs can be stored in float16 or int8.")
@@ -154,7 +155,11 @@ class PrecisionPanel(Panel):
         count = format_count(len(kept.kept), "operator")
         wanted = format_brief(kept.wanted_error)
         outcome = "as wanted" if kept.reached else f"more than the wanted {wanted}"
+        low, high = map(format_brief, kept.spread)
         self.choice.setText(f"With {count} in float32: {_off(kept.output)}, {outcome}")
+        self.choice.setToolTip(
+            f"With sums in another order, as in another library: about {low} … {high}"
+        )
 
     @Slot()
     def _on_copy(self) -> None:

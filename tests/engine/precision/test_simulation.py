@@ -136,6 +136,33 @@ def test_a_harmless_format_keeps_no_operator(overflowing):
     assert (found.reached, found.kept) == (True, ())
 
 
+def test_the_error_of_a_choice_has_a_spread(make_pair):
+    """Sums in another order differ in their last digit, and so round to other int8 steps."""
+    rng = np.random.default_rng(3)
+    lines = [LINEAR.replace("=2", "=64").replace("(2,2)", "(64,64)")]
+    lines = [lines[0].format(f"l{n}", n, n + 1) for n in range(12)]
+    param = make_pair(
+        "pnnx.Input in 0 1 0 #0=(40,64)f32",
+        *lines,
+        "pnnx.Output out 1 0 12",
+        weights={
+            f"l{n}.weight": rng.standard_normal((64, 64), np.float32) / 8 for n in range(12)
+        },
+    )
+    session = Session(engine.load(param))
+    session.feed([rng.standard_normal((40, 64)).astype(np.float32)])
+    found = choose_float32(session, "int8", 1.0)
+    low, high = found.spread
+    assert low <= found.output.relative <= high
+    assert 0 < high - low < high / 2
+
+
+def test_whole_numbers_have_no_spread(overflowing):
+    """Their sums are exact in any order: a float16 holds what is left of them."""
+    found = choose_float32(overflowing, "float16", 1e-3)
+    assert found.spread == (found.output.relative, found.output.relative)
+
+
 def test_an_unreachable_error_is_reported(overflowing):
     found = choose_float32(overflowing, "bfloat16", -1.0)
     assert not found.reached
