@@ -90,8 +90,47 @@ class _Yolo(Reading):
     options: ClassVar[tuple[Option, ...]] = BOX_OPTIONS
 
 
+class _YoloHead(_Yolo):
+    """A head that is one output; subclasses say how well one fits, and what its numbers are.
+
+    Attributes
+    ----------
+    missing : str
+        Why none fits, where there is none.
+    """
+
+    missing: ClassVar[str] = ""
+
+    def find(self, ends: Ends) -> tuple[int | None, bool]:
+        """Return the place of the output; whether its size is that of the input's cells."""
+        return _find_free(ends)
+
+    def fit_head(self, output: OutputEnd, ends: Ends, *, known: bool) -> Fit | None:
+        """Return how well an output fits; None if it does not."""
+        raise NotImplementedError
+
+    def read_head(self, values: Array, context: ReadingContext) -> Boxes:
+        """Read what the output has for the sample."""
+        raise NotImplementedError
+
+    @override
+    def fits(self, ends: Ends) -> Fit:
+        place, known = self.find(ends)
+        fit = None
+        if place is not None:
+            fit = self.fit_head(ends.outputs[place], ends, known=known)
+        return fit or Fit(0, self.missing)
+
+    @override
+    def read(self, context: ReadingContext) -> Boxes:
+        place, _ = self.find(context.ends)
+        if place is None or not self.fits(context.ends).score:
+            raise MeaningError(self.missing)
+        return self.read_head(context.of_sample(place), context)
+
+
 @register_reading
-class YoloAnchors(_Yolo):
+class YoloAnchors(_YoloHead):
     """(N, boxes, 5 + classes): centre, size, objectness and classes."""
 
     name: ClassVar[str] = "yolov5"
@@ -106,7 +145,10 @@ class YoloAnchors(_Yolo):
         ),
     )  # fmt: skip
 
-    def _find(self, ends: Ends) -> tuple[int | None, bool]:
+    missing: ClassVar[str] = "no output has boxes with objectness for the cells of the input"
+
+    @override
+    def find(self, ends: Ends) -> tuple[int | None, bool]:
         counts = _dense_counts(ends)
         place = _place(ends, 3, lambda shape: shape[1] in counts and shape[2] > 5)
         if place is not None:
@@ -114,20 +156,14 @@ class YoloAnchors(_Yolo):
         return _place(ends, 3, lambda shape: shape[1] >= _FEWEST and shape[2] == 85), False
 
     @override
-    def fits(self, ends: Ends) -> Fit:
-        place, known = self._find(ends)
-        if place is None:
-            return Fit(0, "no output has boxes with objectness for the cells of the input")
-        _, boxes, numbers = ends.outputs[place].shape
+    def fit_head(self, output: OutputEnd, ends: Ends, *, known: bool) -> Fit:
+        _, boxes, numbers = output.shape
         reason = f"an output has {boxes} boxes with objectness and {numbers - 5} classes"
         return Fit(0.95 if known else 0.8, reason)
 
     @override
-    def read(self, context: ReadingContext) -> Boxes:
-        place, _ = self._find(context.ends)
-        if place is None:
-            raise MeaningError(self.fits(context.ends).reason)
-        rows, how = context.of_sample(place), context.text("grid")
+    def read_head(self, values: Array, context: ReadingContext) -> Boxes:
+        rows, how = values, context.text("grid")
         cells = _one_per_cell(context.ends, len(rows))
         if cells is None and how == "YOLOX":
             raise MeaningError("the output does not have one box for each cell of the input")
@@ -248,34 +284,30 @@ def _prototypes(ends: Ends) -> int | None:
 
 
 @register_reading
-class YoloFree(_Yolo):
+class YoloFree(_YoloHead):
     """(N, 4 + classes, boxes), and 32 more with the prototypes of masks."""
 
     name: ClassVar[str] = "yolov8"
     title: ClassVar[str] = "Boxes: YOLOv8, v9, v11"
 
+    missing: ClassVar[str] = "no output has one box with classes for each cell of the input"
+
     @override
-    def fits(self, ends: Ends) -> Fit:
-        place, known = _find_free(ends)
-        if place is None:
-            return Fit(0, "no output has one box with classes for each cell of the input")
-        _, numbers, boxes = ends.outputs[place].shape
+    def fit_head(self, output: OutputEnd, ends: Ends, *, known: bool) -> Fit:
+        _, numbers, boxes = output.shape
         masks = _prototypes(ends) is not None and numbers > 4 + _PROTOTYPES
         classes = numbers - 4 - _PROTOTYPES * masks
         score = 0.95 if known else 0.8
         if numbers == _POSE:
             score -= 0.1  # rather key points
-        if _is_turned(ends.outputs[place].pieces):
+        if _is_turned(output.pieces):
             score = 0.3
         with_masks = " and masks" if masks else ""
         return Fit(score, f"an output has {boxes} boxes with {classes} classes{with_masks}")
 
     @override
-    def read(self, context: ReadingContext) -> Boxes:
-        place, _ = _find_free(context.ends)
-        if place is None:
-            raise MeaningError(self.fits(context.ends).reason)
-        rows = context.of_sample(place).T
+    def read_head(self, values: Array, context: ReadingContext) -> Boxes:
+        rows = values.T
         prototypes = _prototypes(context.ends)
         count = rows.shape[1] - 4
         if prototypes is not None and count > _PROTOTYPES:
@@ -301,19 +333,19 @@ def _with_masks(boxes: Boxes, weights: Array, prototypes: Array) -> Boxes:
 
 
 @register_reading
-class YoloPose(_Yolo):
+class YoloPose(_YoloHead):
     """(N, 4 + 1 + 3 · points, boxes): persons and their key points."""
 
     name: ClassVar[str] = "yolov8-pose"
     title: ClassVar[str] = "Key points: YOLO pose"
 
+    missing: ClassVar[str] = "no output has boxes with one class and key points"
+
     @override
-    def fits(self, ends: Ends) -> Fit:
-        place, known = _find_free(ends)
-        numbers = ends.outputs[place].shape[1] if place is not None else 0
+    def fit_head(self, output: OutputEnd, ends: Ends, *, known: bool) -> Fit | None:
+        numbers, pieces = output.shape[1], output.pieces
         if (numbers - 5) % 3 or numbers < 8:
-            return Fit(0, "no output has boxes with one class and key points")
-        pieces = ends.outputs[place].pieces if place is not None else ()
+            return None
         joined = pieces[:2] == (4, 1) and pieces[2:] == (numbers - 5,)
         score = 0.95 if joined or (numbers == _POSE and known) else 0.3
         if numbers == _POSE and not known:
@@ -321,11 +353,8 @@ class YoloPose(_Yolo):
         return Fit(score, f"an output has persons with {(numbers - 5) // 3} key points")
 
     @override
-    def read(self, context: ReadingContext) -> Boxes:
-        place, _ = _find_free(context.ends)
-        if place is None or not self.fits(context.ends).score:
-            raise MeaningError(self.fits(context.ends).reason)
-        rows = context.of_sample(place).T
+    def read_head(self, values: Array, context: ReadingContext) -> Boxes:
+        rows = values.T
         boxes, kept = select_boxes(
             context, corners_of(rows[:, :4]), probabilities(rows[:, 4:5]), names=("person",)
         )
@@ -341,29 +370,27 @@ def _is_turned(pieces: tuple[int, ...]) -> bool:
 
 
 @register_reading
-class YoloTurned(_Yolo):
+class YoloTurned(_YoloHead):
     """(N, 4 + classes + 1, boxes): centre, size, classes and an angle in radians."""
 
     name: ClassVar[str] = "yolov8-obb"
     title: ClassVar[str] = "Turned boxes: YOLO OBB"
 
+    missing: ClassVar[str] = "no output has boxes with classes and an angle"
+
     @override
-    def fits(self, ends: Ends) -> Fit:
-        place, known = _find_free(ends)
-        numbers = ends.outputs[place].shape[1] if place is not None else 0
-        if place is None or numbers < 6:
-            return Fit(0, "no output has boxes with classes and an angle")
+    def fit_head(self, output: OutputEnd, ends: Ends, *, known: bool) -> Fit | None:
+        numbers = output.shape[1]
+        if numbers < 6:
+            return None
         reason = f"an output has boxes with {numbers - 5} classes and an angle"
-        if _is_turned(ends.outputs[place].pieces):
+        if _is_turned(output.pieces):
             return Fit(0.95 if known else 0.8, reason)
         return Fit(0.4 if numbers == 4 + _DOTA + 1 else 0.1, reason)
 
     @override
-    def read(self, context: ReadingContext) -> Boxes:
-        place, _ = _find_free(context.ends)
-        if place is None or not self.fits(context.ends).score:
-            raise MeaningError(self.fits(context.ends).reason)
-        rows = context.of_sample(place).T.astype(np.float64)
+    def read_head(self, values: Array, context: ReadingContext) -> Boxes:
+        rows = values.T.astype(np.float64)
         turned = np.concatenate([rows[:, :4], rows[:, -1:]], 1)
         around = turned_corners(turned)
         corners = np.concatenate([around.min(1), around.max(1)], 1)
@@ -417,30 +444,28 @@ class YoloFreeMaps(_Yolo):
 
 
 @register_reading
-class YoloEndToEnd(_Yolo):
+class YoloEndToEnd(_YoloHead):
     """(N, boxes, 6): corners, score and class, without suppression."""
 
     name: ClassVar[str] = "yolov10"
     title: ClassVar[str] = "Boxes: YOLOv10, end to end"
 
-    def _find(self, ends: Ends) -> int | None:
-        return _place(ends, 3, lambda shape: shape[2] == 6 and 1 <= shape[1] <= 1000)
+    missing: ClassVar[str] = "no output has rows of corners, score and class"
 
     @override
-    def fits(self, ends: Ends) -> Fit:
-        place = self._find(ends)
-        if place is None:
-            return Fit(0, "no output has rows of corners, score and class")
-        boxes = ends.outputs[place].shape[1]
-        score = 0.9 if ends.size is not None and boxes in {100, 300} else 0.5
+    def find(self, ends: Ends) -> tuple[int | None, bool]:
+        place = _place(ends, 3, lambda shape: shape[2] == 6 and 1 <= shape[1] <= 1000)
+        return place, ends.size is not None
+
+    @override
+    def fit_head(self, output: OutputEnd, ends: Ends, *, known: bool) -> Fit:
+        boxes = output.shape[1]
+        score = 0.9 if known and boxes in {100, 300} else 0.5
         return Fit(score, f"an output has {boxes} rows of corners, score and class")
 
     @override
-    def read(self, context: ReadingContext) -> Boxes:
-        place = self._find(context.ends)
-        if place is None:
-            raise MeaningError(self.fits(context.ends).reason)
-        rows = context.of_sample(place).astype(np.float64)
+    def read_head(self, values: Array, context: ReadingContext) -> Boxes:
+        rows = values.astype(np.float64)
         classes = np.nan_to_num(rows[:, 5], posinf=0, neginf=0).astype(np.int64)
         return select_boxes(
             context, rows[:, :4], rows[:, 4], classes=classes, suppresses=False,
