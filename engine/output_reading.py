@@ -161,11 +161,20 @@ def find_ends(
     graph = session.graph
     ends, arrays = [], []
     for operand in members_of(graph.output_operands):
-        types, pieces = tuple(_find_types(operand)), _find_pieces(operand)
+        last = tuple(_find_last(operand))
+        types, pieces = tuple([each.type for each in last]), _find_pieces(operand)
+        is_projection = _is_projection(last)
         for value in flatten_value((session.value(operand.name, check_cancelled),)):
             if isinstance(value, np.ndarray):
                 ends.append(
-                    OutputEnd(operand.name, value.shape, value.dtype.name, types, pieces)
+                    OutputEnd(
+                        operand.name,
+                        value.shape,
+                        value.dtype.name,
+                        types,
+                        pieces,
+                        is_projection,
+                    )
                 )
                 arrays.append(value)
     inputs = tuple(value for value in _inputs(session) if isinstance(value, np.ndarray))
@@ -174,13 +183,19 @@ def find_ends(
     return found, tuple(arrays)
 
 
-def _find_types(operand: RuntimeOperand) -> Iterator[str]:
-    """Yield the types of the operators that lead to an operand, the last one first."""
+def _is_projection(last: tuple[RuntimeOperator, ...]) -> bool:
+    """Whether the last linear layer adds no bias; at most a division by a norm follows."""
+    linear = next((each for each in last[:2] if each.type == "nn.Linear"), None)
+    return linear is not None and linear.params.get("bias") is False
+
+
+def _find_last(operand: RuntimeOperand) -> Iterator[RuntimeOperator]:
+    """Yield the operators that lead to an operand, the last one first."""
     for _ in range(_MOST_TYPES):
         producer = operand.producer
         if producer is None or producer.is_input:
             return
-        yield producer.type
+        yield producer
         if not producer.inputs:
             return
         operand = producer.inputs[0]

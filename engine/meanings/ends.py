@@ -24,6 +24,8 @@ class OutputEnd:
     pieces : tuple of int
         Sizes of what the last operator concatenates, of nested concatenations too; empty if it
         is none: ``(4, 80)`` for boxes and classes.
+    is_projection : bool
+        Whether the last linear layer adds no bias, as projections to embeddings do.
     """
 
     name: str
@@ -31,6 +33,7 @@ class OutputEnd:
     dtype: str = "float32"
     types: tuple[str, ...] = ()
     pieces: tuple[int, ...] = ()
+    is_projection: bool = False
 
     @property
     def is_real(self) -> bool:

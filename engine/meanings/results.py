@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Boxes",
     "Classes",
+    "Embedding",
     "Field",
     "FlowField",
     "KeyPoints",
@@ -24,6 +25,7 @@ __all__ = [
     "Row",
     "Spectrogram",
     "Tokens",
+    "Transcript",
 ]
 
 
@@ -337,6 +339,67 @@ class Spectrogram:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Transcript:
+    """The text that frames along time spell.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        A token each, in order, without repetitions and blanks.
+    text : str
+        All of them together.
+    best : ndarray of shape (frames,), int64
+        The likeliest token of each frame.
+    sure : ndarray of shape (frames,), float32
+        Its probability.
+    spans : ndarray of shape (rows, 2), int64
+        First frame of each row, and the one after its last.
+    blank : int
+        The token that stands for none.
+    step : float
+        Seconds of a frame.
+    note : str
+    """
+
+    rows: tuple[Row, ...]
+    text: str
+    best: npt.NDArray[np.int64] = field(repr=False)
+    sure: npt.NDArray[np.float32] = field(repr=False)
+    spans: npt.NDArray[np.int64] = field(repr=False)
+    blank: int
+    step: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """A vector that stands for the input, and how near others are.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        Length and spread, then the cosine to each other vector, the nearest first.
+    count : int
+        Of features.
+    note : str
+    """
+
+    rows: tuple[Row, ...]
+    count: int
+    note: str = ""
+
+
 Result: TypeAlias = (
-    Boxes | Classes | Field | FlowField | KeyPoints | LabelMap | Picture | Spectrogram | Tokens
+    Boxes
+    | Classes
+    | Embedding
+    | Field
+    | FlowField
+    | KeyPoints
+    | LabelMap
+    | Picture
+    | Spectrogram
+    | Tokens
+    | Transcript
 )

@@ -11,7 +11,7 @@ from engine.atomic import format_os_error
 from engine.errors import MeaningError
 from engine.file_versions import read_regular
 
-__all__ = ["read_vocabulary"]
+__all__ = ["read_vocabulary", "token_names", "visible_token"]
 
 _LONGEST: Final = 64 << 20  # bytes of a file
 _MOST_TOKENS: Final = 1 << 20
@@ -37,6 +37,25 @@ def read_vocabulary(path: str) -> tuple[str, ...]:
     except (OSError, ValueError) as exc:
         raise MeaningError(f"{path} cannot be read: {exc}") from exc
     return _read(path, stamp)
+
+
+def token_names(path: str, count: int) -> tuple[str, ...]:
+    """Return the text of each token; its number where the vocabulary has none.
+
+    Parameters
+    ----------
+    path : str
+        See `read_vocabulary`; ``""`` for no vocabulary.
+    count : int
+        Of tokens that the model knows.
+    """
+    names = read_vocabulary(path) if path else ()
+    return names + tuple(str(each) for each in range(len(names), count))
+
+
+def visible_token(token: str) -> str:
+    """Show white space in a token."""
+    return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥") or "∅"
 
 
 @lru_cache(maxsize=2)  # the reading is asked again at each step of a slider

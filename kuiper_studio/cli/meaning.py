@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import MeaningError
-from engine.meanings.results import Boxes, KeyPoints
+from engine.meanings.results import Boxes, KeyPoints, Transcript
 from engine.output_reading import read_output
 from kuiper_studio.cli.terminal import say
 
@@ -58,6 +58,8 @@ def say_meaning(meaning: Meaning | None) -> None:
         say(meaning.reason)
         return
     say(f"{meaning.title}:")
+    if isinstance(meaning.result, Transcript):
+        say(f"  {meaning.result.text}")
     for row in meaning.result.rows:
         detail = f"  {row.detail}" if row.detail else ""
         say(f"  {row.text:>12}  {row.name}{detail}")
@@ -95,6 +97,8 @@ def _facts(meaning: Meaning) -> dict[str, Any]:
             strict=False,
         ):
             row |= {"turned": turned}
+    if isinstance(result, Transcript):
+        facts["text"] = result.text
     if isinstance(result, KeyPoints):
         for row, (x, y, score) in zip(facts["rows"], result.points.tolist(), strict=True):
             row |= {"x": x, "y": y, "score": score}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
 from typing_extensions import override
@@ -12,6 +13,7 @@ from engine.meanings.boxes import turned_corners
 from engine.meanings.results import (
     Boxes,
     Classes,
+    Embedding,
     Field,
     FlowField,
     KeyPoints,
@@ -19,6 +21,7 @@ from engine.meanings.results import (
     Picture,
     Spectrogram,
     Tokens,
+    Transcript,
 )
 from engine.text import format_brief
 from kuiper_studio.panels.class_colors import class_color, ink_on
@@ -42,6 +45,7 @@ _DOT: Final = 3.2
 _LEFT, _RIGHT, _FOOT = 40, 18, 20  # margins of a spectrogram, for its axes
 _APART: Final = 64  # pixels between its ticks
 _SURE: Final = 0.3  # score from which a key point is drawn
+_ALONG_TIME: Final = (Spectrogram, Transcript)
 # Key points of COCO's 17 that are joined.
 _LIMBS: Final = (
     (15, 13), (13, 11), (16, 14), (14, 12), (11, 12), (5, 11), (6, 12), (5, 6), (5, 7),
@@ -109,7 +113,7 @@ class OutputCanvas(PictureCanvas):
             Height and width of the input, in whose pixels boxes are.
         """
         self._result = result
-        self._image = None if isinstance(result, Spectrogram) else image
+        self._image = None if isinstance(result, _ALONG_TIME) else image
         self._selected = -1
         self._overlay = self._make_overlay()
         if isinstance(result, (Boxes, KeyPoints)):
@@ -157,7 +161,7 @@ class OutputCanvas(PictureCanvas):
     def area(self) -> QRectF:
         """Return where the input is painted."""
         height, width = self._size
-        if isinstance(self._result, Spectrogram):
+        if isinstance(self._result, _ALONG_TIME):
             return QRectF(self.rect()).adjusted(_LEFT, 6, -_RIGHT, -_FOOT)
         scale = min((self.width() - 2) / width, (self.height() - 2) / height)
         wide, high = width * scale, height * scale
@@ -196,6 +200,10 @@ class OutputCanvas(PictureCanvas):
             for place, (x, y, _) in enumerate(result.points.tolist()):
                 if (self._at(x, y) - at).manhattanLength() <= 2 * _DOT + 2:
                     return place
+        if isinstance(result, Transcript) and area.contains(at):
+            frame = self._cell(at, (1, len(result.best)))[1]
+            inside = (result.spans[:, 0] <= frame) & (frame < result.spans[:, 1])
+            return int(inside.argmax()) if inside.any() else -1
         return -1
 
     def _holds(self, place: int, at: QPointF) -> bool:
@@ -246,6 +254,9 @@ class OutputCanvas(PictureCanvas):
                 seconds = frame / decibels.shape[1] * result.samples / result.rate
                 level = format_brief(float(decibels[pitch, frame]), 3)
                 return f"{seconds:.3f} s  {hertz:.0f} Hz  {level} dB"
+            case Transcript(best=best, sure=sure):
+                frame = self._cell(at, (1, len(best)))[1]
+                return f"{frame * result.step:.2f} s  blank {100 * float(sure[frame]):.1f} %"
             case _:
                 return ""
 
@@ -300,21 +311,68 @@ class OutputCanvas(PictureCanvas):
 
     def _paint_axes(self, painter: QPainter, result: Spectrogram) -> None:
         """Draw seconds below a spectrogram, and kilohertz at its left."""
+        self._paint_seconds(painter, result.samples / result.rate)
+        area, top = self.area(), result.rate / 2000
+        for value in _ticks(top, 2 * area.height()):
+            label = f"{value:g}" if value else "kHz 0"
+            self._paint_level(painter, value / top, label)
+
+    def _paint_seconds(self, painter: QPainter, seconds: float) -> None:
+        """Draw seconds below a picture along time."""
         area = self.area()
         painter.setFont(self._theme.mono_font(9))
         painter.setPen(self._theme.color("text2"))
-        seconds, top = result.samples / result.rate, result.rate / 2000
         for value in _ticks(seconds, area.width()):
             x = area.left() + value / seconds * area.width()
             painter.drawLine(QPointF(x, area.bottom() + 1), QPointF(x, area.bottom() + 4))
             place = QRectF(x - 30, area.bottom() + 4, 60, _FOOT - 4)
             painter.drawText(place, Qt.AlignmentFlag.AlignHCenter, f"{value:g} s")
-        for value in _ticks(top, 2 * area.height()):
-            y = area.bottom() - value / top * area.height()
-            painter.drawLine(QPointF(area.left() - 4, y), QPointF(area.left() - 1, y))
-            place = QRectF(0, y - 8, _LEFT - 6, 16)
-            align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(place, align, f"{value:g}" if value else "kHz 0")
+
+    def _paint_level(self, painter: QPainter, share: float, label: str) -> None:
+        """Draw a tick at the left of a picture, at a share of its height."""
+        area = self.area()
+        y = area.bottom() - share * area.height()
+        painter.drawLine(QPointF(area.left() - 4, y), QPointF(area.left() - 1, y))
+        place = QRectF(0, y - 8, _LEFT - 6, 16)
+        align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(place, align, label)
+
+    def _paint_transcript(self, painter: QPainter, result: Transcript) -> None:
+        """Draw how sure each frame is, and the tokens where they are; blanks are grey."""
+        frames = len(result.best)
+        self._paint_seconds(painter, frames * result.step)
+        area = self.area().adjusted(0, _CHIP + 2, 0, 0)  # room for tokens above sure frames
+        most = area.height() / self.area().height()
+        for share, label in ((0.0, "0"), (0.5, "50"), (1.0, "100 %")):
+            self._paint_level(painter, share * most, label)
+        columns = min(frames, max(1, int(area.width())))
+        wide = area.width() / columns
+        blank = QColor(self._theme.color("ctl"))
+        blank.setAlphaF(0.4)  # the tokens are what is looked at
+        for column in range(columns):  # of many frames, the first that is no blank
+            part = slice(column * frames // columns, -(-(column + 1) * frames // columns))
+            places = np.flatnonzero(result.best[part] != result.blank)
+            frame = part.start + (int(places[0]) if len(places) else 0)
+            entry, high = int(result.best[frame]), float(result.sure[frame]) * area.height()
+            color = QColor(blank if entry == result.blank else class_color(entry))
+            if self._selected >= 0:
+                first, after = result.spans[self._selected]
+                color.setAlphaF(1.0 if first <= frame < after else 0.4)
+            left = area.left() + column * wide
+            painter.fillRect(QRectF(left, area.bottom() - high, wide, high), color)
+        painter.setFont(self._theme.ui_font(11, 600))
+        painter.setPen(self._theme.color("text"))
+        free = area.left() - 1.0
+        for row, (first, after) in zip(result.rows, result.spans.tolist(), strict=True):
+            text = f" {row.name} "
+            width = QFontMetricsF(painter.font()).horizontalAdvance(text)
+            middle = area.left() + (first + after) / 2 / frames * area.width()
+            left = middle - width / 2
+            if left >= free:  # where there is no room the list has it
+                high = float(result.sure[first:after].max()) * area.height()
+                place = QRectF(left, area.bottom() - high - _CHIP - 1, width, _CHIP)
+                painter.drawText(place, Qt.AlignmentFlag.AlignCenter, text)
+                free = left + width
 
     def _paint_points(
         self, painter: QPainter, points: list[list[float]], color: QColor, chosen: int = -1
@@ -359,6 +417,8 @@ class OutputCanvas(PictureCanvas):
             painter.setOpacity(1.0)
         if isinstance(result, Spectrogram):
             self._paint_axes(painter, result)
+        elif isinstance(result, Transcript):
+            self._paint_transcript(painter, result)
         painter.save()
         painter.setClipRect(area.adjusted(-3, -3, 3, 3))
         if isinstance(result, Boxes):
@@ -404,4 +464,4 @@ def _ticks(top: float, room: float) -> tuple[float, ...]:
 
 def has_picture(result: Result | None) -> bool:
     """Return whether a result is shown as a picture, not only as a list."""
-    return not isinstance(result, (Classes, Tokens, type(None)))
+    return not isinstance(result, (Classes, Embedding, Tokens, type(None)))

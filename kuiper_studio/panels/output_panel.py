@@ -19,7 +19,15 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import capitalized
-from engine.meanings.results import Boxes, Classes, LabelMap, Picture, Tokens
+from engine.meanings.results import (
+    Boxes,
+    Classes,
+    Embedding,
+    LabelMap,
+    Picture,
+    Tokens,
+    Transcript,
+)
 from engine.text import format_count
 from kuiper_studio.panels.input_picture import InputPicture
 from kuiper_studio.panels.output_canvas import OutputCanvas, has_picture
@@ -360,6 +368,10 @@ def _note(result: Result | None) -> str:
         )
     elif isinstance(result, Tokens):
         parts.append(f"position {result.position} of {result.count}, {result.words} tokens")
+    elif isinstance(result, Embedding):
+        parts.append(f"{format_count(result.count, 'feature')} in all")
+    elif isinstance(result, Transcript):
+        parts.insert(0, f"“{result.text}”" if result.text else "Only blanks")
     elif isinstance(result, Picture) and result.scale is not None:
         parts.append("The overlay slider shows the input")
     return ". ".join(parts) + "." if parts else ""

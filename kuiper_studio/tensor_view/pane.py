@@ -266,6 +266,7 @@ class TensorPane(QWidget):
         if self.model.set_layout(layout):
             self._show_value()
         else:
+            self._show_top()
             self.shown_changed.emit()
 
     def set_labels(self, labels: tuple[str, ...], data_set: str = AUTOMATIC) -> None:
@@ -455,7 +456,7 @@ class TensorPane(QWidget):
         model = self.model
         vector = model.planes[0, 0] if model.reading.kind is Kind.VECTOR else np.empty(0)
         named = len(vector) == len(model.labels)
-        shown = bool(len(vector)) and (named or self._is_output)
+        shown = bool(len(vector)) and (named or (self._is_output and model.may_be_scores))
         if shown:
             labels = class_names(len(vector), model.labels, self._data_set)
             title = "Top 5, probabilities" if are_probabilities(vector) else "Top 5, scores"

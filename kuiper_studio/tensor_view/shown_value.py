@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.axes.layout import SPATIAL
 from engine.text import format_dtype, format_shape
 from engine.values import flatten_value
 from kuiper_studio.tensor_view.annotations import label_axis
@@ -188,6 +189,14 @@ class ShownValue:
         if self.array is None or self.layout is None or self.layout.shape != self.array.shape:
             return ""
         return self.layout.text()
+
+    @property
+    def may_be_scores(self) -> bool:
+        """Whether the elements may be scores of classes: no axis is known to be of a signal."""
+        if self.layout is None:
+            return True
+        long = (axis for axis in self.layout.axes if axis.size != 1)
+        return all(axis.kind not in SPATIAL for axis in long)
 
     @property
     def label_axis(self) -> int | None:

@@ -1,4 +1,4 @@
-"""torchvision's SSD and RetinaNet: class scores and box deltas about default boxes."""
+"""torchvision's SSD, RetinaNet and FCOS: class scores and box deltas about default boxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.errors import MeaningError
 from engine.meanings.boxes import BOX_OPTIONS, select_boxes
 from engine.meanings.names import class_names
 from engine.meanings.registry import Fit, Reading, register_reading
-from engine.meanings.scores import probabilities, softmax
+from engine.meanings.scores import probabilities, sigmoid, softmax
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from engine.meanings.results import Boxes
     from engine.values import Array
 
-__all__ = ["RetinaNet", "Ssd", "apply_deltas", "retina_anchors", "ssd_boxes"]
+__all__ = ["Fcos", "RetinaNet", "Ssd", "apply_deltas", "retina_anchors", "ssd_boxes"]
 
 _GROWTH: Final = math.log(
     1000 / 16
 )  # the most that a default box grows, as torchvision bounds it
 _RETINA_SIDES: Final = (32, 64, 128, 256, 512)
-_RETINA_STRIDES: Final = (8, 16, 32, 64, 128)
+_STRIDES: Final = (8, 16, 32, 64, 128)  # of the pyramids of RetinaNet and FCOS
 _SSD300: Final = (
     (38, 19, 10, 5, 3, 1),
     ((2,), (2, 3), (2, 3), (2, 3), (2,), (2,)),
@@ -90,25 +90,30 @@ def retina_anchors(size: tuple[int, int]) -> npt.NDArray[np.float64]:
         Height and width of the input.
     """
     made = []
-    for side, stride in zip(_RETINA_SIDES, _RETINA_STRIDES, strict=True):
+    for side, stride in zip(_RETINA_SIDES, _STRIDES, strict=True):
         scales = np.array([side, int(side * 2 ** (1 / 3)), int(side * 2 ** (2 / 3))])
         high = np.sqrt(np.array([0.5, 1.0, 2.0]))
         wides = (1 / high[:, np.newaxis] * scales).reshape(-1)
         highs = (high[:, np.newaxis] * scales).reshape(-1)
         base = np.round(np.stack([-wides, -highs, wides, highs], 1) / 2)
-        rows, columns = (-(-each // stride) for each in size)
-        down, across = np.meshgrid(
-            np.arange(rows) * (size[0] // rows),
-            np.arange(columns) * (size[1] // columns),
-            indexing="ij",
-        )
-        shifts = np.stack([across, down, across, down], -1).reshape(-1, 1, 4)
-        made.append((shifts + base).reshape(-1, 4))
+        corners = np.tile(_corners(size, stride), 2)[:, np.newaxis]
+        made.append((corners + base).reshape(-1, 4))
     return np.concatenate(made)
 
 
-def _retina_count(size: tuple[int, int]) -> int:
-    return 9 * sum(-(-size[0] // each) * -(-size[1] // each) for each in _RETINA_STRIDES)
+def _corners(size: tuple[int, int], stride: int) -> npt.NDArray[np.int64]:
+    """Return x and y of the upper left corner of each cell, row by row."""
+    rows, columns = (-(-each // stride) for each in size)
+    down, across = np.meshgrid(
+        np.arange(rows) * (size[0] // rows),
+        np.arange(columns) * (size[1] // columns),
+        indexing="ij",
+    )
+    return np.stack([across, down], -1).reshape(-1, 2)
+
+
+def _cells(size: tuple[int, int]) -> int:
+    return sum(-(-size[0] // each) * -(-size[1] // each) for each in _STRIDES)
 
 
 def apply_deltas(
@@ -226,7 +231,7 @@ class RetinaNet(_Anchored):
 
     @override
     def count_fits(self, count: int, size: tuple[int, int]) -> bool:
-        return count == _retina_count(size)
+        return count == 9 * _cells(size)
 
     @override
     def anchors(self, size: tuple[int, int], count: int) -> Array | None:
@@ -235,3 +240,56 @@ class RetinaNet(_Anchored):
     @override
     def score(self, scores: Array) -> tuple[Array, Array | None]:
         return probabilities(scores), None
+
+
+@register_reading
+class Fcos(Reading):
+    """Scores (N, cells, classes), edges (N, cells, 4) and centreness (N, cells, 1)."""
+
+    name: ClassVar[str] = "fcos"
+    title: ClassVar[str] = "Boxes: FCOS of torchvision"
+    options: ClassVar[tuple[Option, ...]] = BOX_OPTIONS
+    _missing: ClassVar[str] = (
+        "no three outputs have scores, edges and centreness for each cell at strides 8 to 128"
+    )
+
+    def _find(self, ends: Ends) -> tuple[int, int, int] | None:
+        """Return the places of scores, edges and centreness."""
+        size = ends.size
+        if size is None:
+            return None
+        of_cells = {
+            place: output.shape[2]
+            for place, output in enumerate(ends.outputs)
+            if len(output.shape) == 3 and output.shape[1] == _cells(size)
+        }
+        edges = [place for place, numbers in of_cells.items() if numbers == 4]
+        centreness = [place for place, numbers in of_cells.items() if numbers == 1]
+        if len(of_cells) != 3 or not edges or not centreness:
+            return None
+        (scores,) = of_cells.keys() - {edges[-1], centreness[-1]}
+        return scores, edges[-1], centreness[-1]
+
+    @override
+    def fits(self, ends: Ends) -> Fit:
+        found = self._find(ends)
+        if found is None:
+            return Fit(0, self._missing)
+        _, cells, classes = ends.outputs[found[0]].shape
+        return Fit(
+            0.95, f"outputs have {classes} scores, edges and centreness of {cells} cells"
+        )
+
+    @override
+    def read(self, context: ReadingContext) -> Boxes:
+        found, size = self._find(context.ends), context.ends.size
+        if found is None or size is None:
+            raise MeaningError(self._missing)
+        scores, edges, centreness = (context.of_sample(place) for place in found)
+        made = [(_corners(size, stride), stride) for stride in _STRIDES]
+        centres = np.concatenate([corners for corners, _ in made]).astype(np.float64)
+        strides = np.repeat([stride for _, stride in made], [len(each) for each, _ in made])
+        far = edges.astype(np.float64) * strides[:, np.newaxis]
+        corners = np.concatenate([centres - far[:, :2], centres + far[:, 2:]], 1)
+        sure = np.sqrt(sigmoid(scores) * sigmoid(centreness))
+        return select_boxes(context, corners, sure)[0]

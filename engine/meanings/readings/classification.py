@@ -20,6 +20,7 @@ __all__ = ["Classification"]
 
 _LARGEST: Final = 100_000
 _HEADS: Final = ("linear", "innerproduct", "gemm", "softmax", "sigmoid", "log_softmax")
+_USUAL: Final = frozenset({1000, 1001, 21841})  # classes of ImageNet
 # What stands between the head and the output without changing what it means.
 _BEHIND: Final = 3
 
@@ -50,7 +51,9 @@ class Classification(OutputReading):
             return Fit(0, "no output is one vector of scores")
         if len(shape) == 3:  # rather a number for each of many boxes or moments
             return Fit(0.4, f"an output is a vector of {count} numbers")
-        if output.ends_with(*_HEADS, among=_BEHIND) or count in {1000, 1001, 21841}:
+        if output.is_projection and count not in _USUAL:
+            return Fit(0.45, f"an output is a vector of {count} numbers, rather an embedding")
+        if output.ends_with(*_HEADS, among=_BEHIND) or count in _USUAL:
             return Fit(0.9, f"an output is a vector of {count} scores")
         if output.ends_with("tanh", "layernorm", "layer_norm", "normalize"):
             return Fit(0.2, f"an output is a vector of {count} numbers, rather features")

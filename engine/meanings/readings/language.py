@@ -10,7 +10,7 @@ from typing_extensions import override
 from engine.meanings.registry import Fit, Option, OutputReading, register_reading
 from engine.meanings.results import Row, Tokens
 from engine.meanings.scores import are_probabilities, best_scores, softmax
-from engine.meanings.vocabulary import read_vocabulary
+from engine.meanings.vocabulary import token_names, visible_token
 
 if TYPE_CHECKING:
     from engine.meanings.ends import Ends, OutputEnd
@@ -66,14 +66,15 @@ class NextToken(OutputReading):
         position = positions - 1 if wanted < 0 else min(wanted, positions - 1)
         scores = values[position]
         path = context.text("vocabulary")
-        names = _token_names(path, words)
+        names = token_names(path, words)
         sure = scores if are_probabilities(scores) else softmax(scores)
         raw: Array | None = None if sure is scores else scores
         top = int(context.number("top"))
         rows = best_scores(sure, names, top, as_percentages=True, raw=raw)
         note = "" if path else "numbers of tokens; choose a vocabulary for their text"
         shown = tuple(
-            Row(row.entry, _visible(row.name), row.text, row.share, row.detail) for row in rows
+            Row(row.entry, visible_token(row.name), row.text, row.share, row.detail)
+            for row in rows
         )
         return Tokens(shown, position, positions, words, note)
 
@@ -92,26 +93,17 @@ def add_layers(result: Tokens, layers: list[tuple[str, Array]], vocabulary: str)
     if not layers:
         note = "the model does not end with a norm and a head, so there is no logit lens"
         return replace(result, note="; ".join(filter(None, (result.note, note))))
-    names, rows = _token_names(vocabulary, result.words), []
+    names, rows = token_names(vocabulary, result.words), []
     for operand, scores in layers:
         (best,) = best_scores(softmax(scores), names, 1, as_percentages=True) or (None,)
         if best is not None:
             detail = f"after operand {operand}"
-            rows.append(Row(best.entry, _visible(best.name), best.text, best.share, detail))
+            rows.append(
+                Row(best.entry, visible_token(best.name), best.text, best.share, detail)
+            )
     note = f"logit lens: the last {len(rows)} rows, the earliest layer first"
     return replace(
         result,
         rows=(*result.rows, *rows),
         note="; ".join(filter(None, (result.note, note))),
     )
-
-
-def _token_names(path: str, words: int) -> tuple[str, ...]:
-    """Return the text of each token; its number where the vocabulary has none."""
-    names = read_vocabulary(path) if path else ()
-    return names + tuple(str(each) for each in range(len(names), words))
-
-
-def _visible(token: str) -> str:
-    """Show white space in a token."""
-    return token.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥") or "∅"

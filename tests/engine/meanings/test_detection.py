@@ -374,3 +374,21 @@ def test_thousands_of_sure_boxes_are_bounded():
 def test_what_does_not_fit_says_why():
     with pytest.raises(MeaningError, match="no output has one box with classes"):
         read("yolov8", np.zeros((1, 1000), np.float32))
+
+
+def test_fcos_about_its_cells():
+    """torchvision counts edges in strides, from the upper left corner of a cell."""
+    size = (256, 320)
+    cells = sum((256 // s) * (320 // s) for s in (8, 16, 32)) + 4 * 5 + 2 * 3
+    scores = np.full((1, cells, 91), -12, np.float32)
+    edges = np.zeros((1, cells, 4), np.float32)
+    centreness = np.full((1, cells, 1), -12, np.float32)
+    place = 32 * 40 + 3 * 20 + 5  # row 3, column 5 at stride 16
+    edges[0, place] = (1, 2, 3, 4)
+    scores[0, place, 1], centreness[0, place] = logit(0.9), logit(0.4)
+    ends = ends_of(scores, edges, centreness, inputs=((1, 3, *size),))
+    assert best_of(ends) == ("fcos", 0.95)
+    found = read("fcos", scores, edges, centreness, ends=ends)
+    x, y = 5 * 16, 3 * 16
+    np.testing.assert_allclose(found.corners, [[x - 16, y - 32, x + 48, y + 64]], rtol=1e-6)
+    np.testing.assert_allclose(found.scores, [0.6], rtol=1e-5)  # root of 0.36

@@ -237,3 +237,28 @@ def test_a_reading_of_the_user(qtbot, detected, tmp_path) -> None:
     panel = detected.output_panel
     qtbot.waitUntil(lambda: panel.reading.currentText() == "Automatic: Sum", timeout=10_000)
     assert panel.table.rows.rows[0].text == "(1, 6, 84)"
+
+
+def test_tokens_along_time(qtbot, show) -> None:
+    """A letter of the time line and its row are chosen together; blanks are none."""
+    best = (0, 2, 2, 0, 0, 3, 3, 3, 0, 0)
+    values = np.zeros((1, 10, 12), np.float32)
+    values[0, range(10), best] = 5
+    panel = show(values).output_panel
+    panel.reading.setCurrentIndex(panel.reading.findData("ctc"))
+    panel.reading.activated.emit(panel.reading.currentIndex())
+    qtbot.waitUntil(lambda: texts(panel) == ["2", "3"])
+    assert panel.canvas.isVisible()
+    assert panel.note.text().startswith("“2 3”. Blank is token 0")
+    area = panel.canvas.area()
+
+    def at(frame):
+        place = area.center()
+        place.setX(area.left() + (frame + 0.5) / len(best) * area.width())
+        return place
+
+    assert [panel.canvas.row_at(at(frame)) for frame in (0, 1, 2, 4, 7)] == [-1, 0, 0, -1, 1]
+    assert panel.canvas.text_at(at(4)).startswith("0.08 s  blank")
+    qtbot.mouseClick(panel.canvas, Qt.MouseButton.LeftButton, pos=at(6).toPoint())
+    assert panel.table.chosen == 1
+    panel.canvas.grab()

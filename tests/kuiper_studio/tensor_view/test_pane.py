@@ -987,3 +987,12 @@ def test_every_picture_can_be_copied(pane, value):
     trigger(pane, "table")
     trigger(pane, "copyPicture")
     assert not QGuiApplication.clipboard().image().isNull()
+
+
+def test_a_wave_form_has_no_best_classes(pane):
+    wave = np.linspace(-1, 1, 40, dtype=np.float32)[np.newaxis]
+    pane.set_value("x", wave, is_output=True)
+    assert pane.top.isVisible()
+    axes = Axis(Meaning.BATCH, 1), Axis(Meaning.TIME, 40)
+    pane.set_layout(Layout(axes))
+    assert not pane.top.isVisible()
