@@ -614,12 +614,18 @@ class _Report:
         )
 
     def _suspects_of(self, row: Row) -> tuple[RuntimeOperator, ...]:
-        """Return the operators upstream that the reference does not show and nothing clears."""
-        born = self._alignment.born.get(row.operand)
+        """Return the operators upstream that the reference does not show and nothing clears.
+
+        Where it shows only an operator's own input, there may be a call that ours lacks.
+        """
+        born, graph = self._alignment.born.get(row.operand), self._session.graph
         names = born.group if born is not None else ()
-        producers = [self._session.graph.operand(name).producer for name in names]
-        found = [p for p in producers if p is not None and not p.is_constant]
-        return tuple(dict.fromkeys(found))
+        hidden = {graph.operand(name).producer for name in names}
+        end = graph.operand(row.operand)
+        span = Span.above(end, lambda o: self._is_shown(o) and not self._repeats(o))
+        hidden |= {o for o in span.operators if any(map(self._repeats, o.outputs))}
+        hidden -= {end.producer, None}
+        return tuple([o for o in span.operators if o in hidden and not o.is_constant])
 
     def _has_unexcused(self) -> bool:
         """Whether an operand differs, and no tie and nothing random upstream explains it."""

@@ -134,8 +134,8 @@ def _function_of(operator: RuntimeOperator) -> str:
 
 
 def _is_open(found: Sequence[_Blamed]) -> bool:
-    """Whether others may be likelier to blame."""
-    return max((each.rank[1] for each in found), default=0) < _LIKELY
+    """Whether others may be likelier to blame, or explain what these leave."""
+    return max((each.rank for each in found), default=(0.0, 0)) < (_WHOLE, _LIKELY)
 
 
 class Explainer:

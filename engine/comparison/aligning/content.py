@@ -6,7 +6,7 @@ and places decide.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 __all__ = ["Content"]
+
+_ROUNDING: Final = EXACT / 10  # what rounding to float32 reaches
 
 
 class Content:
@@ -51,10 +53,14 @@ class Content:
 
         What was computed from unconfirmed stand-ins may differ only by rounding.
         """
-        similar, unchanged = self._similar(operator, result)
+        similar, inputs = self._similar(operator, result)
+        # An operator that permutes has the elements of its input, too.
+        unchanged = min([i.distance for i in inputs if not i.layout.axes], default=np.inf)
         if not similar or CLEARLY * unchanged <= similar[0].distance:
             return None
         if similar[0].distance <= EXACT:
+            if _is_as_near(inputs, similar[0].distance):
+                return None
             return self._match_equal(operator, operand, result, similar)
         waiting = self._state.waiting_for(operator)
         limit = self._values.rounding_of(operator, waiting)
@@ -70,8 +76,10 @@ class Content:
                 return Reading(similar.key, result.shape, similar.layout)
         return None
 
-    def _similar(self, operator: RuntimeOperator, result: Array) -> tuple[list[Similar], float]:
-        """Return the tensors like a result, without its inputs, and the distance of these.
+    def _similar(
+        self, operator: RuntimeOperator, result: Array
+    ) -> tuple[list[Similar], list[Similar]]:
+        """Return the tensors like a result, those of its inputs apart.
 
         An operator that changes little has a result like its own input. What is not clearly
         nearer than that is no match.
@@ -84,9 +92,7 @@ class Content:
         similar = [
             each for each in similar if not any(self._index.equal(each.key, k) for k in own)
         ]
-        # An operator that permutes has the elements of its input, too.
-        unchanged = [each.distance for each in inputs if not each.layout.axes]
-        return similar, min(unchanged, default=np.inf)
+        return similar, inputs
 
     def _match_alike(
         self,
@@ -112,7 +118,7 @@ class Content:
         similar: Sequence[Similar],
     ) -> Match | None:
         """Match the likeliest of the tensors that are equal up to rounding."""
-        bound = max(EXACT / 10, CLEARLY * similar[0].distance)
+        bound = max(_ROUNDING, CLEARLY * similar[0].distance)
         equal = [each for each in similar if each.distance <= bound]
         if not is_telling(result):
             equal = [e for e in equal if self._is_equal_constant(operator, operand, result, e)]
@@ -165,3 +171,12 @@ class Content:
             )
 
         return min(similar, key=rank)
+
+
+def _is_as_near(inputs: Sequence[Similar], distance: float) -> bool:
+    """Whether inputs are about as near as a tensor that differs by more than rounding.
+
+    Where the branch of a residual block adds little, all sums in a row are alike.
+    """
+    nearest = min([each.distance for each in inputs], default=np.inf)
+    return distance > max(_ROUNDING, nearest / CLEARLY)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from engine.comparison.reasons.case import Case
     from engine.runtime import RuntimeOperand
+    from engine.values import Array
 
 __all__ = [
     "exchanged_factors",
@@ -64,8 +65,8 @@ def other_operands(case: Case) -> Iterator[Alternative]:
     """Return sums and products with another tensor, and reading it instead of an input."""
     yield from _exchanged(case)
     yield from _combined(case, smaller=False)
-    if case.surroundings is not None:
-        yield from itertools.islice(_read(case), _MOST_READ)
+    yield from itertools.islice(_read(case), _MOST_READ)
+    yield from itertools.islice(_read_sum(case), _MOST_READ)
 
 
 def _exchanged(case: Case) -> Iterator[Alternative]:
@@ -83,19 +84,21 @@ def _exchanged(case: Case) -> Iterator[Alternative]:
 
 
 def _combined(case: Case, *, smaller: bool) -> Iterator[Alternative]:
-    if case.surroundings is None or case.pair is None or case.tail is not None:
-        return
-    ours, expected = case.pair
-    if ours.dtype.kind != "f":
-        return
+    if case.tail is not None:
+        yield from itertools.islice(_added_before(case, smaller=smaller), _MOST_READ)
+    elif case.pair is not None and case.pair[0].dtype.kind == "f":
+        yield from _combined_with(case, *case.pair, smaller=smaller)
+
+
+def _combined_with(
+    case: Case, ours: Array, expected: Array, *, smaller: bool
+) -> Iterator[Alternative]:
+    """Return what some elements tell to be our result combined with another tensor."""
     places = np.unravel_index(np.arange(0, ours.size, max(ours.size // _PROBED, 1)), ours.shape)
     mine, wanted = (each[places].astype(np.float64) for each in (ours, expected))
     limit = _NEAR * float(np.abs(wanted).max(initial=0.0))
-    for operand, value in itertools.islice(
-        case.surroundings.operands(ours.shape, smaller=smaller), _MOST_OPERANDS
-    ):
-        if value.dtype.kind != "f":
-            continue
+    operands = _operands(case, ours, smaller=smaller)
+    for operand, value in itertools.islice(operands, _MOST_OPERANDS):
         other = np.broadcast_to(value, ours.shape)[places].astype(np.float64)
         for verb, probe, result in (
             ("adds", mine + other, np.add),
@@ -103,33 +106,73 @@ def _combined(case: Case, *, smaller: bool) -> Iterator[Alternative]:
             ("multiplies with", mine * other, np.multiply),
         ):
             if float(np.abs(probe - wanted).max(initial=0.0)) <= limit:
+                yield _combination(verb, operand, result(ours, value))
+
+
+def _added_before(case: Case, *, smaller: bool) -> Iterator[Alternative]:
+    """Return sums with another tensor before the functions that follow ours."""
+    ours = case.ours
+    if isinstance(ours, np.ndarray) and ours.dtype.kind == "f":
+        for operand, value in _operands(case, ours, smaller=smaller):
+            yield _combination("adds", operand, ours + value)
+
+
+def _combination(verb: str, operand: RuntimeOperand, result: Array) -> Alternative:
+    return Alternative(
+        "expression",
+        f"The reference {verb} the result of {_name_of(operand)} here, too. Add what is lost.",
+        (Change("operand", operand.name),), result=result, least=_EXACT,
+    )  # fmt: skip
+
+
+def _read(case: Case) -> Iterator[Alternative]:
+    """Return another tensor in place of an input."""
+    sources = case.surroundings.operator.inputs if case.surroundings is not None else ()
+    for place, source, given in _sources(case):
+        for operand, value in _operands(case, given):
+            if operand not in sources and not np.array_equal(value, given):
                 yield Alternative(
                     "expression",
-                    f"The reference {verb} the result of {_name_of(operand)} here, too. "
-                    "Add what is lost.",
-                    (Change("operand", operand.name),), result=result(ours, value),
+                    f"The reference reads {_name_of(operand)} here, the file "
+                    f"{_name_of(source)}. Connect that one.",
+                    (Change("operand", operand.name),),
+                    inputs=[*case.inputs[:place], value, *case.inputs[place + 1 :]],
                     least=_EXACT,
                 )  # fmt: skip
 
 
-def _read(case: Case) -> Iterator[Alternative]:
-    assert case.surroundings is not None  # noqa: S101 - the caller has looked
-    sources = case.surroundings.operator.inputs
-    for place, source in enumerate(sources):
-        given = case.inputs[place]
-        if not isinstance(given, np.ndarray) or source.producer is None:
-            continue
-        for operand, value in case.surroundings.operands(given.shape):
-            if operand in sources or value.dtype != given.dtype or np.array_equal(value, given):
-                continue
+def _read_sum(case: Case) -> Iterator[Alternative]:
+    """Return another tensor added to an input, as where a sum before ours is lost."""
+    for place, source, given in _sources(case):
+        for operand, value in _operands(case, given) if given.dtype.kind == "f" else ():
             yield Alternative(
                 "expression",
-                f"The reference reads {_name_of(operand)} here, the file "
-                f"{_name_of(source)}. Connect that one.",
+                f"The reference reads the sum of {_name_of(operand)} and {_name_of(source)} "
+                "here. Add what is lost.",
                 (Change("operand", operand.name),),
-                inputs=[*case.inputs[:place], value, *case.inputs[place + 1 :]],
+                inputs=[*case.inputs[:place], given + value, *case.inputs[place + 1 :]],
                 least=_EXACT,
             )
+
+
+def _sources(case: Case) -> Iterator[tuple[int, RuntimeOperand, Array]]:
+    """Return the inputs that other operators give: place, operand and value."""
+    sources = case.surroundings.operator.inputs if case.surroundings is not None else ()
+    for place, source in enumerate(sources):
+        given = case.inputs[place]
+        if isinstance(given, np.ndarray) and source.producer is not None:
+            yield place, source, given
+
+
+def _operands(
+    case: Case, like: Array, *, smaller: bool = False
+) -> Iterator[tuple[RuntimeOperand, Array]]:
+    """Return other tensors of the same shape, or of one that is broadcast to it, and dtype."""
+    if case.surroundings is None:
+        return
+    for operand, value in case.surroundings.operands(like.shape, smaller=smaller):
+        if value.dtype == like.dtype:
+            yield operand, value
 
 
 def _name_of(operand: RuntimeOperand) -> str:

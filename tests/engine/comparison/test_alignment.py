@@ -429,3 +429,33 @@ def test_a_wrong_axis_is_not_excused_by_a_reference_without_batch(make_pair):
     found = engine.compare(run(path, x), reference_of(arrays, calls, ("add",)))
     assert [origin.operator.name for origin in found.origins] == ["share"]
     assert [reason.kind for reason in found.origins[0].reasons] == ["axis"]
+
+
+def test_sums_that_add_little_are_no_other_sums(make_pair):
+    """As with layer scales of a millionth: only the layers between are shown, moved."""
+    rng = np.random.default_rng(0)
+    x, weight = rng.standard_normal((1, 40, 16)).astype("f4"), rng.standard_normal((16, 16))
+    branch, last = (4e-5 * weight).astype("f4"), weight.astype("f4")
+    size, moved = "(1,40,16)f32", "(1,16,40)f32"
+    shapes = "bias=False in_features=16 out_features=16 @weight=(16,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"nn.Tanh first 1 1 0 1 #1={size}",
+        f"Tensor.permute there 1 1 1 2 dims=(0,2,1) #2={moved}",
+        f"Tensor.permute back 1 1 2 3 dims=(0,2,1) #3={size}",
+        f"nn.Linear small 1 1 3 4 {shapes} #4={size}",
+        f"pnnx.Expression sum 2 1 3 4 5 expr=add(@0,@1) #5={size}",
+        f"nn.Identity second 1 1 5 6 #6={size}",
+        f"nn.Linear last 1 1 6 7 {shapes} #7={size}", "pnnx.Output out 1 0 7",
+        weights={"small.weight": branch, "last.weight": last},
+    )  # fmt: skip
+    y = np.tanh(x)
+    z = y + y @ branch.T
+    # So near that it may be rounding, but beyond the tolerance.
+    assert np.abs(z - y).max() / np.abs(z).max() > 1e-4
+    assert np.linalg.norm(z - y) / np.linalg.norm(y) < 2e-4
+    arrays = {"first": y, "small": y @ branch.T, "second": z, "last": z @ last.T}
+    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
+    found = engine.compare(run(path, x), Reference("layers", tensors))
+    assert (found.verdict, found.origins) == ("same", ())
+    assert by_operand(found)["2"].reference == "first"

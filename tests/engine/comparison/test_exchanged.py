@@ -308,3 +308,41 @@ def test_a_function_that_is_the_one_beside_it(make_pair, names):
     name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
     assert (name, kind) == (("one", "two")[names.index("cos")], "expression")
     assert "computes cos(@0)" in text
+
+
+def compare_modules(path, arrays, x):
+    """Compare with results of layers by their names, without anything between them."""
+    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
+    return compare(path, Reference("modules", tensors), x)
+
+
+def chain(between):
+    """Two layers; the file has `between` where the reference adds what they read."""
+    return (
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("one", 0, 1),
+        f"F.tanh act 1 1 1 2 $input=1 #2={SIZE}", linear("two", 2, 3),
+        *([f"nn.Identity lost 1 1 3 4 #4={SIZE}"] if between else []),
+        linear("three", 4 if between else 3, 5), "pnnx.Output out 1 0 5",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("between", [True, False], ids=["identity", "nothing"])
+@pytest.mark.parametrize("added", ["tanh", "unknown"])
+def test_a_sum_between_the_layers_that_a_reference_shows_is_lost(make_pair, between, added):
+    x, one, two, three = normal(0, 1, 20, 16), *(normal(n, 16, 16) / 4 for n in (1, 2, 3))
+    path = make_pair(
+        *chain(between),
+        weights={"one.weight": one, "two.weight": two, "three.weight": three},
+    )
+    a = x @ one.T
+    b = np.tanh(a) @ two.T
+    other = np.tanh(a) if added == "tanh" else np.cos(x * x)
+    comparison = compare_modules(path, {"one": a, "two": b, "three": (b + other) @ three.T}, x)
+    (origin,) = comparison.origins
+    if added == "tanh":
+        assert origin.operator.name == ("lost" if between else "three")
+        assert "'act'" in origin.reasons[0].text
+        assert (origin.reasons[0].kind, origin.among) == ("expression", ())
+    else:
+        named = {origin.operator.name, *(each.name for each in origin.among)}
+        assert named == ({"three", "lost"} if between else {"three"})
