@@ -372,7 +372,8 @@ def other_scale(case: Case) -> Iterator[Alternative]:
                 fitted=1, least=_EXACT,
             )  # fmt: skip
     yield from _channel_scales(case, ours, expected)
-    if weight is not None and bias is not None:  # statistics of a norm, folded into the weight
+    # Statistics of a norm, folded into the weight; a norm's own weight is such a factor.
+    if weight is not None and weight.ndim > 1 and bias is not None:
         yield from _channel_scales(case, ours, expected, _spread_bias(case, bias, ours))
 
 
