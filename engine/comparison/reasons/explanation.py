@@ -18,6 +18,7 @@ from engine.comparison.reasons.expressions import other_arithmetic, other_expres
 from engine.comparison.reasons.normalizing import other_normalizations
 from engine.comparison.reasons.operands import (
     input_affine,
+    opposite_masks,
     other_input_activation,
     other_input_layout,
     other_input_order,
@@ -87,6 +88,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
 _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     lost_gates,
     exchanged_factors,
+    opposite_masks,
     other_bias,
     other_activation,
     other_scale,

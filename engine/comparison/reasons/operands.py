@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "input_affine",
+    "opposite_masks",
     "other_input_activation",
     "other_input_layout",
     "other_input_order",
@@ -97,6 +98,20 @@ def other_input_activation(case: Case) -> Iterator[Alternative]:
                 f"The reference applies {name} to {which}, the file does not. Add it before.",
                 inputs=inputs,
                 least=0.995,
+            )
+
+
+def opposite_masks(case: Case) -> Iterator[Alternative]:
+    """Return a bool operand inverted: modules and functions read masks of keys oppositely."""
+    for place, x in enumerate(case.inputs):
+        if place and isinstance(x, np.ndarray) and x.dtype == np.bool_:
+            inputs = [*case.inputs[:place], ~x, *case.inputs[place + 1 :]]
+            yield Alternative(
+                "expression",
+                f"True of input {place}, a mask, is false in the reference: what it keeps is "
+                "ignored here. Invert the mask, or export the model with a float mask.",
+                (Change("invert", place),),
+                inputs=inputs,
             )
 
 

@@ -433,3 +433,22 @@ def test_two_of_five_sizes_are_exchanged():
     (reason, *_) = explain(operator, [x], x.reshape(1, 3, 2, 4, 5))
     assert (reason.kind, reason.explains) == ("parameter", 1)
     assert [change.value for change in reason.changes] == [(1, 3, 2, 4, 5)]
+
+
+def test_a_mask_of_an_attention_that_is_read_oppositely():
+    """A module ignores the keys that ``scaled_dot_product_attention`` attends to."""
+    query, key, value = normal(1, 4, 3), normal(1, 4, 3), normal(1, 4, 3)
+    mask = np.tril(np.ones((4, 4), np.bool_))
+    mask[0, 3] = True  # so that each row has both, also inverted
+    mask[3, 0] = False
+    scores = np.where(mask, query @ key.swapaxes(1, 2) / np.sqrt(3), -np.inf)
+    shares = np.exp(scores)
+    expected = (shares / shares.sum(-1, keepdims=True)) @ value
+    operator = make_operator(
+        "F.scaled_dot_product_attention", {}, {}, [0, 1, 2, 3],
+        ["query", "key", "value", "attn_mask"],
+    )  # fmt: skip
+    (reason, *_) = explain(operator, [query, key, value, ~mask], expected.astype(np.float32))
+    assert reason.explains == pytest.approx(1, abs=1e-6)
+    assert reason.text.startswith("True of input 3, a mask, is false in the reference")
+    assert [(change.name, change.value) for change in reason.changes] == [("invert", 3)]
