@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Measured", "Measurer", "as_real"]
 
-_PIECE: Final = 512  # elements that are summed in float32
-_SHORTEST: Final = 128  # pieces, where the length of a row has such a divisor
+_PIECE: Final = 256  # elements that are summed in float32
+_SHORTEST: Final = 96  # pieces, where the length of a row has such a divisor
 _SHORT: Final = 256  # rows of fewer elements are faster as columns
 _BLOCK: Final = 1 << 16  # elements that stay in the cache
 _BUNDLED: Final = 1 << 18  # elements of small operands that are measured together
@@ -36,7 +36,7 @@ _NARROW: Final = (1e-15, 1e15)  # squares between these fit float32
 _WIDE: Final = (1e-140, 1e140)  # likewise float64
 # Too much has cancelled if less than one in so many is left of the squares: of long rows, whose
 # sums are those of many short runs, and of others.
-_LEFT: Final = (64, 16)
+_LEFT: Final = (16, 8)
 
 
 @dataclass(slots=True)
@@ -284,7 +284,9 @@ class Measurer:
         # Where squares nearly cancel, the next input starts from the mean.
         last, spread = mean[-1], apart[-1]
         self._is_near = fits[-1] & (last * last * size * 2 > left * spread) & (spread > 0)
-        self._near = np.where(self._is_near, last, 0.0)
+        self._is_near &= biggest[-1] < _NARROW[1]
+        # Rounded, so that what is taken off float32 is what is added again.
+        self._near = np.where(self._is_near, last, 0.0).astype(np.float32).astype(np.float64)
         return measured
 
     def _measure_again(
