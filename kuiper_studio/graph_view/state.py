@@ -151,10 +151,14 @@ class SceneState:
         self.summaries.clear()
         self._shapes.clear()
         self.follow_overlay()
+        records = session.snapshot.records
+        self._operators[:] = DisplayStatus.PENDING
         for operator in self._graph_operators:
-            self._operators[operator.index] = DISPLAY_STATUS[session.status(operator.name)]
+            # Of most operators that have not run nothing else can be true.
+            if operator.index < len(records) or operator.error is not None:
+                self._operators[operator.index] = DISPLAY_STATUS[session.status(operator.name)]
         self._seconds[:] = 0.0
-        for record in session.snapshot.records:
+        for record in records:
             self._seconds[record.index] = record.seconds
         self._follow_all()
 

@@ -128,13 +128,13 @@ class OutlineModel(RowsModel):
         first, last = self._stale
         self._stale = None
         session, current = self._session, self._session.current
+        records = session.snapshot.records
         self._statuses[first : last + 1] = DisplayStatus.PENDING
         self._seconds[first : last + 1] = 0.0
         for place in range(first, last + 1):
             operator = self._source.operator_at(place)
-            record = session.record(operator.name)
-            if record is not None:
-                self._seconds[place] = record.seconds
+            if place < len(records):
+                self._seconds[place] = records[place].seconds
             elif operator.error is None and operator is not current:
                 continue  # of most operators nothing else can be true
             self._statuses[place] = operator_status(session, operator.name)

@@ -541,6 +541,7 @@ class OperatorsFilterModel(QSortFilterProxyModel):
         self._hint = ""
         self._filter = OperatorFilter()
         self._falls = False  # whether the largest come first
+        self._places: list[int] | None = None  # of the rows of the source, while all are sorted
         self.setSourceModel(source)
 
     @property
@@ -609,7 +610,9 @@ class OperatorsFilterModel(QSortFilterProxyModel):
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         if column >= 0 and self.is_outlined:
             self.setSourceModel(self._source)
+        self._places = self._places_by(column) if column >= 0 else None
         super().sort(column, order)
+        self._places = None
         self.choose_source()
 
     @override
@@ -641,11 +644,25 @@ class OperatorsFilterModel(QSortFilterProxyModel):
     @override
     def lessThan(self, source_left: Index, source_right: Index) -> bool:
         """Sort by the column, and by execution order where that is the same."""
-        return self._key(source_left) < self._key(source_right)
+        left, right = source_left.row(), source_right.row()
+        if self._places is not None:
+            return self._places[left] < self._places[right]
+        column = source_left.column()
+        return self._key(left, column) < self._key(right, column)
 
-    def _key(self, index: Index) -> tuple[bool, tuple[Any, ...], int]:
-        row = index.row()
-        key = self._source.sort_key(row, index.column())
+    def _places_by(self, column: int) -> list[int]:
+        """Return where each row of the source comes in the order of a column.
+
+        Qt compares thousands of rows many times over; each of them has one key.
+        """
+        rows = range(self._source.rowCount())
+        places = [0] * len(rows)
+        for place, row in enumerate(sorted(rows, key=lambda row: self._key(row, column))):
+            places[row] = place
+        return places
+
+    def _key(self, row: int, column: int) -> tuple[bool, tuple[Any, ...], int]:
+        key = self._source.sort_key(row, column)
         # Turned round where the largest come first, which Qt does by exchanging the rows.
         return (key is None) != self._falls, key or (), -row if self._falls else row
 
