@@ -83,8 +83,13 @@ class _Watch:
     """
 
     application: Any
-    session: Any
+    window: Any
     seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def _works(self) -> bool:
+        graph, session = self.window.graph_view.canvas, self.window.session
+        return session.busy or (session.graph is not None and not graph.laid_out)
 
     def act(self, what: str, action: Callable[[], object]) -> None:
         """Do something, and note the longest turn until nothing is left to do."""
@@ -102,7 +107,7 @@ class _Watch:
             self.application.processEvents()
             took = time.thread_time() - started
             longest = max(longest, took)
-            if took > 2e-4 or self.session.busy:
+            if took > 2e-4 or self._works:
                 rested = time.monotonic()
             time.sleep(0.001)
         return longest
@@ -121,7 +126,7 @@ def interact(path: str, inputs: str) -> dict[str, list[float]]:
         window = make_window(path, [inputs], settings=settings, engine="process")
         window.resize(*_SIZE)
         window.show()
-        watch = _Watch(application, window.session)
+        watch = _Watch(application, window)
         watch.settle()
         _User(window, watch, folder).do_all()
         window.close()
