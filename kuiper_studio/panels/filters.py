@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
+from typing_extensions import override
 
 from engine.statistics import find_twins
 from engine.text import format_brief, format_count
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["Filters", "measure_filters"]
+__all__ = ["ChannelScales", "Filters", "measure_filters", "scales_of_channels"]
 
 _AT_A_TIME: Final = 1 << 20  # elements that are converted to float64
 _DEAD: Final = 1e-7  # of the largest norm
@@ -39,6 +40,8 @@ class Filters:
     is_dead: npt.NDArray[np.bool_]
     twin: npt.NDArray[np.int64]
 
+    title: ClassVar[str] = "Norm of each filter"
+
     def describe(self, place: int) -> str:
         """Return norm and peculiarity of a filter: ``norm 0.53, equal to 3``."""
         text = f"norm {format_brief(float(self.norms[place]))}"
@@ -56,6 +59,31 @@ class Filters:
         ]
         found = ", ".join(filter(None, special))
         return f"norms {low} … {high}" + (f" · {found}" if found else "")
+
+
+class ChannelScales(Filters):
+    """The scales of an int8 weight, shown as norms are."""
+
+    title: ClassVar[str] = "Scale of each filter"
+
+    @override
+    def describe(self, place: int) -> str:
+        """Return a scale, and what one step of the stored integers is worth."""
+        scale = float(self.norms[place])
+        step = f", a step of {format_brief(1 / scale)}" if scale else ""
+        return f"scale {format_brief(scale)}{step}"
+
+    @override
+    def summary(self) -> str:
+        """Return their range: ``int8 scales 41 … 97``."""
+        low, high = (format_brief(float(each)) for each in (self.norms.min(), self.norms.max()))
+        return f"int8 scales {low} … {high}" if len(self.norms) > 1 else f"int8 scale {low}"
+
+
+def scales_of_channels(scales: Array) -> ChannelScales:
+    """Return the scales of an int8 weight, at least one, those that are no numbers as 0."""
+    flat = np.nan_to_num(scales.reshape(-1).astype(np.float64), posinf=0, neginf=0)
+    return ChannelScales(flat, flat == 0, np.full(len(flat), -1))
 
 
 def measure_filters(array: Array, axis: int = 0) -> Filters | None:

@@ -23,7 +23,8 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.cost import Cost, cost
-from engine.errors import EngineError, UnsupportedOperatorError, capitalized
+from engine.errors import EngineError, ModelFileError, UnsupportedOperatorError, capitalized
+from engine.int8_scales import find_scales
 from engine.text import format_amount, format_bytes, format_count, format_duration
 from kuiper_studio.background import Background, Done
 from kuiper_studio.elided_label import ElidedLabel
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QShowEvent
 
     from engine.runtime import RuntimeAttribute, RuntimeOperator
+    from engine.values import Array
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -654,7 +656,14 @@ class PropertiesPanel(Panel):
         transposed = "transpose" in operator.type.lower()
         # Largest first: a weight before its bias.
         for name, attribute in sorted(attributes.items(), key=lambda item: -item[1].size):
-            view = WeightView(operator.name, name, attribute, self.theme, transposed=transposed)
+            view = WeightView(
+                operator.name,
+                name,
+                attribute,
+                self.theme,
+                transposed=transposed,
+                scales=_scales(name, operator),
+            )
             view.unfolded.connect(partial(self._request, view, asked=True))
             view.tensor_requested.connect(partial(self._show_tensor, view))
             self._weight_column.addWidget(view)
@@ -861,6 +870,15 @@ class PropertiesPanel(Panel):
 def _summary_of(attribute: RuntimeAttribute, axis: int) -> WeightSummary:
     """Read a weight, which may take long, and summarise it."""
     return summarize(attribute.array, axis)
+
+
+def _scales(name: str, operator: RuntimeOperator) -> Array | None:
+    """Return the scales of an int8 weight; None without any, or if they cannot be read."""
+    try:
+        found = find_scales(name, operator.attributes)
+    except ModelFileError:
+        return None
+    return found.scales if found is not None else None
 
 
 def _note(text: str) -> QLabel:

@@ -144,7 +144,7 @@ class WeightPicture(QWidget):
 
 
 class FilterBars(QWidget):
-    """Norms of the filters of a weight as bars; a click goes to a filter.
+    """Norms, or scales, of the filters of a weight as bars; a click goes to a filter.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class FilterBars(QWidget):
     def show_filters(self, filters: Filters) -> None:
         """Show norms."""
         self._filters = filters
-        self.setAccessibleName(f"Norm of each filter: {filters.summary()}")
+        self.setAccessibleName(f"{filters.title}: {filters.summary()}")
         self.update()
 
     def mark(self, place: int) -> None:

@@ -26,7 +26,12 @@ from engine.statistics import TensorStatistics, histogram, sampling_step, statis
 from engine.text import format_number, format_shape
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
-from kuiper_studio.panels.filters import Filters, measure_filters
+from kuiper_studio.panels.filters import (
+    ChannelScales,
+    Filters,
+    measure_filters,
+    scales_of_channels,
+)
 from kuiper_studio.panels.weight_canvas import (
     ColorBar,
     FilterBars,
@@ -183,6 +188,8 @@ class WeightView(QWidget):
     theme : Theme
     transposed : bool
         See `TilePages`.
+    scales : ndarray, optional
+        Of an int8 weight.
 
     Signals
     -------
@@ -203,8 +210,10 @@ class WeightView(QWidget):
         theme: Theme,
         *,
         transposed: bool = False,
+        scales: Array | None = None,
     ) -> None:
         super().__init__()
+        self._scales = scales_of_channels(scales) if scales is not None else None
         self.name = name
         self.attribute = attribute
         self._theme = theme
@@ -340,6 +349,20 @@ class WeightView(QWidget):
         column.addWidget(self._make_pager())
         column.addWidget(self._norms)
         column.addWidget(self._bars)
+        if self._scales is not None:
+            self._add_scales(column, self._scales)
+
+    def _add_scales(self, column: QVBoxLayout, scales: ChannelScales) -> None:
+        """Show what the integers of each filter are divided by."""
+        several = len(scales.norms) > 1
+        caption = QLabel(scales.summary() + (f" by {self._word}" if several else ""))
+        caption.setProperty("role", "caption")
+        column.addWidget(caption)
+        if several:
+            bars = FilterBars(self._theme, self._word)
+            bars.show_filters(scales)
+            bars.chosen.connect(self._go_to_filter)
+            column.addWidget(bars)
 
     def _make_numbers(self) -> tuple[QFormLayout, dict[str, QLabel]]:
         form = QFormLayout()

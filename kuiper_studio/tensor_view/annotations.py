@@ -1,76 +1,17 @@
-"""What else is known of an element: the label of its row, what an int8 weight stands for."""
+"""What else is known of an element: the label of its row."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine.axes.layout import Kind
-from engine.text import format_brief
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from engine.axes import Layout
-    from engine.runtime import RuntimeAttribute
-    from engine.values import Array
 
-__all__ = ["Scales", "find_scales", "label_axis"]
-
-
-@dataclass(frozen=True, slots=True)
-class Scales:
-    """The scales of an int8 weight: the numbers are the weights times them, rounded.
-
-    Attributes
-    ----------
-    scales : ndarray
-        One, or one for each filter, group of filters, or row.
-    """
-
-    scales: Array = field(repr=False, compare=False)
-
-    def at(self, index: tuple[int, ...], shape: tuple[int, ...]) -> float:
-        """Return the scale of an element of the weight."""
-        leading = index[: self.scales.ndim]
-        counts = zip(leading, self.scales.shape, shape, strict=False)
-        return float(self.scales[tuple([at * own // size for at, own, size in counts])])
-
-    def describe(self, index: tuple[int, ...], array: Array) -> str:
-        """Say what an element of the weight stands for: ``÷ 41.3 = −0.412``."""
-        scale = self.at(index, array.shape)
-        if not scale:
-            return "scale 0"
-        return f"÷ {format_brief(scale)} = {format_brief(float(array[index]) / scale)}"
-
-
-def find_scales(name: str, weights: Mapping[str, RuntimeAttribute]) -> Scales | None:
-    """Return the scales of a weight; None where it has none.
-
-    Parameters
-    ----------
-    name : str
-        Of the weight.
-    weights : mapping of str to RuntimeAttribute
-        All weights of the operator.
-
-    Raises
-    ------
-    ModelFileError
-        If the scales cannot be read.
-    """
-    found = weights.get(f"{name}_int8_scales")
-    if found is None:
-        found = weights.get(f"{name}_int8_scale")
-    stored = weights.get(name)
-    if found is None or stored is None or stored.dtype != np.int8 or not found.size:
-        return None
-    fits = found.ndim <= stored.ndim and all(
-        own <= size for own, size in zip(found.shape, stored.shape, strict=False)
-    )
-    return Scales(found.array) if fits else None
+__all__ = ["label_axis"]
 
 
 def label_axis(

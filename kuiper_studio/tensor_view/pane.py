@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent
 
     from engine.axes import Layout
+    from engine.int8_scales import Scales
     from engine.statistics import TensorStatistics
     from engine.values import Value
-    from kuiper_studio.tensor_view.annotations import Scales
     from kuiper_studio.tensor_view.element import Counterpart, Element
     from kuiper_studio.theme import Theme
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from engine.axes import Layout, ViewPlan
+    from engine.int8_scales import Scales
     from engine.values import Array, Value
-    from kuiper_studio.tensor_view.annotations import Scales
     from kuiper_studio.tensor_view.element import Counterpart
 
 __all__ = ["ShownValue", "clamped"]

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from engine.errors import ExportError, ModelFileError, capitalized
+from engine.int8_scales import find_scales
 from engine.meanings.names import NAMES
 from engine.states import OperatorStatus
 from kuiper_studio.background import Background
@@ -23,7 +24,6 @@ from kuiper_studio.keymap import native_key
 from kuiper_studio.menus import add_menu, make_menu
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
-from kuiper_studio.tensor_view.annotations import find_scales
 from kuiper_studio.tensor_view.axis_roles import roles_from_names
 from kuiper_studio.tensor_view.data_set import data_set_values
 from kuiper_studio.tensor_view.measuring import AT_ONCE
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QFocusEvent
 
     from engine.axes import Layout
+    from engine.int8_scales import Scales
     from engine.runtime import RuntimeOperator
     from engine.statistics import TensorStatistics
     from engine.values import Array, Value
     from kuiper_studio.keymap import Keymap
     from kuiper_studio.session import StudioSession
     from kuiper_studio.shown_plane import ShownPlane
-    from kuiper_studio.tensor_view.annotations import Scales
     from kuiper_studio.tensor_view.choice import Scope
     from kuiper_studio.tensor_view.element import Counterpart, Element
     from kuiper_studio.theme import Theme

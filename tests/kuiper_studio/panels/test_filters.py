@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from int8_pairs import write_int8_pair
+from ncnn_files import tagged, write_pair
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QCheckBox, QLabel
 
-from kuiper_studio.panels.filters import measure_filters
+from kuiper_studio.panels.filters import measure_filters, scales_of_channels
 from kuiper_studio.panels.weight_canvas import FilterBars, WeightPicture
 from kuiper_studio.panels.weights import TilePages, rgb_colors
 from kuiper_studio.theme import Scheme, Theme
@@ -154,3 +156,24 @@ def test_the_panel_shows_filters(open_window, make_pair, qtbot):
     bars.chosen.emit(3)
     assert picture.accessibleName().endswith("out 3 of 4")
     assert "green" not in picture.describe(QPoint(4, 4))
+
+
+def test_scales_of_int8_weights(open_window, tmp_path, qtbot):
+    """ncnn stores round(weight * scale), with 127 for the largest weight of a filter."""
+    weight = np.zeros((3, 2, 3, 3), np.float32)
+    weight[:, 0, 1, 1] = 0.5, 1.0, 2.0
+    lines = ["Input in 0 1 in", "Convolution conv 1 1 in out 0=3 1=3 4=1 5=0 6=54"]
+    param = write_pair(tmp_path, lines, tagged(weight))
+    x = np.random.default_rng(0).normal(size=(2, 6, 6)).astype(np.float32)
+    window = open_window(write_int8_pair(param, [x], tmp_path))
+    window.session.select("conv")
+    panel = window.properties_panel
+    qtbot.waitUntil(lambda: len(panel.findChildren(FilterBars)) == 2)
+    scales = panel.findChildren(FilterBars)[1]
+    assert scales.accessibleName() == "Scale of each filter: int8 scales 63.5 … 254"
+    labels = [each.text() for each in panel.findChildren(QLabel)]
+    assert "int8 scales 63.5 … 254 by out" in labels
+    found = scales_of_channels(np.array([254.0, 0.0, np.inf]))
+    assert found.describe(0) == "scale 254, a step of 0.00394"
+    assert found.describe(1) == found.describe(2) == "scale 0"
+    scales.grab()

@@ -11,8 +11,9 @@ from ncnn_files import tagged, write_pair
 
 from engine.axes import Axis, Kind, Layout
 from engine.inputs import read_labels
+from engine.int8_scales import Scales
 from kuiper_studio.tensor_view import TensorView
-from kuiper_studio.tensor_view.annotations import Scales, label_axis
+from kuiper_studio.tensor_view.annotations import label_axis
 
 
 @pytest.mark.parametrize(
