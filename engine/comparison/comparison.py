@@ -459,7 +459,7 @@ class _Report:
         if name not in matches or source not in matches:
             return False
         shapes = self._alignment.shapes
-        return matches[name].key == matches[source].key and shapes[name] == shapes[source]
+        return matches[name].is_same_as(matches[source]) and shapes[name] == shapes[source]
 
     def _is_same(self, operand: RuntimeOperand) -> bool:
         """Whether our operator gives the reference's tensor on its inputs."""
