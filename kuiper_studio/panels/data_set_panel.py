@@ -42,15 +42,16 @@ __all__ = ["DataSetPanel", "Strip"]
 _SIDE: Final = 96  # of a picture
 _CELL: Final = QSize(112, 124)
 _INDEX: Final = Qt.ItemDataRole.UserRole
+_CHANNEL_WIDTH: Final = 76
 _MOST_KEPT: Final = 512  # pictures
 
 
 class Strip(Enum):
     """Which inputs are shown."""
 
-    MOST = "excite the channel most"
-    LEAST = "excite the channel least"
-    UNUSUAL = "are unusual for the operand"
+    MOST = "Excite it most"
+    LEAST = "Excite it least"
+    UNUSUAL = "Unusual inputs"
 
 
 class DataSetPanel(Panel):
@@ -112,12 +113,15 @@ class DataSetPanel(Panel):
         self.close_results.setToolTip("Show no results; their files stay")
         self.choice = QComboBox()
         self.choice.setAccessibleName("Which inputs")
-        self.choice.setToolTip("Which inputs are shown")
+        self.choice.setToolTip(
+            "Inputs that excite the channel most or least, or are unusual for the operand"
+        )
         for strip in Strip:
-            self.choice.addItem(f"Inputs that {strip.value}", strip)
+            self.choice.addItem(strip.value, strip)
         self.channel = SpinBox()
         self.channel.setAccessibleName("Channel of the data set")
         self.channel.setToolTip("Channel whose inputs are shown")
+        self.channel.setFixedWidth(_CHANNEL_WIDTH)
         self._operand = ""
         self.strip = QListWidget()
         self._build()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -371,7 +372,8 @@ def _interrupt(trial: Trial, folder: str, shards: int, where: str) -> None:
     sweep = trial.sweep("--workers", "0")
     place = sweep.output / folder
     for _ in range(_TRIES):
-        process = sweep.start("--resume") if sweep.output.exists() else sweep.start()
+        shutil.rmtree(sweep.output, ignore_errors=True)
+        process = sweep.start()
         sweep.wait_for(shards)
         wait_until(lambda: any(place.glob(HOLDER)) or not sweep.is_running)
         time.sleep(float(trial.rng.random()) * 0.002)
