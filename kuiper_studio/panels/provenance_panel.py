@@ -141,8 +141,6 @@ class ProvenancePanel(Panel):
         self._field_rows = QGridLayout()
         self.field_texts: dict[str, QLabel] = {}
         self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
-        self._provenance: Provenance | None = None
-        self._receptive_field: ReceptiveField | None = None
         self._group: int | None = None
         self._shown: Breakdown | None = None
         self._field_input = self._mapped = ""
@@ -251,16 +249,13 @@ class ProvenancePanel(Panel):
         """Show the answers; without those that have not come only if they are late."""
         explaining = self.session.explaining
         place, provenance, field = explaining.place, explaining.provenance, explaining.field
-        if is_late if provenance is None else provenance is not self._provenance:
-            self._provenance = provenance
+        if is_late or provenance is not None:
             self._group = None
             self._show_head(provenance)
             self._show_breakdown(provenance)
             self._show_sources(provenance)
-        if is_late if field is None else field is not self._receptive_field:
-            self._receptive_field = field
-            self._show_field(field)
         if is_late or field is not None:
+            self._show_field(field)
             self._show_further()
         if place is None:
             self.title.setText("No element chosen")
