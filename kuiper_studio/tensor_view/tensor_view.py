@@ -854,6 +854,8 @@ class TensorView(QWidget):
                 if weight is None
                 else self._weight_layout(weight)
             )
+            if self._session.sweeping.found is not None:
+                self._show_totals()  # the channels may be others now
 
     @Slot()
     def _on_roles_changed(self) -> None:
