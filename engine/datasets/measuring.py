@@ -125,7 +125,7 @@ class _Bundle(NamedTuple):
     def takes(self, layout: _Layout) -> bool:
         """Return whether an operand is of the same kind, and small like the others."""
         mine = self.layouts[0]
-        if mine.is_last or mine.kind != layout.kind:
+        if mine.is_last or layout.is_last or mine.kind != layout.kind:
             return False
         elements = sum(each.array.size for each in self.layouts)
         return elements + layout.array.size <= _BUNDLED

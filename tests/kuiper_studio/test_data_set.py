@@ -196,7 +196,6 @@ def test_a_sweep_that_is_not_finished_says_so(window, results):
         sweeping.open(results.path / "nowhere")
 
 
-@pytest.mark.xfail(reason="the sweep mixes the channels of this small transposed operand")
 def test_features_of_tokens_on_their_grid_are_known(
     qtbot, open_window, make_pair, inputs, data, tmp_path
 ):
