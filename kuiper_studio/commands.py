@@ -76,6 +76,8 @@ class CommandState:
         Whether its output is supplied.
     lacks_layer : bool
         Whether it cannot run because there is no layer for its type.
+    shows_operand : bool
+        Whether the tensor view follows an operand: of the selected operator, or of another.
     has_layer_files : bool
         Whether layers of the user are loaded.
     has_pinned_kernels : bool
@@ -109,6 +111,7 @@ class CommandState:
     can_supply: bool = False
     is_supplied: bool = False
     lacks_layer: bool = False
+    shows_operand: bool = False
     has_layer_files: bool = False
     has_pinned_kernels: bool = False
     is_compared: bool = False
@@ -207,6 +210,10 @@ def _can_run_to(state: CommandState) -> bool:
 
 def _has_output(state: CommandState) -> bool:
     return _selected(state) and state.has_output
+
+
+def _shows_operand(state: CommandState) -> bool:
+    return _open(state) and state.shows_operand
 
 
 def _has_weights(state: CommandState) -> bool:
@@ -716,13 +723,13 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("analyse.explain", "Where &does this number come from?",
             "Break the picked element down to the numbers that made it",
             "explain_element", (Place(_S.ANALYSE, 6),), ("P",), "target",
-            _has_output),
+            _shows_operand),
     Command("analyse.history", "His&tory of this place",
             "Follow the place of the picked element through all operators",
-            "trace_element", (Place(_S.ANALYSE, 6),), ("Shift+P",), enabled=_has_output),
+            "trace_element", (Place(_S.ANALYSE, 6),), ("Shift+P",), enabled=_shows_operand),
     Command("analyse.overlay", "&Over the input",
             "Show the channel, or its error, see-through over the input picture",
-            "show_overlay", (Place(_S.ANALYSE, 6),), ("Shift+O",), enabled=_has_output),
+            "show_overlay", (Place(_S.ANALYSE, 6),), ("Shift+O",), enabled=_shows_operand),
     Command("analyse.flicker", "&Flicker with reference",
             "Switch between the model's tensor and the reference's", "tensor_view.flicker",
             (Place(_S.ANALYSE, 2),), ("V",), enabled=_is_compared),

@@ -362,9 +362,10 @@ class MainWindow(QMainWindow):
         session = self.session
         session.graph_changed.connect(self._on_graph_changed)
         for changed in (
-            session.settled, session.backend_changed, session.supplies_changed,
-            session.comparing.changed, session.finding.changed, session.bookmarks.changed,
-            session.overlaying.changed, self.graph_view.canvas.groups_changed,
+            session.settled, session.operand_changed, session.backend_changed,
+            session.supplies_changed, session.comparing.changed, session.finding.changed,
+            session.bookmarks.changed, session.overlaying.changed,
+            self.graph_view.canvas.groups_changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
@@ -716,6 +717,7 @@ class MainWindow(QMainWindow):
             is_supplied=operator is not None and bool(session.supplied_text(selected)),
             lacks_layer=operator is not None
             and isinstance(operator.error, UnsupportedOperatorError),
+            shows_operand=bool(session.operand),
             has_layer_files=bool(session.workspace.layer_files),
             has_pinned_kernels=session.kernels_from is not None,
             is_compared=session.comparing.comparison is not None,

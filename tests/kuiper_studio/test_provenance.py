@@ -180,6 +180,27 @@ def test_the_largest_of_a_window(window, qtbot):
     assert panel.sums.isHidden()
 
 
+def test_a_result_of_the_model_is_explained_when_the_run_has_ended(
+    open_window, make_pair, qtbot
+):
+    """The output operator, which is selected then, has no operand of its own."""
+    chain = (
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        "nn.ReLU relu 1 1 0 1 #0=(1,3,8,8)f32 #1=(1,3,8,8)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    window = open_window(make_pair(*chain), [INPUT])
+    session, pane = window.session, window.tensor_view.pane
+    session.resume()
+    assert session.wait_idle(10)
+    assert session.selected == "out"
+    qtbot.waitUntil(lambda: pane.model.array is not None)
+    pane.show_element((0, 2, 3, 4))
+    trigger(window, "analyse.explain")
+    wait(window, qtbot)
+    assert window.provenance_panel.title.text() == "nn.ReLU relu · 1[0, 2, 3, 4]"
+
+
 def test_without_an_element_it_says_what_to_do(window, qtbot):
     window.session.select("layer1.relu")
     announced = []
