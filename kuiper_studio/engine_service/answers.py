@@ -87,8 +87,10 @@ class Answers:
         Called with each answer, on several threads.
     put_off : callable
         Called with a request that must be computed; its thread calls `compute` in time.
-    is_put_off : callable
-        Whether what a ticket asks for is cancelled, or there is more urgent work.
+    is_urgent : callable
+        Whether there is more urgent work, for which what is computed is put off again.
+    is_cancelled : callable
+        Whether what a ticket asks for is cancelled.
     """
 
     def __init__(
@@ -96,10 +98,11 @@ class Answers:
         served: Served,
         send: Callable[[object], None],
         put_off: Callable[[LookedAt], None],
-        is_put_off: Callable[[int], bool],
+        is_urgent: Callable[[], bool],
+        is_cancelled: Callable[[int], bool],
     ) -> None:
-        self._served, self._send = served, send
-        self._put_off, self._is_put_off = put_off, is_put_off
+        self._served, self._send, self._put_off = served, send, put_off
+        self._is_urgent, self._is_cancelled = is_urgent, is_cancelled
         # Values before summaries, and each in the order of the tickets.
         self._wanted: PriorityQueue[tuple[int, int, Wanted | _NotesWanted | None]]
         self._wanted = PriorityQueue()
@@ -128,12 +131,17 @@ class Answers:
         self._sender.join()
 
     def compute(self, request: LookedAt) -> None:
-        """Compute what is looked at; send it, or the reason why there is none."""
+        """Compute what is looked at; send it, or the reason why there is none.
+
+        It is put off again where something more urgent is asked for meanwhile.
+        """
         answer = Answer(request.ticket)
         try:
             answer = self._look_at(request)
         except CancelledError:
-            pass
+            if not self._is_cancelled(request.ticket):
+                self._put_off(request)
+                return
         except EngineError as exc:
             answer = Answer(request.ticket, reason=str(exc))
         except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
@@ -281,7 +289,7 @@ class Answers:
 
         def check_cancelled() -> None:
             nonlocal told
-            if self._is_put_off(request.ticket):
+            if self._is_urgent() or self._is_cancelled(request.ticket):
                 raise CancelledError
             if not told and time.perf_counter() - started >= _LONG:
                 self._send(Progress(_progress_of(request)))

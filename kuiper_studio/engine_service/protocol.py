@@ -1016,7 +1016,7 @@ class Answer:
     found : bool
         Whether it exists.
     reason : str
-        Why it does not; ``""`` if it does, or if other work was more urgent.
+        Why it does not; ``""`` if it does, or if it was cancelled.
     """
 
     ticket: int

@@ -138,7 +138,9 @@ class EngineServer:
         self._cancelled = 0  # runs up to this number are cancelled
         self._passed_over: set[int] = set()  # cancelled requests to open models
         self._cancelled_ticket = 0  # and what was to be looked at, up to this one
-        self._answers = Answers(self._served, send, self._look, self._is_put_off)
+        self._answers = Answers(
+            self._served, send, self._look, lambda: bool(self._queue), self._is_ticket_cancelled
+        )
         self._idle_work = IdleWork(self._served, send, self._is_wanted)
         self._reports = Reports(self._report)
         self._handlers: dict[type, Callable[..., None]] = {
@@ -260,9 +262,8 @@ class EngineServer:
         """Whether there is anything to do that somebody waits for."""
         return bool(self._closed or self._queue or self._looked_at)
 
-    def _is_put_off(self, ticket: int) -> bool:
-        """Whether what a ticket asks for is cancelled, or waits for the user's requests."""
-        return bool(self._closed or self._queue or ticket <= self._cancelled_ticket)
+    def _is_ticket_cancelled(self, ticket: int) -> bool:
+        return self._closed or ticket <= self._cancelled_ticket
 
     def _is_cancelled(self, run_id: int) -> Callable[[], bool]:
         return lambda: self._is_over(run_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.tensors import Tensors
 
-__all__ = ["Place", "PlaceQuestion"]
+__all__ = ["CANCELLED", "Place", "PlaceQuestion"]
+
+CANCELLED: Final = "it was cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class PlaceQuestion(QObject):
             return False
         if asked == self.place:
             if not self.store(answer.result):
-                self.reason = answer.reason
+                self.reason = answer.reason or CANCELLED
             self.changed.emit()
         return True
 

@@ -79,7 +79,7 @@ class ChannelAnswers(QObject, Generic[T]):
         if isinstance(answer.result, self._kind):
             self._known[asked.operand, asked.serial, asked.wanted] = answer.result
             self.arrived.emit(asked.operand)
-        elif not answer.reason:  # the engine preferred another request
+        elif not answer.reason:  # it was cancelled with others
             self._ask(asked.operand, asked.serial, asked.wanted)
         return True
 

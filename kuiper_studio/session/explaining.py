@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from engine.provenance.records import EffectiveWeight, FieldCheck, Provenance, ReceptiveField
 from kuiper_studio.engine_service.protocol import ExplainRequest
-from kuiper_studio.session.asking import PlaceQuestion
+from kuiper_studio.session.asking import CANCELLED, PlaceQuestion
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -90,7 +90,7 @@ class Explaining(PlaceQuestion):
         if what is None or answer.result is not None:
             return super().take(answer)
         self.forget_ticket(answer.ticket)
-        self.reasons[what] = answer.reason or "the engine had other work"
+        self.reasons[what] = answer.reason or CANCELLED
         self.changed.emit()
         return True
 

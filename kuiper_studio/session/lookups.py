@@ -76,7 +76,7 @@ class Lookups(QObject, Generic[Wanted]):
         if key in self._known and (answer.found or answer.reason):
             self._known[key] = answer
             self.arrived.emit()
-        elif key in self._known:  # the engine preferred another request
+        elif key in self._known:  # it was cancelled with others
             del self._known[key]
             self.arrived.emit()
         return True

@@ -130,7 +130,7 @@ class Values:
                 self._nonfinite.add(key)
         elif answer.reason:
             self._refused[key] = answer.reason
-        elif key not in self._refused:  # the engine preferred another request
+        elif key not in self._refused:  # it was cancelled with others
             if what == "value":
                 self._ask(key, "value")
             else:
