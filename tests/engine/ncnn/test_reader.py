@@ -108,7 +108,7 @@ def test_an_unknown_type_stays_unknown(tmp_path):
     ],
 )
 def test_a_wrong_line_is_reported(tmp_path, line, said):
-    path = write_pair(tmp_path, ["Input in0 0 1 a 0=4", line])
+    path = write_pair(tmp_path, ["Input in0 0 1 a 0=4", line], blobs=2)
     with pytest.raises(ModelFileError, match=said) as caught:
         engine.load(path)
     assert caught.value.line == 4
