@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -64,7 +65,8 @@ class Sweep:
         self.inputs, self.output = inputs, output
         self._options = [*options]
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = output.with_name(f"{output.name}.log")
+        # In a folder of its own, which has room when the disk of the results is full.
+        self._log = Path(tempfile.mkdtemp(dir=inputs.parent)) / "log"
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
         """Start a run."""
