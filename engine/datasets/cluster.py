@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["run_on_cluster", "submit_ahead"]
 
 _PLUGIN: Final = "kuiper-studio-sweep"
+_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _AHEAD: Final = 4  # submitted tasks for each worker
 _PATIENCE: Final = 0.25  # seconds between looks at whether the sweep was cancelled
 _COUNTING: Final = 5  # seconds between looks at how many workers there are
@@ -98,6 +99,29 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
+def _limited_threads(most: int) -> Iterator[dict[str, str]]:
+    """Set the variables that limit the threads of libraries, for the workers that are started.
+
+    Workers that have more threads than processors spin most of the time. Dask prefers what is
+    set to its own configuration; a lower limit of the user stays.
+    """
+    before = {name: os.environ.get(name) for name in _THREADS}
+    limits = {
+        name: str(min(most, int(value)) if value and value.isdecimal() and int(value) else most)
+        for name, value in before.items()
+    }
+    os.environ.update(limits)
+    try:
+        yield limits
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
 def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distributed.Client]:
     if scheduler is not None:
         try:
@@ -115,11 +139,8 @@ def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distri
             _tell_dashboard(client, run)
             yield client
         return
-    threads = max(1, thread_count() // workers)
-    environment = dict.fromkeys(
-        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
-    )
     with (
+        _limited_threads(max(1, thread_count() // workers)) as environment,
         dask.config.set(
             {
                 "distributed.nanny.pre-spawn-environ": environment,

@@ -10,6 +10,7 @@ from datasets_support import COUNT, DIGITS, all_values
 
 from engine.datasets import SweepOptions, open_sweep, sweep
 from engine.errors import SweepError
+from engine.threads import thread_count
 
 
 @pytest.fixture(scope="module")
@@ -126,12 +127,16 @@ def test_the_summary_has_what_scripts_read(found, expected):
     assert summary["inputs"]["done"] == COUNT
 
 
-def test_results_are_the_same_with_two_workers_and_one_is_killed(found, inputs, tmp_path):
+def test_results_are_the_same_with_two_workers_and_one_is_killed(
+    found, inputs, tmp_path, monkeypatch
+):
     pytest.importorskip("distributed")
     import os
     import signal
 
-    killed = []
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    killed, limits = [], []
 
     def kill_one(done, total):
         if not killed:
@@ -141,12 +146,17 @@ def test_results_are_the_same_with_two_workers_and_one_is_killed(found, inputs, 
                 child for child in psutil.Process().children(recursive=True)
                 if "spawn_main" in " ".join(child.cmdline())
             ]  # fmt: skip
+            environment = workers[-1].environ()
+            limits.extend(environment[f"{name}_NUM_THREADS"] for name in ("OMP", "OPENBLAS"))
             killed.append(workers[-1].pid)
             os.kill(killed[0], signal.SIGKILL)
 
     options = SweepOptions(shard=16, batch=1, covariance=True)
     other = sweep(DIGITS, inputs, tmp_path / "out", options, workers=2, progress=kill_one)
     assert killed
+    # More threads than processors would spin; a lower limit of the user stays.
+    assert limits == [str(max(1, thread_count() // 2)), "1"]
+    assert os.environ["OMP_NUM_THREADS"] == "64"
     ours, theirs = found.study("statistics"), other.study("statistics")
     for name, array in ours.items():
         assert np.array_equal(array, theirs[name], equal_nan=True), name
