@@ -98,6 +98,11 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
+def _positive(text: str | None) -> int | None:
+    """Return a number from the environment; None where it is none, or not above 0."""
+    return (int(text) or None) if text is not None and text.isdecimal() else None
+
+
 @contextmanager
 def _limited_threads(most: int) -> Iterator[dict[str, str]]:
     """Set the variables that limit the threads of libraries, for the workers that are started.
@@ -106,10 +111,7 @@ def _limited_threads(most: int) -> Iterator[dict[str, str]]:
     set to its own configuration; a lower limit of the user stays.
     """
     before = {name: os.environ.get(name) for name in _THREADS}
-    limits = {
-        name: str(min(most, int(value)) if value and value.isdecimal() and int(value) else most)
-        for name, value in before.items()
-    }
+    limits = {name: str(min(most, _positive(value) or most)) for name, value in before.items()}
     os.environ.update(limits)
     try:
         yield limits
@@ -189,17 +191,18 @@ class _ModelPlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
 
     @override
     def setup(self, worker: distributed.Worker) -> None:
-        if self._own:
-            limit_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-            if threading.current_thread() is threading.main_thread():
-                # The terminal sends it to all processes; the client ends its workers.
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
+        limit_threads(_positive(os.environ.get("OMP_NUM_THREADS")) or 1)
+        if self._own and threading.current_thread() is threading.main_thread():
+            # The terminal sends it to all processes; the client ends its workers.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.runner = ShardRunner(self._plan)
 
     @override
     def teardown(self, worker: distributed.Worker) -> None:
         if self.runner is not None:
             self.runner.close()
+        if not self._own:
+            limit_threads(None)
 
 
 def _run_shard(number: int) -> Result:
