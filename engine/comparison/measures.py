@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from engine.statistics import TensorStatistics
     from engine.values import Array, ArrayMetadata
 
-__all__ = ["Measures", "Meter", "Tolerances", "distances", "measure", "relative_distance"]
+__all__ = [
+    "Measures",
+    "Meter",
+    "Tolerances",
+    "distances",
+    "largest_size",
+    "measure",
+    "relative_distance",
+]
 
 _CHUNK: Final = 1 << 18  # elements; fewer calls outweigh what stays in a near cache
 _PERMILLE: Final = 1e-3
@@ -157,7 +165,7 @@ def relative_distance(found: Array, expected: Array) -> float:
         for top, mine, theirs in rounded:
             if top >= least:
                 largest = max(largest, _exact_distance(mine, theirs, top))
-    return _relative(largest, _scale(expected))
+    return _relative(largest, largest_size(expected))
 
 
 def _largest_distance(mine: Array, theirs: Array) -> float:
@@ -230,7 +238,7 @@ class _Sums:
             scale = max(-theirs.low, theirs.high) if theirs.finite else 0.0
             self._scale = _without_fill(expected, theirs.low, scale)
         else:
-            self._scale = _scale(expected)
+            self._scale = largest_size(expected)
         self._floor = _FLOOR * self._scale
         # An array, because NumPy compares with a number three times slower.
         self._floors = memory.arrays(min(_CHUNK, expected.size))[2]
@@ -405,8 +413,8 @@ def _doubled(mine: Array, theirs: Array) -> tuple[Array, Array]:
     return mine.astype(work, copy=False), theirs.astype(work, copy=False)
 
 
-def _scale(expected: Array) -> float:
-    """Return the largest absolute value of the finite elements."""
+def largest_size(expected: Array) -> float:
+    """Return the number that `Measures.relative` is relative to."""
     if not expected.size:
         return 0.0
     if expected.dtype.kind in "fiu":

@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from engine.comparison.measures import measure, relative_distance
+from engine.comparison.measures import largest_size, measure, relative_distance
+from engine.comparison.reasons.case import make_case
+from engine.comparison.reasons.sampling import make_screen
 from engine.errors import EngineError
 from engine.pnnx import Attribute, Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from engine.runtime import RuntimeOperator
+    from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
     Weights: TypeAlias = dict[RuntimeOperator, dict[str, Array]]
+    Change: TypeAlias = Callable[[Array], Array]
     Compute: TypeAlias = Callable[[Sequence[RuntimeOperator]], Array | None]
 
 __all__ = [
@@ -40,6 +43,7 @@ _DEVIATION: Final = 1.5
 _FOR_FEW: Final = 3.0
 _LARGEST: Final = 2.0  # factor of the largest simulated error
 _HALF: Final = 1 << 12  # of the last digit of float16, in the bits of float32
+_CERTAIN: Final = 2.0  # times the tolerance: sums of a part are rounded in another way
 _KEPT: Final = 0xFFFF_E000  # the bits of float32 that float16 keeps
 _HOPELESS: Final = 10.0  # times what rounding changes: a difference that it does not explain
 _NORMAL: Final = float(np.finfo(np.float16).smallest_normal)  # ncnn writes 0 for smaller ones
@@ -54,10 +58,12 @@ _BY_FLOAT16: Final = _INT8 / 2**11  # steps that float16 adds, from which ncnn's
 
 def explain_by_float16(
     compute: Compute,
+    own: Callable[[], Array | None],
     operators: Iterable[RuntimeOperator],
     known: Mapping[str, Array],
     theirs: Array,
     tolerance: float,
+    given: Callable[[RuntimeOperand], Value],
 ) -> str:
     """Find which side's float16 weights explain a difference.
 
@@ -66,6 +72,8 @@ def explain_by_float16(
     compute : callable
         Takes copies of some of the operators. Returns what the reference should show, computed
         with these copies from what it shows upstream; None without a result.
+    own : callable
+        Returns the same without copies.
     operators : iterable of RuntimeOperator
         The one whose result is shown, and those upstream whose results are not.
     known : mapping of str to ndarray
@@ -74,15 +82,21 @@ def explain_by_float16(
         The reference's result.
     tolerance : float
         Relative distance up to which results are the same.
+    given : callable
+        Returns the reference's value of an operand.
 
     Returns
     -------
     str
         A sentence; ``""`` if neither side's weights do.
     """
+    operators = tuple(operators)
     stored = {operator: _stored(operator) for operator in operators}
     exact, rounded = _of_dtype(stored, np.float32), _of_dtype(stored, np.float16)
-    if exact and _is_of_rounded_weights(compute, exact, theirs, tolerance):
+    is_far: Callable[[Weights, Change], bool] = _never
+    if exact and len(operators) == 1:
+        is_far = _make_screen(own(), operators[0], given, theirs, tolerance)
+    if exact and _is_of_rounded_weights(compute, own(), exact, theirs, tolerance, is_far):
         return "the reference's weights are float16"
     if rounded and (
         _is_of_known_weights(compute, rounded, known, theirs, tolerance)
@@ -119,13 +133,20 @@ def _with_weights(operator: RuntimeOperator, weights: Mapping[str, Array]) -> Ru
 
 def _is_of_rounded_weights(
     compute: Compute,
+    ours: Array | None,
     weights: Weights,
     theirs: Array,
     tolerance: float,
+    is_far: Callable[[Weights, Change], bool],
 ) -> bool:
-    """Whether operators agree after their float32 weights are rounded to float16."""
-    ours, most = compute([]), 0.0
+    """Whether operators agree after their float32 weights are rounded to float16.
+
+    `is_far` rules out most of what does not, on a small part.
+    """
+    most = 0.0
     for chosen, rounded in _roundings(weights):
+        if is_far(chosen, rounded):
+            continue
         twins = [
             _with_weights(operator, {key: rounded(each) for key, each in own.items()})
             for operator, own in chosen.items()
@@ -143,7 +164,35 @@ def _is_of_rounded_weights(
     return False
 
 
-def _roundings(weights: Weights) -> Iterator[tuple[Weights, Callable[[Array], Array]]]:
+def _make_screen(
+    ours: Array | None,
+    operator: RuntimeOperator,
+    given: Callable[[RuntimeOperand], Value],
+    theirs: Array,
+    tolerance: float,
+) -> Callable[[Weights, Change], bool]:
+    """Return a function that tells on a small part that changed weights do not agree."""
+    if ours is None or ours.shape != theirs.shape:
+        return _never
+    inputs = [given(operand) for operand in operator.inputs]
+    case = make_case(operator, inputs, theirs, ours=ours)
+    distance_of = make_screen(case) if case is not None else None
+    if distance_of is None:
+        return _never
+    most = _CERTAIN * tolerance * largest_size(theirs)
+
+    def is_far(weights: Weights, change: Change) -> bool:
+        distance = distance_of(weights[operator].keys(), change)
+        return distance is not None and distance > most
+
+    return is_far
+
+
+def _never(weights: Weights, change: Change) -> bool:  # noqa: ARG001
+    return False
+
+
+def _roundings(weights: Weights) -> Iterator[tuple[Weights, Change]]:
     """Return weights and ways to round them.
 
     The likeliest is first; all weights and `_cut`, which change most, follow.

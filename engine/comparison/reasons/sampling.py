@@ -23,11 +23,11 @@ from engine.layers import build_layer
 from engine.layers.exactness import is_elementwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from engine.values import Array, Value
 
-__all__ = ["make_preview"]
+__all__ = ["make_preview", "make_screen"]
 
 _LARGE: Final = 1 << 16  # elements of input and output from which a part pays off
 _ELEMENTS: Final = 1 << 13
@@ -97,6 +97,40 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
         return next((value for value in found if value is not None), None)
 
     return left
+
+
+def make_screen(
+    case: Case,
+) -> Callable[[Collection[str], Callable[[Array], Array]], float | None] | None:
+    """Return a function that changes weights on a small part; None for a small case.
+
+    It takes names of weights and a change of each element. It returns the largest distance
+    from what is expected, than which that of the whole is no smaller; None if the part cannot
+    tell.
+    """
+    if case.input is None or not isinstance(case.expected, np.ndarray):
+        return None
+    if case.input.size + case.expected.size < _LARGE:
+        return None
+    corner = _corner(case)
+    return partial(_distance_in, corner) if corner is not None else None
+
+
+def _distance_in(
+    corner: Preview, names: Collection[str], change: Callable[[Array], Array]
+) -> float | None:
+    small = corner.small
+    weights = {name: change(w) for name, w in small.weights.items() if name in names}
+    changed = Alternative("", "", weights=weights)
+    region = corner.trim(changed)
+    with one_blas_thread:
+        found = small.own_result_of(changed)
+    if region is None or not isinstance(found, np.ndarray):
+        return None
+    if not isinstance(small.expected, np.ndarray) or found.ndim != small.expected.ndim:
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(np.abs(found[region] - small.expected[region]).max())
 
 
 def _of_operator(case: Case) -> Preview | None:
@@ -174,8 +208,10 @@ class _Corner:
 
     def cut(self, alternative: Alternative) -> Alternative | None:
         """Restrict an alternative to the part; None if it does not apply to a part."""
-        if not _is_runnable(alternative) or "groups" in alternative.params:
+        if not _is_runnable(alternative):
             return None
+        if "groups" in alternative.params:
+            return self._cut_blocks(alternative)
         inputs, known = alternative.inputs, self.whole.weights
         if inputs is not None:
             first, x = inputs[0], self.whole.input
@@ -188,6 +224,26 @@ class _Corner:
         return replace(
             alternative, weights=self.cut_weights(alternative.weights), inputs=inputs
         )
+
+    def _cut_blocks(self, alternative: Alternative) -> Alternative | None:
+        """Restrict groups, of the weight's diagonal blocks, to some channels without groups.
+
+        The rest of the weight is zero there.
+        """
+        blocks, whole = alternative.weights.get("weight"), self.whole.weights.get("weight")
+        if alternative.weights.keys() != {"weight"} or blocks is None or whole is None:
+            return None
+        if self.axis or self.channels is None or self.whole.value("groups", 1) != 1:
+            return None
+        groups = alternative.params["groups"]
+        if blocks.shape != (len(whole), whole.shape[1] // groups, *whole.shape[2:]):
+            return None
+        weight = np.zeros((len(self.channels), *whole.shape[1:]), whole.dtype)
+        for row, channel in zip(weight, self.channels, strict=True):
+            start = channel * groups // len(whole) * blocks.shape[1]
+            row[start : start + blocks.shape[1]] = blocks[channel]
+        params = {**alternative.params, "groups": 1}
+        return replace(alternative, params=params, weights={"weight": weight})
 
 
 def _corner(case: Case) -> Preview | None:
