@@ -212,6 +212,8 @@ def _soak(arguments: argparse.Namespace, rng: np.random.Generator, folder: Path)
     for left in traces.left():
         soak.find(left)
     qInstallMessageHandler(None)
+    for number, finding in enumerate(soak.findings, 1):
+        print(f"finding {number}: {finding}")  # again, as a log may be cut off at its beginning
     print(
         f"seed {arguments.seed}: {done} in {time.monotonic() - started:.0f} s, "
         f"{len(soak.findings)} findings; the window did not answer for "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from engine.session import Session
+    from kuiper_studio.graph_view.canvas import GraphCanvas
     from kuiper_studio.main_window import MainWindow
     from kuiper_studio.session import StudioSession
 
@@ -134,19 +136,19 @@ def _of_views(window: MainWindow) -> Iterator[str]:
     if model.rowCount() != len(graph.operators):
         yield f"the table has {model.rowCount()} rows for {len(graph.operators)} operators"
         return
+    shown: dict[str, DisplayStatus] = {}
     for index, operator in enumerate(graph.operators):
         cell = model.index(index, 0)
         if cell.data(OperatorRole.OPERATOR).name != operator.name:
             yield f"row {index} of the table is {cell.data(OperatorRole.OPERATOR).name}"
+        shown[operator.name] = cell.data(OperatorRole.STATUS)
         record = session.record(operator.name)
         if record is None or session.is_current(operator.name):
             continue
-        shown = cell.data(OperatorRole.STATUS)
-        if shown not in _SHOWN[record.status]:
-            yield f"the table shows {operator.name} as {shown!r}"
-        drawn = canvas.box_state(operator.name) if canvas.laid_out else shown
-        if drawn not in _SHOWN[record.status]:
-            yield f"the graph shows {operator.name} as {drawn!r}"
+        if shown[operator.name] not in _SHOWN[record.status]:
+            yield f"the table shows {operator.name} as {shown[operator.name]!r}"
+    if canvas.laid_out:
+        yield from _of_boxes(canvas, shown)
     if session.selected and session.selected not in {o.name for o in graph.operators}:
         yield f"{session.selected} is selected, which is not there"
     place, found = session.explaining.place, session.explaining.provenance
@@ -156,3 +158,14 @@ def _of_views(window: MainWindow) -> Iterator[str]:
         yield f"{found.operand}{list(found.index)} is explained by another value"
     if session.operand and session.operand not in graph.operands:
         yield f"operand {session.operand} is shown, which is not there"
+
+
+def _of_boxes(canvas: GraphCanvas, shown: dict[str, DisplayStatus]) -> Iterator[str]:
+    """Compare the boxes of the graph with the table; a closed group is a box of several."""
+    members: dict[tuple[float, float], list[str]] = defaultdict(list)
+    for name in shown:
+        members[canvas.box_rect(name).topLeft().toTuple()].append(name)
+    for names in members.values():
+        drawn = canvas.box_state(names[0])
+        if drawn not in {shown[name] for name in names}:
+            yield f"the graph shows {names[0]} as {drawn!r}"
