@@ -12,7 +12,14 @@ from kuiper_studio.commands import MENUS
 if TYPE_CHECKING:
     from PySide6.QtGui import QAction
 
-__all__ = ["GROUPS", "action_group", "action_keys", "action_text", "key_caps"]
+__all__ = [
+    "GROUPS",
+    "action_group",
+    "action_keys",
+    "action_text",
+    "key_caps",
+    "text_outside_menu",
+]
 
 GROUPS: Final = (*(menu.value.replace("&", "") for menu in MENUS), "Other")
 
@@ -21,9 +28,21 @@ _NATIVE: Final = QKeySequence.SequenceFormat.NativeText
 
 def action_text(action: QAction) -> str:
     """Return the text without mnemonic and key; a dock's toggle is called a panel."""
-    text = action.text().partition("\t")[0]
-    text = text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
+    text = text_outside_menu(action.objectName(), action.text().partition("\t")[0])
     return f"{text} panel" if isinstance(action.parent(), QDockWidget) else text
+
+
+def text_outside_menu(command_id: str, text: str) -> str:
+    """Return the text of a command without mnemonic, as one understands it without its menu.
+
+    Parameters
+    ----------
+    command_id : str
+    text : str
+        As in its menu; in that of *Colour by* it is only the quantity.
+    """
+    text = text.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
+    return f"Colour by: {text}" if command_id.startswith("view.colorBy") else text
 
 
 def action_group(action: QAction) -> str:

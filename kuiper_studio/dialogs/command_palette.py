@@ -175,7 +175,9 @@ class CommandPalette(QFrame):
         )
         shown = f"first {MAX_FOUND} of " if found > MAX_FOUND else ""
         self._count.setText(f"{shown}{format_count(found)} found" if text.strip() else "")
-        self._choose(range(count))
+        # Enter must not run something else where the best match is not available now.
+        if count and (not text.strip() or self.model.entry(0).enabled):
+            self._choose(range(count))
         self.list.scrollToTop()
         self.adjustSize()
 
@@ -210,6 +212,7 @@ class CommandPalette(QFrame):
         if not count:
             return
         if abs(step) == 1:
+            row = max(row, 0) if step < 0 else row  # from no row up to the last one
             self._choose([(row + step * turn) % count for turn in range(1, count + 1)])
             if self.list.currentIndex().row() <= 1:
                 self.list.scrollToTop()  # scrolls to the heading

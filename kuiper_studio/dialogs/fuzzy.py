@@ -9,15 +9,17 @@ from itertools import pairwise
 __all__ = ["FuzzyMatch", "Tier", "fuzzy_match"]
 
 _GAP_COST = 1000
+_LEAST_OF_OTHER_WORD = 3  # letters: fewer begin too many words
 
 
 class Tier(IntEnum):
     """Kind of match of a word; higher is better."""
 
     LETTERS = 0  # in order, the first at the start of a word
-    INSIDE = 1
-    WORD = 2  # at the start of a word
-    START = 3  # at the start of the text or of one of its fields
+    OTHER_WORDS = 1  # begins another word for the same, which the text does not have
+    INSIDE = 2
+    WORD = 3  # at the start of a word
+    START = 4  # at the start of the text or of one of its fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class FuzzyMatch:
         Of the worst matching word.
     score : int
         Higher is better; comparable between texts for one pattern and tier. Gaps between
-        letters count most, then how short the text is.
+        letters and ranks of other words count most, then how short the text is.
     places : tuple of int
         Indexes of the matching characters, ascending.
     """
@@ -40,7 +42,9 @@ class FuzzyMatch:
     places: tuple[int, ...]
 
 
-def fuzzy_match(pattern: str, text: str, fields: tuple[int, ...] = ()) -> FuzzyMatch | None:
+def fuzzy_match(
+    pattern: str, text: str, fields: tuple[int, ...] = (), other_words: str = ""
+) -> FuzzyMatch | None:
     """Match the words of a pattern, in any order, without regard to case.
 
     Parameters
@@ -50,6 +54,9 @@ def fuzzy_match(pattern: str, text: str, fields: tuple[int, ...] = ()) -> FuzzyM
     text : str
     fields : tuple of int
         Indexes at which fields of the text begin; they count like the start of the text.
+    other_words : str
+        Words that people use for the same, the best first. A word of the pattern may begin one
+        of them.
 
     Returns
     -------
@@ -59,15 +66,31 @@ def fuzzy_match(pattern: str, text: str, fields: tuple[int, ...] = ()) -> FuzzyM
     low = text.lower()
     if len(low) != len(text):  # the lower case of some letters has two characters, such as İ
         low = "".join(letter.lower()[0] for letter in text)
-    tier, gaps, places = Tier.START, 0, set[int]()
+    tier, cost, places = Tier.START, 0, set[int]()
     for word in pattern.lower().split():
         found = _match_word(word, low, text, fields)
+        if found is None or found[0] is Tier.LETTERS:
+            rank = _rank_among(word, other_words)
+            if rank is not None:
+                tier = min(tier, Tier.OTHER_WORDS)
+                cost += rank * _GAP_COST
+                continue
         if found is None:
             return None
         tier = min(tier, found[0])
-        gaps += _gaps(found[1])
+        cost += _gaps(found[1]) * _GAP_COST
         places.update(found[1])
-    return FuzzyMatch(tier, -gaps * _GAP_COST - len(text), tuple(sorted(places)))
+    return FuzzyMatch(tier, -cost - len(text), tuple(sorted(places)))
+
+
+def _rank_among(word: str, other_words: str) -> int | None:
+    """Return how many other words come before the first one that begins with a word."""
+    if len(word) < _LEAST_OF_OTHER_WORD:
+        return None
+    ranks = (
+        rank for rank, other in enumerate(other_words.lower().split()) if other.startswith(word)
+    )
+    return next(ranks, None)
 
 
 def _match_word(

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kuiper_studio.dialogs.action_text import text_outside_menu
 from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
 from kuiper_studio.keymap import PRESET_TITLES, Keyed, Keymap, Keys
 
@@ -229,7 +230,7 @@ class KeysPage(QWidget):
 
 def _title(command: Keyed) -> str:
     """Return menu and text of a command: ``Debug: Step``."""
-    text = command.text.replace("&", "").removesuffix("…")
+    text = text_outside_menu(command.id, command.text)
     return f"{command.id.partition('.')[0].capitalize()}: {text}"
 
 

@@ -18,7 +18,8 @@ from typing_extensions import override
 
 from engine.text import format_dtype, format_shape
 from kuiper_studio.dialogs.action_text import GROUPS, action_group, action_keys, action_text
-from kuiper_studio.dialogs.fuzzy import fuzzy_match
+from kuiper_studio.dialogs.fuzzy import FuzzyMatch, Tier, fuzzy_match
+from kuiper_studio.dialogs.other_words import OTHER_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,6 +57,8 @@ class PaletteEntry:
         Text beside it: its menu, or an operand's shape.
     shortcut : str
         At the right: keys in the system's notation, or an operator's index.
+    other_words : str
+        Words, beside its text, that find a command.
     names_from : int or None
         Index in `text` at which a name of the model begins; None for no such name.
     action : QAction or None
@@ -67,6 +70,7 @@ class PaletteEntry:
     places: tuple[int, ...] = ()
     note: str = ""
     shortcut: str = ""
+    other_words: str = ""
     names_from: int | None = None
     action: QAction | None = None
     operator: RuntimeOperator | None = None
@@ -174,14 +178,17 @@ class PaletteModel(QAbstractListModel):
         for kind, source in enumerate(sources):
             for order, entry in enumerate(source):
                 fields = (entry.names_from,) if entry.names_from else ()
-                match = fuzzy_match(pattern, entry.text, fields)
+                match = fuzzy_match(pattern, entry.text, fields, entry.other_words)
                 if match is not None:
-                    # Disabled commands come last.
-                    key = (not entry.enabled, -match.tier, kind, -match.score, order)
-                    scored.append((key, entry, match.places))
+                    # A disabled command comes after equally good matches, but before letters
+                    # that only happen to be in another text.
+                    by_chance = match.tier is Tier.LETTERS
+                    tier = match.tier if entry.enabled else match.tier - 1
+                    key = (by_chance, -tier, not entry.enabled, kind, -match.score, order)
+                    scored.append((key, entry, match))
         self.found = len(scored)
         best = heapq.nsmallest(MAX_FOUND, scored, key=lambda item: item[0])
-        return [replace(entry, places=places) for _, entry, places in best]
+        return [_found(entry, match) for _, entry, match in best]
 
     def _by_index(self, digits: str) -> Sequence[PaletteEntry]:
         """Return operators whose index begins with some digits, the exact one first."""
@@ -225,10 +232,21 @@ class PaletteModel(QAbstractListModel):
         return None
 
 
+def _found(entry: PaletteEntry, match: FuzzyMatch) -> PaletteEntry:
+    """Return the row of a match; a command found by other words says what it does."""
+    tip = entry.action.statusTip() if entry.action is not None else ""
+    note = tip if match.tier is Tier.OTHER_WORDS and tip else entry.note
+    return replace(entry, places=match.places, note=note)
+
+
 def _command_entry(action: QAction) -> PaletteEntry:
     keys = next(iter(action_keys(action)), "")
     return PaletteEntry(
-        action_text(action), note=action_group(action), shortcut=keys, action=action
+        action_text(action),
+        note=action_group(action),
+        shortcut=keys,
+        other_words=f"{OTHER_WORDS.get(action.objectName(), '')} {action.statusTip()}",
+        action=action,
     )
 
 

@@ -67,9 +67,10 @@ class PaletteRowDelegate(QStyledItemDelegate):
         painter.setFont(font)
         painter.setPen(quiet)
         area = QRect(left, rect.top(), max(0, right - left - 8), rect.height())
-        shown = QFontMetrics(font).elidedText(
-            entry.note, Qt.TextElideMode.ElideMiddle, area.width()
-        )
+        note = entry.note
+        if note and not entry.enabled:
+            note = f"{note} · not available now"
+        shown = QFontMetrics(font).elidedText(note, Qt.TextElideMode.ElideMiddle, area.width())
         painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, shown)
 
     def _draw_mark(

@@ -9,10 +9,13 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow
 
 from engine.inputs import InputSource
+from kuiper_studio.commands import COMMANDS
 from kuiper_studio.dialogs.action_text import action_group, action_keys, action_text, key_caps
 from kuiper_studio.dialogs.command_palette import CommandPalette
+from kuiper_studio.dialogs.other_words import OTHER_WORDS
 from kuiper_studio.dialogs.palette_model import MAX_FOUND, PaletteModel
 from kuiper_studio.session import StudioSession
+from kuiper_studio.tensor_view.actions import COMMANDS as TENSOR_COMMANDS
 from kuiper_studio.theme import Scheme, Theme
 
 NET = (
@@ -210,6 +213,43 @@ def test_disabled_does_not_run(qtbot, palette, actions):
     assert actions[1] == []
 
 
+def test_best_match_that_is_not_available_keeps_enter_from_another(
+    qtbot, opened, palette, actions
+):
+    actions[0][0].setText("Sort operators")  # has the letters of "stop", by chance
+    palette.open_with(actions[0])
+    palette.box.setText("stop")
+    assert texts(palette) == ["Stop", "Sort operators"]
+    press(qtbot, palette, Qt.Key.Key_Return)
+    assert palette.isVisible()
+    assert actions[1] == []
+    press(qtbot, palette, Qt.Key.Key_Up)
+    assert chosen(palette) == "Sort operators"
+    press(qtbot, palette, Qt.Key.Key_Up, Qt.Key.Key_Return)
+    assert actions[1] == ["file.open"]
+
+
+def test_other_words_find_a_command_and_the_row_says_what_it_does(qapp, window):
+    action = QAction("What the output mean&s", window)
+    action.setObjectName("analyse.output")
+    action.setStatusTip("Show what the output means: classes, boxes")
+    model = PaletteModel()
+    model.set_sources([action])
+    for pattern in ("meaning", "predict", "output meaning", "boxes"):
+        model.find(pattern)
+        assert model.found == 1, pattern
+        assert model.entry(0).note == action.statusTip()
+    model.find("output means")
+    assert model.entry(0).note == "Analyse"
+    model.find("output giraffe")
+    assert model.found == 0
+
+
+def test_other_words_belong_to_commands_of_the_window():
+    known = {command.id for command in (*COMMANDS, *TENSOR_COMMANDS)}
+    assert set(OTHER_WORDS) <= known
+
+
 def click(qtbot, palette, row):
     spot = palette.list.visualRect(palette.model.index(row, 0)).center()
     qtbot.mouseMove(palette.list.viewport(), spot)
@@ -331,6 +371,11 @@ class TestActionText:
     )
     def test_text(self, qapp, text, shown):
         assert action_text(QAction(text)) == shown
+
+    def test_quantity_that_is_coloured_by(self, qapp):
+        action = QAction("&NaN and Inf")
+        action.setObjectName("view.colorByNonfinite")
+        assert action_text(action) == "Colour by: NaN and Inf"
 
     def test_keys(self, qapp):
         action = QAction("x")

@@ -47,6 +47,19 @@ def test_no_match(pattern, text):
     assert fuzzy_match(pattern, text) is None
 
 
+def test_other_words():
+    words = "meaning prediction Top"
+    text = "What the output means"
+    found = fuzzy_match("predict", text, other_words=words)
+    assert (found.tier, found.places) == (Tier.OTHER_WORDS, ())
+    assert fuzzy_match("meaning", text, other_words=words).score > found.score
+    assert fuzzy_match("top", text, other_words=words).tier is Tier.OTHER_WORDS
+    assert fuzzy_match("to", text, other_words=words).tier is Tier.LETTERS  # the o of output
+    assert fuzzy_match("means top", text, other_words=words).places == (16, 17, 18, 19, 20)
+    assert fuzzy_match("ediction", text, other_words=words) is None
+    assert fuzzy_match("output", text, other_words="output").tier is Tier.WORD
+
+
 def test_field_counts_as_start():
     assert fuzzy_match("conv", "nn.ReLU  conv_1").tier is Tier.WORD
     assert fuzzy_match("conv", "nn.ReLU  conv_1", (9,)).tier is Tier.START
