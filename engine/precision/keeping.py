@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KeptOperators", "KeptStep", "choose_float32"]
 
-_REPEATED: Final = 4  # runs of the choice with other last digits
+_REPEATED: Final = 4  # runs of a choice with other last digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class KeptStep:
     added, removed : tuple of OperatorLabel
         Operators that this step keeps in float32, or no longer keeps.
     output : Loss
-        At the model's outputs, with all operators kept so far.
+        At the model's outputs, with all operators kept so far; the worst of its runs.
     """
 
     added: tuple[OperatorLabel, ...]
@@ -57,10 +58,11 @@ class KeptOperators:
     kept : tuple of OperatorLabel
         In execution order.
     output : Loss
-        Measured with these in float32 and all others in the format.
+        Measured with these in float32 and all others in the format; the worst of several runs
+        where sums are computed in other orders.
     spread : tuple of float
-        Lowest and highest relative error of this choice where sums are computed in another
-        order: their last digits differ, and so some numbers round to others.
+        Lowest and highest relative error of these runs: the last digits of sums differ, and so
+        some numbers round to others.
     passes : float
         Total work, in passes of the model.
     cancelled : bool
@@ -82,7 +84,7 @@ class KeptOperators:
 
     @property
     def reached(self) -> bool:
-        """Whether the measured error is at most the wanted one."""
+        """Whether the error is at most the wanted one in each run."""
         return self.output.relative <= self.wanted_error
 
 
@@ -97,10 +99,11 @@ def choose_float32(
     """Choose few operators to keep in float32 for a wanted error at the model's output.
 
     Greedy: the next operator is the one that does most harm alone, by `simulate_precision`. The
-    error is measured after each, with at most one pass. Where an output overflows the format,
-    the operators that read it are kept too, because an operator in the format also reads its
-    inputs in it. At the end each kept operator is dropped if the error allows it. The choice is
-    small, but not always the smallest.
+    error is measured after each, with at most one pass. A choice that seems to do runs a few
+    times more, with other last digits of all sums, and its highest error counts. Where an
+    output overflows the format, the operators that read it are kept too, because an operator in
+    the format also reads its inputs in it. At the end each kept operator is dropped if the
+    error allows it. The choice is small, but not always the smallest.
 
     Parameters
     ----------
@@ -110,15 +113,15 @@ def choose_float32(
     wanted_error : float
         Relative: largest difference of an output, divided by the largest output.
     passes : float
-        Most passes of the model, for the simulation and again for the choice.
+        Most passes of the model, for the simulation and again for the choice, which may exceed
+        them by the runs of its last measurement.
     progress, cancelled : callable, optional
         As for `simulate_precision`; `progress` covers only the simulation.
 
     Returns
     -------
     KeptOperators
-        With the reached error, which may be more than the wanted one, and its spread, for which
-        the choice runs a few times more.
+        With the reached error, which may be more than the wanted one, and its spread.
 
     Raises
     ------
@@ -164,42 +167,54 @@ class _Choice:
         self._runs, self._simulation = runs, simulation
         self._wanted = wanted
         self._of_index = {each.operator.index: each for each in simulation.operators}
-        self._spread: list[float] = []
-        self._greedy = Greedy(
-            simulation.output, wanted, self._measure, lambda: runs.passes >= most
-        )
+        self._losses: dict[frozenset[int], list[Loss]] = {}
+        self._spent = lambda: runs.passes >= most
+        self._greedy = self._begin(simulation.output)
+
+    def _begin(self, output: Loss) -> Greedy:
+        return Greedy(output, self._wanted, self._measure, self._spent)
 
     def make(self) -> None:
         """Keep the most harmful operators, and drop those that are not needed."""
+        if self._greedy.output.relative <= self._wanted:
+            self._greedy = self._begin(self._measure(()))
         harmful = self._simulation.by_harm
         self._greedy.add(self._with_readers(each.operator.index) for each in harmful)
         self._greedy.give_back()
-        lowered = self._of_index.keys() - set(self._greedy.kept)
-        for seed in range(_REPEATED):
-            noise = np.random.default_rng(seed)
-            found = self._runs.measure(lowered, self._simulation.format, noise=noise)
-            self._spread.append(found.relative)
+        self._repeat(self._greedy.kept, until=math.inf)
 
     def result(self, *, cancelled: bool) -> KeptOperators:
         """Return the choice so far."""
-        errors = [*self._spread, self._greedy.output.relative]
+        losses = self._losses.get(frozenset(self._greedy.kept), [])
+        output = max((*losses, self._greedy.output), key=_error)
+        *steps, last = self._greedy.steps
+        errors = [_error(loss) for loss in (*losses, output)]
         return KeptOperators(
             self._simulation,
             self._wanted,
             tuple(
                 KeptStep(self._labels(step.added), self._labels(step.removed), step.output)
-                for step in self._greedy.steps
+                for step in (*steps, last._replace(output=output))
             ),
             self._labels(sorted(self._greedy.kept)),
-            self._greedy.output,
+            output,
             (min(errors), max(errors)),
             self._runs.passes,
             cancelled,
         )
 
     def _measure(self, kept: Sequence[int]) -> Loss:
+        """Return the worst loss of the runs of a choice; the first, where it is too much."""
+        return max(self._repeat(kept, until=self._wanted), key=_error)
+
+    def _repeat(self, kept: Sequence[int], until: float) -> Sequence[Loss]:
+        """Run a choice with other last digits, until an error exceeds a number."""
         lowered = self._of_index.keys() - set(kept)
-        return self._runs.measure(lowered, self._simulation.format)
+        losses = self._losses.setdefault(frozenset(kept), [])
+        while len(losses) <= _REPEATED and all(_error(loss) <= until for loss in losses):
+            noise = np.random.default_rng(len(losses)) if losses else None
+            losses.append(self._runs.measure(lowered, self._simulation.format, noise=noise))
+        return losses
 
     def _labels(self, indexes: Iterable[int]) -> tuple[OperatorLabel, ...]:
         return tuple(self._of_index[index].operator for index in indexes)
@@ -219,3 +234,7 @@ class _Choice:
                         found.append(reader.index)
                         next_ones.append(reader.index)
         return found
+
+
+def _error(loss: Loss) -> float:
+    return loss.relative

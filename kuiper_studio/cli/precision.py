@@ -108,7 +108,7 @@ def say_precision(found: Simulation, kept: KeptOperators | None) -> None:
     outcome = f"within {wanted}" if kept.reached else f"more than {wanted}"
     say(f"with {count} in float32: {_off(kept.output)}, {outcome}")
     low, high = map(format_brief, kept.spread)
-    say(f"sums in another order, as in another library, give about {low} … {high}")
+    say(f"sums in other orders, as in another library, give {low} … {high}: the highest counts")
     lines = ncnn_lines(kept.kept, kept.format)
     if lines:
         scaled = kept.format.is_scaled

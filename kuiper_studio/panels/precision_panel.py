@@ -158,7 +158,8 @@ class PrecisionPanel(Panel):
         low, high = map(format_brief, kept.spread)
         self.choice.setText(f"With {count} in float32: {_off(kept.output)}, {outcome}")
         self.choice.setToolTip(
-            f"With sums in another order, as in another library: about {low} … {high}"
+            f"With sums in other orders, as in another library: {low} … {high}. "
+            "The highest counts."
         )
 
     @Slot()

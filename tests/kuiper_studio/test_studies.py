@@ -174,7 +174,8 @@ class TestPrecision:
                 if self.row(panel, n)[PrecisionColumn.KEEP]]  # fmt: skip
         assert kept == ["large", "back"]  # who reads it reads it in float32
         assert "as wanted" in panel.choice.text()
-        assert "as in another library: about " in panel.choice.toolTip()
+        assert "as in another library: " in panel.choice.toolTip()
+        assert "The highest counts." in panel.choice.toolTip()
         assert math.isinf(window.session.precision.results[0].simulation.output.relative)
 
     def test_lines_for_ncnn_are_copied(self, qtbot, window):

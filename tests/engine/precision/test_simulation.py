@@ -10,6 +10,7 @@ import pytest
 import engine
 from engine.errors import EngineError, SessionStateError
 from engine.precision import LOST, choose_float32, ncnn_lines, simulate_precision
+from engine.precision.lowered_runs import LoweredRuns
 from engine.session import Session, SessionState
 
 LINEAR = "nn.Linear {0} 1 1 {1} {2} bias=False in_features=2 out_features=2 @weight=(2,2)f32"
@@ -136,25 +137,44 @@ def test_a_harmless_format_keeps_no_operator(overflowing):
     assert (found.reached, found.kept) == (True, ())
 
 
-def test_the_error_of_a_choice_has_a_spread(make_pair):
-    """Sums in another order differ in their last digit, and so round to other int8 steps."""
+@pytest.fixture
+def products(make_pair):
+    """A session of twelve products in a row: int8 rounds sums of other orders differently."""
     rng = np.random.default_rng(3)
-    lines = [LINEAR.replace("=2", "=64").replace("(2,2)", "(64,64)")]
-    lines = [lines[0].format(f"l{n}", n, n + 1) for n in range(12)]
-    param = make_pair(
+    line = LINEAR.replace("=2", "=64").replace("(2,2)", "(64,64)")
+    lines = [
         "pnnx.Input in 0 1 0 #0=(40,64)f32",
-        *lines,
+        *(line.format(f"l{n}", n, n + 1) for n in range(12)),
         "pnnx.Output out 1 0 12",
-        weights={
-            f"l{n}.weight": rng.standard_normal((64, 64), np.float32) / 8 for n in range(12)
-        },
-    )
-    session = Session(engine.load(param))
+    ]
+    weights = {f"l{n}.weight": rng.standard_normal((64, 64), np.float32) / 8 for n in range(12)}
+    session = Session(engine.load(make_pair(*lines, weights=weights)))
     session.feed([rng.standard_normal((40, 64)).astype(np.float32)])
-    found = choose_float32(session, "int8", 1.0)
+    return session
+
+
+def test_the_error_of_a_choice_has_a_spread(products):
+    found = choose_float32(products, "int8", 1.0)
     low, high = found.spread
-    assert low <= found.output.relative <= high
+    assert low < found.output.relative == high
     assert 0 < high - low < high / 2
+    assert found.reached
+
+
+def test_the_highest_error_of_a_choice_counts(products):
+    """An error that one run has, and another with other last digits exceeds, is not reached."""
+    low, high = choose_float32(products, "int8", 1.0).spread
+    wanted = (low + high) / 2
+    found = choose_float32(products, "int8", wanted)
+    assert found.kept
+    assert found.reached
+    assert found.spread[1] <= wanted
+    kept = {label.index for label in found.kept}
+    runs = LoweredRuns(products, None)
+    lowered = {o.index for o in runs.operators} - kept
+    noises = [None, *map(np.random.default_rng, range(1, 5))]
+    errors = [runs.measure(lowered, found.format, noise=noise).relative for noise in noises]
+    assert (min(errors), max(errors)) == found.spread
 
 
 def test_whole_numbers_have_no_spread(overflowing):
