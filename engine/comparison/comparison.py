@@ -107,7 +107,6 @@ def compare(
             reference.title,
             tolerances,
             _missing_outputs(aligned),
-            reference.failure,
         )
 
 

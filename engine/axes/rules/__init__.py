@@ -13,6 +13,7 @@ from engine.axes.rules import (
     recurrent,
     reduction,
     shaping,
+    windows,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "recurrent",
     "reduction",
     "shaping",
+    "windows",
 ]

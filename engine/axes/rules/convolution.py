@@ -66,15 +66,34 @@ def _resize(call: Call, dim: Dim, size: Size) -> Dim:
 
 @rule(*[f"{kind}{n}d" for n in (1, 2, 3) for kind in (
     "maxpool", "avgpool", "adaptiveavgpool", "adaptivemaxpool", "lppool", "maxunpool",
-    "fractionalmaxpool", "zeropad", "reflectionpad", "replicationpad", "constantpad",
+    "fractionalmaxpool",
 )])  # fmt: skip
 def pool(call: Call) -> Results:
     """Resample positions."""
     dims = call.first
     if not call.claim_image(dims, _spatial(call)) or dims is None:
         return []
-    found = [resample(call, dims, shape) if shape else None for shape in call.shapes]
-    return list(found)
+    return _resampled(call, dims)
+
+
+@rule(*[f"{kind}{n}d" for n in (1, 2, 3) for kind in (
+    "zeropad", "reflectionpad", "replicationpad", "constantpad",
+)])  # fmt: skip
+def pad(call: Call) -> Results:
+    """Resample positions; without a batch the operand need be no image.
+
+    The time mix of RWKV shifts its tokens by a padding of two dimensions.
+    """
+    dims, spatial = call.first, _spatial(call)
+    if dims is None:
+        return []
+    if len(dims) == spatial + 2:
+        call.claim_image(dims, spatial)
+    return _resampled(call, dims)
+
+
+def _resampled(call: Call, dims: Dims) -> Results:
+    return [resample(call, dims, shape) if shape else None for shape in call.shapes]
 
 
 @rule("upsample", "interpolate", "upsamplenearest", "upsamplebilinear", "pixelshuffle",

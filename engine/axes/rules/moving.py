@@ -159,12 +159,3 @@ def gather(call: Call) -> Results:
         elif len(dim) == len(picked) == 1:
             call.factors.relate(dim[0], picked[0])
     return [call.fit([*dims[:place], index[place], *dims[place + 1 :]])]
-
-
-@rule("unfold")
-def unfold(call: Call) -> Results:
-    """Take windows of an image."""
-    dims = call.first
-    if dims is not None and len(dims) == 4:
-        call.claim_image(dims, 2)
-    return []

@@ -160,3 +160,65 @@ def test_grids_whose_windows_interleave(make_pair: Callable[..., Path]) -> None:
     assert plan is not None
     np.testing.assert_array_equal(plan.fold(interleaved), image.transpose(2, 0, 1))
     assert [Axis.from_plain(axis.to_plain()) for axis in found["l"].axes] == [*found["l"].axes]
+
+
+def test_patches_that_are_unfolded(texts: Callable[..., dict[str, str]]) -> None:
+    """TNT cuts a picture to patches without a convolution."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,12,12)f32",
+        "nn.Unfold u 1 1 a b dilation=(1,1) kernel_size=(3,3) padding=(0,0) stride=(3,3) "
+        "#b=(1,27,16)f32",
+        "torch.transpose t 1 1 b c dim0=1 dim1=2 $input=b #c=(1,16,27)f32",
+        "Tensor.reshape p 1 1 c d shape=(16,3,3,3) $input=c #d=(16,3,3,3)f32",
+        "nn.Linear l 1 1 c e in_features=27 out_features=8 bias=False #e=(1,16,8)f32",
+        "pnnx.Attribute cls_token 0 1 f @data=(1,1,8)f32 #f=(1,1,8)f32",
+        "torch.cat j 2 1 f e g dim=1 #g=(1,17,8)f32",
+        "nn.LayerNorm n 1 1 g h elementwise_affine=False eps=1e-5 normalized_shape=(8) "
+        "#h=(1,17,8)f32",
+        "pnnx.Output out 2 0 h d",
+        cls_token=np.zeros((1, 1, 8), np.float32),
+    )
+    assert found["b"] == "features × 4×4 tokens"
+    assert found["d"] == "4×4 windows × channels × rows × columns"
+    assert found["e"] == "4×4 tokens × features"
+    assert found["h"] == "class + 4×4 tokens × features"
+
+
+def test_windows_that_overlap(texts: Callable[..., dict[str, str]]) -> None:
+    """VOLO weighs the neighbours of each place, and adds them up in a picture again."""
+    windows = "dilation=(1,1) kernel_size=(3,3) padding=(1,1) stride=(2,2)"
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8,6,6)f32",
+        f"nn.Unfold u 1 1 a b {windows} #b=(1,72,9)f32",
+        "Tensor.reshape p 1 1 b c shape=(1,2,4,9,9) $input=b #c=(1,2,4,9,9)f32",
+        "F.relu r 1 1 b d $input=b #d=(1,72,9)f32",
+        f"F.fold f 1 1 d e {windows} output_size=(6,6) $input=d #e=(1,8,6,6)f32",
+        "pnnx.Output out 2 0 e c",
+    )
+    assert found["b"] == found["d"] == "features × 3×3 tokens"
+    assert found["c"] == "features × features × 3×3 tokens × 3×3 tokens"
+    assert found["e"] == "channels × rows × columns"
+
+
+def test_unfolding_of_unknown_size_names_the_picture_only(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8,?,6)f32",
+        "nn.Unfold u 1 1 a b dilation=(1,1) kernel_size=(3,3) padding=(1,1) stride=(2,2) "
+        "#b=(1,72,?)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    assert found["a"] == "channels × rows × columns"
+
+
+def test_tokens_that_a_padding_shifts(texts: Callable[..., dict[str, str]]) -> None:
+    """RWKV mixes each token with the one before, by a padding of two dimensions."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,10)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=8 num_embeddings=20 #b=(1,10,8)f32",
+        "nn.ZeroPad2d p 1 1 b c padding=(0,0,1,-1) #c=(1,10,8)f32",
+        "pnnx.Expression x 2 1 b c d expr=add(@0,@1) #d=(1,10,8)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert found["b"] == found["c"] == found["d"] == "tokens × features"

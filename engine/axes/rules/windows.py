@@ -1,0 +1,82 @@
+"""Windows of an image as columns, and back: unfold and fold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
+from engine.axes.registry import rule
+
+if TYPE_CHECKING:
+    from engine.axes.call import Call, Results
+    from engine.axes.factors import Dim, Dims
+    from engine.axes.layout import Size
+
+
+@rule("unfold")
+def unfold(call: Call) -> Results:
+    """Take windows of an image: channels and positions within, and positions of windows."""
+    dims, shape = call.first, call.shape
+    if dims is None or shape is None or len(dims) != 4 or not call.claim_image(dims, 2):
+        return []
+    columns = _columns(call, dims)
+    return [call.fit(columns)] if columns is not None and len(shape) == 3 else []
+
+
+@rule("fold")
+def fold(call: Call) -> Results:
+    """Put windows back to their places in an image."""
+    dims, shape, kernel = call.first, call.shape, _pair(call, "kernel_size", 0)
+    if dims is None or shape is None or len(dims) != 3 or len(shape) != 4 or kernel is None:
+        return []
+    factors = call.factors
+    image = (dims[0], *factors.make_dims(shape[1:]))
+    call.claim_image(image, 2)
+    columns = _columns(call, image)
+    if columns is not None:
+        for given, made in zip(dims, columns, strict=True):
+            if factors.extent(given) == factors.extent(made):
+                factors.unify(given, made)
+    return [call.fit(image)]
+
+
+def _columns(call: Call, image: Dims) -> Dims | None:
+    """Return the dimensions of the windows of an image; None if their number is unknown."""
+    kernel, stride = _pair(call, "kernel_size", 0), _pair(call, "stride", 1)
+    padding, dilation = _pair(call, "padding", 0), _pair(call, "dilation", 1)
+    if kernel is None or stride is None or padding is None or dilation is None:
+        return None
+    windows: Dim = ()
+    within: Dim = ()
+    for dim, kind, size, step, pad, gap in zip(
+        image[2:], (Kind.ROW, Kind.COLUMN), kernel, stride, padding, dilation, strict=True
+    ):
+        found = _split(call, dim, size, step, pad, gap)
+        if found is None:
+            return None
+        call.claim(found, (kind, kind), Rank.STATED)
+        windows, within = (*windows, *found[0]), (*within, *found[1])
+    return (image[0], (*image[1], *within), windows)
+
+
+def _split(
+    call: Call, dim: Dim, kernel: int, stride: int, padding: int, dilation: int
+) -> tuple[Dim, Dim] | None:
+    """Split rows or columns to those of windows and those within."""
+    length: Size = call.factors.extent(dim)
+    if not isinstance(length, int) or kernel < 1 or stride < 1:
+        return None
+    count = (length + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    if kernel == stride and not padding and dilation == 1 and count * kernel == length:
+        windows, within = call.factors.regroup((dim,), (count, kernel))
+        return windows, within
+    return call.factors.derive(dim, count), call.factors.derive(dim, kernel)
+
+
+def _pair(call: Call, name: str, default: int) -> tuple[int, int] | None:
+    """Return a parameter for rows and columns."""
+    values = call.integers(name) if name in call.operator.params else (default,)
+    if values is None or len(values) not in {1, 2}:
+        return None
+    return values[0], values[-1]
