@@ -146,8 +146,7 @@ class Measurer:
     def __init__(self, axes: Sequence[int], channels: Sequence[int]) -> None:
         self._axes, self._channels = axes, channels
         self._begins: list[int] = np.cumsum([0, *channels]).tolist()
-        self._near = np.zeros(self._begins[-1])
-        self._is_near = np.zeros(self._begins[-1], np.bool_)
+        self._near = np.zeros(self._begins[-1])  # 0 for none
 
     def measure(
         self, read: Callable[[int], Array], seen: Callable[[int, Array], None]
@@ -204,14 +203,12 @@ class Measurer:
         first, layouts = bundle
         inputs = layouts[0].inputs
         begins = self._begins[first : first + len(layouts) + 1]
+        near = self._near_of(begins, inputs)
         if layouts[0].is_last:
-            whole = layouts[0].array
-            found = _sums_of_columns(whole)
+            found = _sums_of_columns(layouts[0].array, near)
         else:
             rows = [layout.array.reshape(-1, layout.size) for layout in layouts]
-            whole = rows[0] if len(rows) == 1 else np.concatenate(rows)
-            found = _sums_of_rows(whole)
-        self._correct(bundle, whole, found)
+            found = _sums_of_rows(rows[0] if len(rows) == 1 else np.concatenate(rows), near)
         if inputs == 1 or len(layouts) == 1:
             at = slice(begins[0], begins[-1])
             for target, source in zip(sums, found, strict=True):
@@ -224,31 +221,16 @@ class Measurer:
                 target[:, begin:end] = source[part].reshape(inputs, -1)
             row = part.stop
 
-    def _correct(self, bundle: _Bundle, whole: Array, found: _Sums) -> None:
-        """Sum distances instead of numbers, where those of the last input cancelled."""
-        first, layouts = bundle
-        begins = self._begins[first : first + len(layouts) + 1]
-        at = slice(begins[0], begins[-1])
-        if not self._is_near[at].any():
-            return
-        inputs = layouts[0].inputs
-        which, near = self._is_near[at], self._near[at]
-        if inputs > 1:
-            spans = list(pairwise(begins))
-            which, near = (
-                np.concatenate([np.tile(each[slice(*span)], inputs) for span in spans])
-                for each in (self._is_near, self._near)
-            )
-        chosen = np.flatnonzero(which)
-        step = max(1, _BLOCK // max(layouts[0].size, 1))
-        for begin in range(0, len(chosen), step):
-            some = chosen[begin : begin + step]
-            if layouts[0].is_last:
-                rows = layouts[0].rows_of(*np.divmod(some, layouts[0].channels))
-            else:
-                rows = whole[some]
-            rows -= near[some, np.newaxis].astype(rows.dtype)
-            found.total.reshape(-1)[some], found.squares.reshape(-1)[some] = _totals(rows)
+    def _near_of(self, begins: Sequence[int], inputs: int) -> Array | None:
+        """Return a number near the mean of each row of a bundle, or 0; None if all are 0."""
+        near: Array = self._near[begins[0] : begins[-1]]
+        if not near.any():
+            return None
+        if inputs == 1:
+            return near
+        return np.concatenate(
+            [np.tile(self._near[begin:end], inputs) for begin, end in pairwise(begins)]
+        )
 
     def _measured(
         self, sums: _Sums, kinds: Sequence[_Kind], read: Callable[[int], Array]
@@ -261,7 +243,7 @@ class Measurer:
         least, most, left = np.repeat(np.transpose(limits), self._channels, axis=1)
         mean = total / np.maximum(size, 1)
         apart = np.maximum(squares - total * mean, 0.0)
-        mean += self._near * self._is_near
+        mean += self._near
         mean = np.minimum(np.maximum(mean, low), high)
         biggest = np.maximum(-low, high)
         fits = (biggest > least) & (biggest < most)
@@ -283,10 +265,10 @@ class Measurer:
             self._measure_again(measured, inputs[~same], columns[~same], held, read)
         # Where squares nearly cancel, the next input starts from the mean.
         last, spread = mean[-1], apart[-1]
-        self._is_near = fits[-1] & (last * last * size * 2 > left * spread) & (spread > 0)
-        self._is_near &= biggest[-1] < _NARROW[1]
+        is_near = fits[-1] & (last * last * size * 2 > left * spread) & (spread > 0)
+        is_near &= biggest[-1] < _NARROW[1]
         # Rounded, so that what is taken off float32 is what is added again.
-        self._near = np.where(self._is_near, last, 0.0).astype(np.float32).astype(np.float64)
+        self._near = np.where(is_near, last, 0.0).astype(np.float32).astype(np.float64)
         return measured
 
     def _measure_again(
@@ -372,10 +354,14 @@ class _Layout:
         return self.array[inputs, channels]
 
 
-def _sums_of_columns(array: Array) -> _Sums:
-    """Measure the last axis of an array of inputs, elements and channels."""
+def _sums_of_columns(array: Array, near: Array | None) -> _Sums:
+    """Measure the last axis of an array of inputs, elements and channels.
+
+    Totals and squares are those of the distances from `near`, if it is given.
+    """
     inputs, size, channels = array.shape
     shape = (inputs, channels)
+    off = None if near is None else near.reshape(inputs, 1, channels).astype(array.dtype)
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
     total, squares = np.zeros(shape), np.zeros(shape)
     zeros = np.zeros(shape, np.int64)
@@ -384,14 +370,18 @@ def _sums_of_columns(array: Array) -> _Sums:
         block = array[:, begin : begin + step]
         np.minimum(low, np.minimum.reduce(block, axis=1), out=low)
         np.maximum(high, np.maximum.reduce(block, axis=1), out=high)
-        total += np.einsum("itc->ic", block)
-        squares += np.einsum("itc,itc->ic", block, block)
         zeros += np.add.reduce((block == 0).view(np.uint8), axis=1, dtype=np.uint8)
+        moved = block if off is None else block - off
+        total += np.einsum("itc->ic", moved)
+        squares += np.einsum("itc,itc->ic", moved, moved)
     return _Sums(low, high, total, squares, zeros)
 
 
-def _sums_of_rows(rows: Array) -> _Sums:
-    """Measure each row, whose elements lie one after the other."""
+def _sums_of_rows(rows: Array, near: Array | None) -> _Sums:
+    """Measure each row, whose elements lie one after the other.
+
+    Totals and squares are those of the distances from `near`, if it is given.
+    """
     count, size = rows.shape
     if not size:
         none = np.zeros(count)
@@ -400,11 +390,14 @@ def _sums_of_rows(rows: Array) -> _Sums:
         value = rows[:, 0].astype(np.float64)
         return _Sums(value, value, value, value * value, value == 0)
     if size < _SHORT:
-        return _sums_of_short_rows(rows)
+        return _sums_of_short_rows(rows, near)
     if size > _BLOCK:
-        return _joined([
-            _sums_of_rows(rows[:, begin : begin + _BLOCK]) for begin in range(0, size, _BLOCK)
-        ])  # fmt: skip
+        return _joined(
+            [
+                _sums_of_rows(rows[:, begin : begin + _BLOCK], near)
+                for begin in range(0, size, _BLOCK)
+            ]
+        )
     length = _length_of_piece(size)
     pieces, rest = divmod(size, length)
     low, high = (np.empty(count, rows.dtype) for _ in range(2))
@@ -413,6 +406,7 @@ def _sums_of_rows(rows: Array) -> _Sums:
     runs = -(-words // _MOST_FLAGS)
     zeros = np.empty((count, runs), np.uint64)
     step = max(1, min(count, _BLOCK // size))
+    moved = np.empty((step, size), rows.dtype) if near is not None else rows
     flags = np.zeros((step, -(-words // runs) * runs * _BYTES), np.bool_)
     ones = np.ones(length, rows.dtype)
     for begin in range(0, count, step):
@@ -420,17 +414,20 @@ def _sums_of_rows(rows: Array) -> _Sums:
         part = slice(begin, begin + len(block))
         np.minimum.reduce(block, axis=1, out=low[part])
         np.maximum.reduce(block, axis=1, out=high[part])
-        cut = block[:, : size - rest].reshape(len(block), pieces, length)
-        np.vecdot(cut, ones, out=total[part, :pieces])
-        np.vecdot(cut, cut, out=squares[part, :pieces])
         flag = flags[: len(block)]
         np.equal(block, 0, out=flag[:, :size])
         in_runs = flag.view(np.uint64).reshape(len(block), runs, -1)
         np.add.reduce(in_runs, axis=2, out=zeros[part])
-    if rest:
-        tail = rows[:, size - rest :]
-        np.einsum("re->r", tail, out=total[:, pieces])
-        np.vecdot(tail, tail, out=squares[:, pieces])
+        if near is not None and (off := near[part]).any():
+            off = off[:, np.newaxis].astype(rows.dtype)
+            block = np.subtract(block, off, out=moved[: len(block)])
+        cut = block[:, : size - rest].reshape(len(block), pieces, length)
+        np.vecdot(cut, ones, out=total[part, :pieces])
+        np.vecdot(cut, cut, out=squares[part, :pieces])
+        if rest:
+            tail = block[:, size - rest :]
+            np.einsum("re->r", tail, out=total[part, pieces])
+            np.vecdot(tail, tail, out=squares[part, pieces])
     return _Sums(
         low,
         high,
@@ -440,8 +437,11 @@ def _sums_of_rows(rows: Array) -> _Sums:
     )
 
 
-def _sums_of_short_rows(rows: Array) -> _Sums:
-    """Measure rows of at most 255 elements, all of a block at the same time."""
+def _sums_of_short_rows(rows: Array, near: Array | None) -> _Sums:
+    """Measure rows of at most 255 elements, all of a block at the same time.
+
+    Totals and squares are those of the distances from `near`, if it is given.
+    """
     count, size = rows.shape
     low, high, total, squares = np.empty((4, count), rows.dtype)
     zeros = np.empty(count, np.uint8)
@@ -451,8 +451,10 @@ def _sums_of_short_rows(rows: Array) -> _Sums:
         columns = np.ascontiguousarray(rows[part].T)
         np.minimum.reduce(columns, axis=0, out=low[part])
         np.maximum.reduce(columns, axis=0, out=high[part])
-        np.add.reduce(columns, axis=0, out=total[part])
         np.add.reduce((columns == 0).view(np.uint8), axis=0, dtype=np.uint8, out=zeros[part])
+        if near is not None:
+            columns = columns - near[part].astype(rows.dtype)  # the copy may be no copy
+        np.add.reduce(columns, axis=0, out=total[part])
         np.add.reduce(columns * columns, axis=0, out=squares[part])
     return _Sums(low, high, total, squares, zeros)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -123,6 +124,13 @@ class ModelSpec:
     operands: tuple[OperandFacts, ...] = ()
     batch: int = 1
     fixed_batch: int = 1
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of the wanted operands of one input."""
+        return sum(
+            math.prod(facts.shape) * np.dtype(facts.dtype).itemsize for facts in self.operands
+        )
 
 
 class LoadedModel:

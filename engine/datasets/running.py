@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import shutil
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-import numpy as np
 
 from engine.atomic import format_os_error, write_file
 from engine.datasets.dump import DUMP, array_names, create_dump
@@ -303,17 +300,10 @@ def _all_batched(spec: ModelSpec) -> bool:
     return all(facts.batched for facts in spec.operands)
 
 
-def _bytes_of(spec: ModelSpec) -> int:
-    """Bytes of the wanted operands of one input."""
-    return sum(
-        math.prod(facts.shape) * np.dtype(facts.dtype).itemsize for facts in spec.operands
-    )
-
-
 def _choose_batch(spec: ModelSpec, options: SweepOptions) -> int:
     if options.batch is not None:
         return options.batch
-    return max(1, min(_LARGEST_BATCH, _BATCHED // max(_bytes_of(spec), 1)))
+    return max(1, min(_LARGEST_BATCH, _BATCHED // max(spec.input_bytes, 1)))
 
 
 def _choose_shard(inputs: InputSet, spec: ModelSpec, options: SweepOptions) -> int:
@@ -321,7 +311,7 @@ def _choose_shard(inputs: InputSet, spec: ModelSpec, options: SweepOptions) -> i
     least, most = _SHARD
     size = options.shard or max(least, min(-(-inputs.count // _SHARDS), most))
     if options.dump and options.shard is None:
-        size = min(size, max(1, _DUMPED // max(_bytes_of(spec), 1)))
+        size = min(size, max(1, _DUMPED // max(spec.input_bytes, 1)))
     return -(-size // spec.batch) * spec.batch
 
 
