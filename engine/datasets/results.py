@@ -318,6 +318,8 @@ class Sweep:
         As they were asked for.
     studies : tuple of str
         Names of what was gathered.
+    remarks : tuple of str
+        Sentences on how the inputs ran.
 
     Raises
     ------
@@ -339,6 +341,7 @@ class Sweep:
             )
             self.options: Mapping[str, Any] = MappingProxyType(summary["options"])
             self.studies: tuple[str, ...] = tuple(summary["studies"])
+            self.remarks = tuple([str(each) for each in summary.get("remarks", ())])
             self._facts = [_facts_of(name, row) for name, row in summary["operands"].items()]
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise SweepError(f"{self.path / SUMMARY} is not as expected: {exc!r}") from exc

@@ -129,15 +129,16 @@ def sweep(
             hashes = _hashes(graph)
             plan = _make_plan(graph, hashes, inputs, folder, asked, max(count, 1))
             run = Run(plan.inputs.count, progress, cancelled, note)
-            if plan.model.fixed_batch < own_batch(graph, plan.model):
-                run.tell(_REPEATED)
+            remarks = _remarks(graph, plan.model)
+            for remark in remarks:
+                run.tell(remark)
             if count == 0 and scheduler is None:
                 result = _run_here(plan, graph, run)
             else:
                 from engine.datasets.cluster import run_on_cluster
 
                 result = run_on_cluster(plan, count, scheduler, run)
-            _write_results(plan, graph, hashes, asked, result)
+            _write_results(plan, graph, hashes, asked, result, remarks)
             found = open_sweep(folder)
             write_summary_page(found, command=command)
     except OSError as exc:
@@ -346,6 +347,11 @@ def _go_on() -> None:
     """Nothing cancels the hashing of a model."""
 
 
+def _remarks(graph: RuntimeGraph, spec: ModelSpec) -> list[str]:
+    """Return sentences on how the inputs run that the user should know."""
+    return [_REPEATED] if spec.fixed_batch < own_batch(graph, spec) else []
+
+
 def _attributes(
     graph: RuntimeGraph, hashes: _Hashes, spec: ModelSpec, inputs: InputSet
 ) -> dict[str, Any]:
@@ -395,6 +401,7 @@ def _write_results(
     hashes: _Hashes,
     options: SweepOptions,
     result: Result,
+    remarks: Sequence[str],
 ) -> None:
     folder = Path(plan.output)
     failed, done, listed = unpack_failures(result[FAILURES])
@@ -424,6 +431,7 @@ def _write_results(
             "failed_count": failed,
             "failed": [asdict(each) for each in listed],
         },
+        "remarks": list(remarks),
         "operands": _operand_rows(plan, result),
     }
     write_file(folder / SUMMARY, json.dumps(summary, allow_nan=False).encode())

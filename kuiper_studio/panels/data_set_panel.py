@@ -44,6 +44,7 @@ _CELL: Final = QSize(112, 124)
 _INDEX: Final = Qt.ItemDataRole.UserRole
 _CHANNEL_WIDTH: Final = 76
 _MOST_KEPT: Final = 512  # pictures
+_MOST_LISTED: Final = 12  # inputs that failed
 
 
 class Strip(Enum):
@@ -98,6 +99,7 @@ class DataSetPanel(Panel):
         self.title = plain_label("dataSetTitle", "subtitle")
         self.detail = plain_label("dataSetDetail", "secondary")
         self.remark = plain_label("dataSetRemark", "error")
+        self.how = plain_label("dataSetHow", "secondary")
         self.caption = plain_label("dataSetCaption", "secondary")
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
@@ -171,7 +173,9 @@ class DataSetPanel(Panel):
         head.addWidget(self.caption)
         column.addLayout(head)
         column.addWidget(strip, 1)
-        self.lay_out_head((self.title, self.detail, self.remark), below, progress, actions)
+        self.lay_out_head(
+            (self.title, self.detail, self.how, self.remark), below, progress, actions
+        )
 
     def _connect(self) -> None:
         sweeping = self.session.sweeping
@@ -238,18 +242,35 @@ class DataSetPanel(Panel):
             f"Another version of the model ran: its {sweeping.difference} were others."
         )
         self.remark.setVisible(bool(sweeping.difference))
+        remarks = found.remarks if found is not None and progress is None else ()
+        self.how.setText(" ".join(f"{each[:1].upper()}{each[1:]}." for each in remarks))
+        self.how.setVisible(bool(remarks))
+        self.detail.setToolTip("")
+        self.cancel.setEnabled(not sweeping.is_cancelled)
         if progress is not None:
             done, total = progress
             self.bar.setRange(0, total)  # without an end until the inputs are counted
             self.bar.setValue(done)
-            count = (
-                f"{format_count(done)} of {format_count(total)} inputs" if total else "Begins"
-            )
+            count = f"{format_count(done)} of {format_count(total)} inputs"
             self.title.setText("Runs a data set")
-            self.detail.setText(f"{count if total else 'It begins'}. You can go on meanwhile.")
+            self.detail.setText(
+                "It ends with the parts that are being computed."
+                if sweeping.is_cancelled
+                else f"{count if total else 'It begins'}. You can go on meanwhile."
+            )
             self.set_suffix(f"{done} / {total}" if total else "")
             return
         self.set_suffix("")
+        if found is None and sweeping.stopped is not None:
+            done, total = sweeping.stopped
+            self.title.setText("The run was cancelled")
+            self.detail.setText(
+                f"{format_count(done)} of {format_count(total)} inputs are finished."
+                " A run into the same folder goes on from there."
+                if done
+                else "No part was finished."
+            )
+            return
         if found is None:
             self.title.setText("No data set")
             self.detail.setText(
@@ -263,6 +284,7 @@ class DataSetPanel(Panel):
         if failed:
             parts.append(f"{format_count(failed, 'input')} could not be run")
         self.detail.setText(" · ".join(parts))
+        self.detail.setToolTip(_list_failed(found))
 
     def _add(self, found: Sweep, index: int, text: str) -> None:
         item = QListWidgetItem(text)
@@ -341,6 +363,15 @@ def _describe(summary: OperandSummary, channel: int, inputs: int) -> str:
     if dead:
         text += f", all zeros with {format_count(dead)} of {format_count(inputs, 'input')}"
     return text
+
+
+def _list_failed(found: Sweep) -> str:
+    """Say which inputs could not be run, and why."""
+    listed = found.inputs.failed[:_MOST_LISTED]
+    lines = [f"{each.name}: {each.reason}" for each in listed]
+    if found.inputs.failed_count > len(lines) > 0:
+        lines.append(f"and {format_count(found.inputs.failed_count - len(lines))} more")
+    return "\n".join(lines)
 
 
 def _draw(found: Sweep, index: int) -> npt.NDArray[np.uint8] | None:

@@ -48,6 +48,10 @@ class Sweeping(QObject):
     progress : (int, int) or None
         Inputs that are done, and all of them; None while no sweep runs. (0, 0) before its first
         inputs are done.
+    is_cancelled : bool
+        Whether the sweep that runs is about to end.
+    stopped : (int, int) or None
+        The progress of the last sweep, if it was cancelled and no results are shown since.
 
     Signals
     -------
@@ -74,9 +78,11 @@ class Sweeping(QObject):
         self._background.finished.connect(self._on_compared)
         self.progress: tuple[int, int] | None = None
         self._process: QProcess | None = None
+        self._model: str | None = None  # that it runs, while it is the open one
         self._rest = b""
         self._end: dict[str, Any] = {}
-        self._is_cancelled = False
+        self.is_cancelled = False
+        self.stopped: tuple[int, int] | None = None
         self._late = QTimer(self, singleShot=True, interval=_PATIENCE)
         self._late.timeout.connect(self._end_it)
 
@@ -103,7 +109,7 @@ class Sweeping(QObject):
             raise SweepError(
                 f"{path} holds a data set run through another model: {found.model.name}"
             )
-        self.found = found
+        self.found, self.stopped = found, None
         self.difference = "" if text in {None, found.model.sha256} else _TEXT
         self._background.submit(found, _has_weights, found.model, graph.bin_path)
         self.changed.emit()
@@ -179,22 +185,25 @@ class Sweeping(QObject):
         process.readyReadStandardOutput.connect(self._on_said)
         process.finished.connect(self._on_finished)
         process.errorOccurred.connect(self._on_error)
-        self._rest, self._end, self._is_cancelled = b"", {}, False
-        self.progress = 0, 0
+        self._rest, self._end, self.is_cancelled = b"", {}, False
+        self.progress, self.stopped = (0, 0), None
+        self._model = job.model
         process.start(sys.executable, ["-m", _PROCESS])
         process.write(job.to_line().encode())
         self.progressed.emit()
 
     def cancel(self) -> None:
         """End the sweep that runs; what is finished is kept in its folder."""
-        if self._process is not None and not self._is_cancelled:
-            self._is_cancelled = True
+        if self._process is not None and not self.is_cancelled:
+            self.is_cancelled = True
             self._process.closeWriteChannel()
             self._late.start()
+            self.progressed.emit()
 
     def forget(self) -> None:
         """Forget the results and end what runs: another model is open."""
         self.cancel()
+        self._model = self.stopped = None
         self.clear()
 
     def close(self) -> None:
@@ -264,7 +273,9 @@ class Sweeping(QObject):
             return
         self._on_said()
         errors = bytes(process.readAllStandardError().data()).decode(errors="replace")
-        end, cancelled = self._end, self._is_cancelled
+        end, cancelled = self._end, self.is_cancelled
+        if cancelled and self._model is not None:
+            self.stopped = self.progress
         self._drop()
         self.progressed.emit()
         if cancelled:

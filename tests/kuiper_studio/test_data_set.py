@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
@@ -136,11 +138,32 @@ def test_a_run_is_cancelled(qtbot, window, inputs, tmp_path):
     failures = []
     sweeping.failed.connect(failures.append)
     window.sweeping.run(str(inputs), str(tmp_path / "new"))
-    window.data_set_panel.cancel.click()
+    panel = window.data_set_panel
+    panel.cancel.click()
+    assert not panel.cancel.isEnabled()
+    assert panel.detail.text() == "It ends with the parts that are being computed."
     qtbot.waitUntil(lambda: not sweeping.is_running, timeout=60_000)
     assert sweeping.found is None
     assert not failures
-    assert window.data_set_panel.title.text() == "No data set"
+    assert panel.title.text() == "The run was cancelled"
+    assert panel.detail.text() == "No part was finished."
+    assert not panel.cancel.isVisible()
+
+
+def test_how_inputs_ran_and_which_failed_is_said(qtbot, window, results):
+    path = results.path / "summary.json"
+    summary = json.loads(path.read_bytes())
+    summary["remarks"] = ["each input fills its batch alone"]
+    failed = {"index": 3, "name": "a.png", "reason": "it is no picture"}
+    summary["inputs"] |= {"failed": [failed], "failed_count": 3}
+    path.write_text(json.dumps(summary))
+    window.sweeping.open_results(results.path)
+    panel = window.data_set_panel
+    assert panel.how.isVisibleTo(panel)
+    assert panel.how.text() == "Each input fills its batch alone."
+    assert panel.detail.toolTip() == "a.png: it is no picture\nand 2 more"
+    window.session.sweeping.clear()
+    assert not panel.how.isVisibleTo(panel)
 
 
 def test_why_a_run_failed(qtbot, window, tmp_path):

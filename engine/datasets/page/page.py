@@ -97,8 +97,11 @@ class _Page:
         yield f'<div class="verdict{kind}"><h1>{escape(found.model.name)}</h1>'
         yield (
             f"<p>{format_count(found.inputs.done, 'input')} of "
-            f"{escape(found.inputs.set.source)}. {', '.join(filter(None, facts))}.</p></div>"
+            f"{escape(found.inputs.set.source)}. {', '.join(filter(None, facts))}.</p>"
         )
+        for remark in found.remarks:
+            yield f"<p>{escape(remark[0].upper() + remark[1:])}.</p>"
+        yield "</div>"
 
     # Ranges
 

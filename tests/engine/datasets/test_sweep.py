@@ -297,6 +297,7 @@ def test_an_input_fills_the_batch_alone_where_inputs_depend_on_each_other(tmp_pa
     pattern = str(tmp_path / "*.npy")
     found = sweep(model, pattern, tmp_path / "out", workers=0, note=notes.append)
     assert notes == ["the model takes several inputs at once; each input fills its batch alone"]
+    assert list(found.remarks) == notes
     assert (found.operands["2"].count, found.operands["2"].max) == (3 * 24, 4 * 1.5)
 
 
