@@ -107,6 +107,7 @@ def compare(
             reference.title,
             tolerances,
             _missing_outputs(aligned),
+            reference.failure,
         )
 
 

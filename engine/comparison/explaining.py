@@ -232,7 +232,8 @@ class Explainer:
         if _is_open(found):
             # The reference shows what was moved, but perhaps not how.
             wider = Span.above(operand, self._is_distinct)
-            found += self._try(wider, [o for o in wider.operators if o not in span.operators])
+            others = [o for o in wider.operators if o not in span.operators]
+            found += self._try(wider, [o for o in others if not self._is_cleared(o, wider)])
         if not found:
             return Explained(operator, tuple(suspects), (), span.starts)
         first, *rest = self._likeliest(found)
@@ -413,6 +414,12 @@ class Explainer:
         if sum(part.size for part in parts) != before.size:
             return False
         return has_same_elements(before, parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+    def _is_cleared(self, operator: RuntimeOperator, span: Span) -> bool:
+        """Whether what reads an operator beside a span agrees with the reference."""
+        readers = [each for operand in operator.outputs for each in operand.consumers]
+        others = [each for each in readers if each not in span.operators and each.outputs]
+        return any(all(map(self._known.agrees, each.outputs)) for each in others)
 
     def _may_be_wrong(self, operator: RuntimeOperator) -> bool:
         """Whether the reference does not show an operator at all, and nothing clears it."""

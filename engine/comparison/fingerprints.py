@@ -29,6 +29,9 @@ __all__ = ["FingerprintIndex", "Similar", "is_telling", "positions_of", "sample"
 
 _POSITIONS: Final = 512
 _TELLING: Final = 1 / 64  # least share of the elements that differ from the commonest one
+_FILL: Final = 1e3  # least size of what masks are filled with, or add
+_APART: Final = 1e2  # times that it is larger than all other elements
+_FILLED: Final = 1e-2  # of it, what is added to it at most
 
 
 @lru_cache(maxsize=1024)
@@ -143,13 +146,33 @@ class _Rows:
             others = special if self._special is None else special | self._special
             unlike = (others & ~same).any(axis=1)
             own = np.where(special, 0.0, own)
-        apart = _norms(self._finite - own)
-        sizes = np.maximum(self._sizes, _norms(own[np.newaxis]))
+        rows, norms, filled = self._finite, self._sizes, _filled(own)
+        if filled is not None:
+            most = _FILLED * float(np.abs(own).max())
+            others = (np.abs(rows - own)[:, filled] > most).any(axis=1)
+            unlike = others if unlike is None else others | unlike
+            rows, own = (np.where(filled, 0.0, each) for each in (rows, own))
+            norms = _norms(rows)
+        apart = _norms(rows - own)
+        sizes = np.maximum(norms, _norms(own[np.newaxis]))
         relative: Array = np.divide(apart, sizes, out=np.zeros_like(apart), where=sizes > 0)
         relative[np.isnan(relative)] = np.inf
         if unlike is not None:
             relative[unlike] = np.inf
         return relative
+
+
+def _filled(own: Array) -> Array | None:
+    """Return which elements are what a mask is filled with or adds; None for no mask.
+
+    Such large numbers would hide that all others differ.
+    """
+    low = float(own.min(initial=0.0))
+    if low > -_FILL:
+        return None
+    filled = own < low / 2
+    rest = float(np.abs(own).max(initial=0.0, where=~filled))
+    return filled if rest * _APART <= -low and not filled.all() else None
 
 
 def _norms(rows: Array) -> Array:

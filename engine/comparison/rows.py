@@ -271,6 +271,9 @@ class Comparison:
     missing_outputs : tuple of str
         Output operands of the model that were not compared, because they have no value or no
         counterpart.
+    reference_failure : str
+        Which operator the reference's run could not compute first, and why; ``""`` if none is
+        known.
     """
 
     verdict: str
@@ -280,6 +283,7 @@ class Comparison:
     reference: str
     tolerances: Tolerances
     missing_outputs: tuple[str, ...] = ()
+    reference_failure: str = ""
 
     @property
     def advice(self) -> str:
@@ -301,6 +305,7 @@ class Comparison:
             "rows": [row.to_json() for row in self.rows],
             "unmatched": self.unmatched.to_json(),
             "missing_outputs": list(self.missing_outputs),
+            "reference_failure": self.reference_failure,
         }
 
     def expected(self, operand: str, reference: Reference) -> Array | None:

@@ -85,6 +85,8 @@ def _summary(found: Comparison) -> str:
     if found.missing_outputs:
         same += ", outputs not compared"
         text += f"; outputs of the model not compared: {format_names(found.missing_outputs)}"
+    if found.reference_failure:
+        text += f"; the reference is incomplete: {found.reference_failure}"
     if found.verdict == "same":
         return f"{same}: {text}"
     count = format_count(len(found.origins), "origin")

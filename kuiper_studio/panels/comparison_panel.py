@@ -227,6 +227,8 @@ class ComparisonPanel(Panel):
             missing = comparison.missing_outputs
             compared = format_count(len(comparison.rows), "operand")
             left_out = f"; not compared: {', '.join(missing[:MOST_SHOWN])}" if missing else ""
+            if comparison.reference_failure:
+                left_out += f"; the reference is incomplete: {comparison.reference_failure}"
             self.detail.setText(f"{compared} {beside}{left_out}")
             self._show_reasons(None)
             return

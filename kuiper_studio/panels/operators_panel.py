@@ -531,6 +531,9 @@ class OperatorsPanel(Panel):
         self._hint.setContentsMargins(10, 0, 10, 6)
         self._hint.hide()
         self.table = self._make_table()
+        # Ours, not the menu's: an action that a menu makes may go before the panel does.
+        self._unsorted = QAction("In execution order", self, enabled=False)
+        self._unsorted.triggered.connect(self._sort_as_executed)
         self._more = self._make_more_action()
         strip = QHBoxLayout()
         strip.setContentsMargins(8, 6, 4, 6)
@@ -622,8 +625,7 @@ class OperatorsPanel(Panel):
         comfortable = menu.addAction("Comfortable rows")
         comfortable.setCheckable(True)
         comfortable.toggled.connect(self.set_comfortable)
-        self._unsorted = menu.addAction("In execution order", self._sort_as_executed)
-        self._unsorted.setEnabled(False)
+        menu.addAction(self._unsorted)
         menu.addAction("Copy table", self._copy_table)
         action.setMenu(menu)
         return action

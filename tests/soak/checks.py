@@ -137,6 +137,7 @@ def _of_views(window: MainWindow) -> Iterator[str]:
         yield f"the table has {model.rowCount()} rows for {len(graph.operators)} operators"
         return
     shown: dict[str, DisplayStatus] = {}
+    decided = set()
     for index, operator in enumerate(graph.operators):
         cell = model.index(index, 0)
         if cell.data(OperatorRole.OPERATOR).name != operator.name:
@@ -145,10 +146,11 @@ def _of_views(window: MainWindow) -> Iterator[str]:
         record = session.record(operator.name)
         if record is None or session.is_current(operator.name):
             continue
+        decided.add(operator.name)
         if shown[operator.name] not in _SHOWN[record.status]:
             yield f"the table shows {operator.name} as {shown[operator.name]!r}"
     if canvas.laid_out:
-        yield from _of_boxes(canvas, shown)
+        yield from _of_boxes(canvas, shown, decided)
     if session.selected and session.selected not in {o.name for o in graph.operators}:
         yield f"{session.selected} is selected, which is not there"
     place, found = session.explaining.place, session.explaining.provenance
@@ -160,12 +162,14 @@ def _of_views(window: MainWindow) -> Iterator[str]:
         yield f"operand {session.operand} is shown, which is not there"
 
 
-def _of_boxes(canvas: GraphCanvas, shown: dict[str, DisplayStatus]) -> Iterator[str]:
-    """Compare the boxes of the graph with the table; a closed group is a box of several."""
+def _of_boxes(
+    canvas: GraphCanvas, shown: dict[str, DisplayStatus], decided: set[str]
+) -> Iterator[str]:
+    """Compare the boxes of what ran with the table; a closed group is a box of several."""
     members: dict[tuple[float, float], list[str]] = defaultdict(list)
     for name in shown:
         members[canvas.box_rect(name).topLeft().toTuple()].append(name)
     for names in members.values():
         drawn = canvas.box_state(names[0])
-        if drawn not in {shown[name] for name in names}:
+        if not decided.isdisjoint(names) and drawn not in {shown[name] for name in names}:
             yield f"the graph shows {names[0]} as {drawn!r}"

@@ -42,6 +42,7 @@ from engine.comparison.reasons.results import (
 )
 from engine.comparison.reasons.rewiring import (
     exchanged_factors,
+    exchanged_results,
     lost_gates,
     other_operands,
     unequal_copies,
@@ -88,6 +89,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
 _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     lost_gates,
     exchanged_factors,
+    exchanged_results,
     opposite_masks,
     other_bias,
     other_activation,

@@ -371,6 +371,8 @@ def other_scale(case: Case) -> Iterator[Alternative]:
                 (Change("weight", scaled),), result=(ours - shift) * factor + shift,
                 fitted=1, least=_EXACT,
             )  # fmt: skip
+    if norm_family(case) and "weight" not in case.weights:
+        return  # such factors are the weight that it lost
     yield from _channel_scales(case, ours, expected)
     # Statistics of a norm, folded into the weight; a norm's own weight is such a factor.
     if weight is not None and weight.ndim > 1 and bias is not None:

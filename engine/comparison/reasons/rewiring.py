@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "exchanged_factors",
+    "exchanged_results",
     "lost_gates",
     "other_operands",
     "unequal_copies",
@@ -58,6 +59,24 @@ def exchanged_factors(case: Case) -> Iterator[Alternative]:
             "The reference has the factors exchanged, each transposed, as if queries were "
             "taken for keys. Exchange what they are made from.",
             (Change("inputs", (1, 0)),), result=ours.swapaxes(-1, -2), least=_EXACT,
+        )  # fmt: skip
+
+
+def exchanged_results(case: Case) -> Iterator[Alternative]:
+    """Return the results of an operator in another order, as the parts of a chunk may be."""
+    ours = case.ours
+    if not isinstance(ours, tuple) or not 2 <= len(ours) <= _FEW_INPUTS:
+        return
+    for one, other in itertools.combinations(range(len(ours)), 2):
+        parts = [each for each in (ours[one], ours[other]) if isinstance(each, np.ndarray)]
+        if len(parts) < 2 or parts[0].shape != parts[1].shape:
+            continue
+        results = list(ours)
+        results[one], results[other] = results[other], results[one]
+        yield Alternative(
+            "channel_order",
+            f"The reference has outputs {one} and {other} exchanged. Exchange what reads them.",
+            (Change("outputs", (other, one)),), result=tuple(results), least=_EXACT,
         )  # fmt: skip
 
 

@@ -163,10 +163,33 @@ class Tail:
         if self.takes_several or not isinstance(expected, np.ndarray):
             return None
         if expected.dtype.kind == "f":
-            found = self._solve(ours, expected)
+            found = self._solve_broadcast(ours, expected) or self._solve(ours, expected)
             if found is not None:
                 return found
         return self._put_back(ours, expected)
+
+    def _solve_broadcast(self, ours: Value, expected: Array) -> Inverse | None:
+        """Solve for a smaller tensor, as a constant that a sum broadcasts.
+
+        Each of its elements follows from several that are shown: the median is taken.
+        """
+        if not isinstance(ours, np.ndarray) or not 0 < ours.size < expected.size:
+            return None
+        missing = expected.ndim - ours.ndim
+        if ours.dtype.kind != "f" or missing < 0:
+            return None
+        sizes = (1,) * missing + ours.shape
+        pairs = list(zip(sizes, expected.shape, strict=True))
+        if any(one not in {1, other} for one, other in pairs):
+            return None
+        found = self._solve(np.broadcast_to(ours, expected.shape), expected)
+        if found is None:
+            return None
+        axes = tuple(axis for axis, (one, other) in enumerate(pairs) if one != other)
+        known = np.asarray(found.told.any(axes))
+        seen = np.where(found.told | ~found.told.any(axes, keepdims=True), found.wanted, np.nan)
+        wanted = np.nanmedian(seen, axes).astype(ours.dtype)
+        return Inverse(wanted.reshape(ours.shape), known.reshape(ours.shape))
 
     def _solve(self, ours: Value, expected: Array) -> Inverse | None:
         """Solve for each element by Newton's method; None if elements depend on others."""

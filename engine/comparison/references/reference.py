@@ -177,10 +177,13 @@ class Reference:
         Computes it for other inputs of the same shapes; None if nothing can. Takes a function
         like `progress` of `engine.compare`, or None; raises `EngineError` if the model does not
         take such inputs, or there is no room for them.
+    failure : str
+        Which operator its run could not compute first, and why; ``""`` if there is none, or it
+        is unknown.
 
     Attributes
     ----------
-    title, tensors, operators, inputs, outputs, ordered, again
+    title, tensors, operators, inputs, outputs, ordered, again, failure
     """
 
     def __init__(
@@ -193,11 +196,12 @@ class Reference:
         *,
         ordered: bool = True,
         again: Callable[[Progress | None], Reference] | None = None,
+        failure: str = "",
     ) -> None:
         self.title = title
         self.tensors, self.operators = tuple(tensors), tuple(operators)
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self.ordered, self.again = ordered, again
+        self.ordered, self.again, self.failure = ordered, again, failure
         self._loaded: OrderedDict[str, Array] = OrderedDict()
         self._nbytes = 0
 

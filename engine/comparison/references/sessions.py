@@ -18,7 +18,7 @@ from engine.comparison.references.varied_inputs import vary
 from engine.comparison.requantised import dequantise, find_requantised
 from engine.errors import EngineError, SessionStateError
 from engine.runtime.members import LISTS
-from engine.states import SessionState
+from engine.states import OperatorStatus, SessionState
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
@@ -124,7 +124,15 @@ def reference_of_session(
             if name in known
         ],
         again=partial(_run_again, run, title),
+        failure=_failure_of(run),
     )
+
+
+def _failure_of(run: Session) -> str:
+    """Say why the first operator that a run could not compute failed; ``""`` if none did."""
+    failed = {OperatorStatus.FAILED, OperatorStatus.UNSUPPORTED}
+    reasons = [record.reason for record in run.records if record.status in failed]
+    return reasons[0].partition("; ")[0] if reasons else ""
 
 
 def _run_again(

@@ -137,6 +137,8 @@ class _Page:
         yield f"<p>{text}</p>"
         if missing:
             yield f"<p>Outputs of the model that were not compared: {missing}.</p>"
+        if comparison.reference_failure:
+            yield f"<p>The reference is incomplete: {escape(comparison.reference_failure)}.</p>"
         tolerance = comparison.tolerances
         exact, half = map(format_brief, (tolerance.float32, tolerance.float16))
         yield (

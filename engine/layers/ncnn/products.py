@@ -230,8 +230,9 @@ class Embed(Layer):
     @override
     def forward(self, input: Array) -> Array:
         indexes = input if input.dtype.kind in "iu" else input.view(np.int32)
-        if indexes.ndim != 1:
+        if indexes.size != indexes.shape[-1]:  # ncnn reads the first row only
             raise _fail("the indices are not a vector", input.shape)
+        indexes = indexes.reshape(-1)
         require_memory((indexes.size, self.weight.shape[1]), _FLOAT)
         rows = self.weight[np.clip(indexes, 0, len(self.weight) - 1)].astype(np.float32)
         if self.has_scale and self.scale is not None and self.weight.dtype == np.int8:

@@ -174,6 +174,18 @@ def test_outputs_without_a_counterpart_are_listed(make_session, tensors):
     assert engine.compare(make_session(), reference(tensors)).missing_outputs == ()
 
 
+def test_it_says_why_the_reference_is_incomplete(make_session):
+    weights = {"fc.weight": np.zeros((5, 256), np.float32)}
+    change = {"in_features=256 out_features=5": "in_features=255 out_features=5"}
+    session, other = make_session(), make_session(change, weights, "other")
+    found = engine.compare(session, other)
+    assert (found.verdict, found.missing_outputs) == ("same", ("7",))
+    assert "'fc'" in found.reference_failure
+    assert "255" in found.reference_failure
+    assert found.to_json()["reference_failure"] == found.reference_failure
+    assert engine.compare(session, session).reference_failure == ""
+
+
 def test_a_signalling_nan_is_a_nan(make_session, tensors):
     theirs = {key: np.array(array, np.float32) for key, array in tensors.items()}
     theirs["7"].reshape(-1).view(np.uint32)[0] = 0x7FA00000

@@ -346,3 +346,109 @@ def test_a_sum_between_the_layers_that_a_reference_shows_is_lost(make_pair, betw
     else:
         named = {origin.operator.name, *(each.name for each in origin.among)}
         assert named == ({"three", "lost"} if between else {"three"})
+
+
+def halves(x):
+    return x[..., :8], x[..., 8:]
+
+
+def test_the_parts_of_a_chunk_are_exchanged(make_pair):
+    """Half of the features turned, as for rotary positions: the chunk is named, no reader."""
+    x, half = normal(0, 1, 20, 16), "(1,20,8)f32"
+    one, two = halves(x)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("first", 0, 1),
+        f"torch.chunk parts 1 2 1 2 3 chunks=2 dim=2 $input=1 #2={half} #3={half}",
+        f"pnnx.Expression minus 1 1 2 4 expr=neg(@0) #4={half}",
+        f"torch.cat turn 2 1 4 3 5 dim=2 #5={SIZE}",
+        f"pnnx.Expression sum 2 1 1 5 6 expr=add(@0,mul(@1,0.5)) #6={SIZE}",
+        linear("last", 6, 7), "pnnx.Output out 1 0 7",
+        weights={"first.weight": np.eye(16, dtype=np.float32),
+                 "last.weight": np.eye(16, dtype=np.float32)},
+    )  # fmt: skip
+    turned = np.concatenate([-two, one], 2)
+    arrays = {"in": x, "one": one, "two": two, "neg": -two, "cat": turned,
+              "add": x + turned / 2, "mm": x + turned / 2}  # fmt: skip
+    calls = (
+        ("slice", ("in",), "one", {}), ("slice", ("in",), "two", {}),
+        ("neg", ("two",), "neg", {}), ("cat", ("neg", "one"), "cat", {}),
+        ("add", ("in", "cat"), "add", {}), ("mm", ("add",), "mm", {}),
+    )  # fmt: skip
+    comparison = compare(path, reference_of(arrays, calls), x)
+    assert names(comparison) == ["parts"]
+    assert (
+        comparison.origins[0]
+        .reasons[0]
+        .text.startswith("The reference has outputs 0 and 1 exchanged.")
+    )
+
+
+def test_a_constant_of_several_readers_is_one_origin(make_pair):
+    """What each reader needs is solved, though the constant is broadcast over the batch."""
+    x, theirs = normal(0, 4, 20, 16), normal(1, 20, 16)
+    size = "(4,20,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        "pnnx.Attribute table 0 1 1 @data=(20,16)f32 #1=(20,16)f32",
+        f"pnnx.Expression one 2 1 0 1 2 expr=mul(@0,@1) #2={size}",
+        f"F.tanh act 1 1 2 3 $input=2 #3={size}",
+        f"pnnx.Expression two 2 1 3 1 4 expr=add(mul(@0,2.0),@1) #4={size}",
+        f"F.sigmoid end 1 1 4 5 $input=4 #5={size}", "pnnx.Output out 1 0 5",
+        weights={"table.data": np.roll(theirs, 1, 0)},
+    )  # fmt: skip
+    a = x * theirs
+    b = np.tanh(a)
+    c = 2 * b + theirs
+    arrays = {"in": x, "mul": a, "tanh": b, "double": 2 * b, "add": c,
+              "sigmoid": 1 / (1 + np.exp(-c))}  # fmt: skip
+    calls = (
+        ("mul", ("in",), "mul", {}), ("tanh", ("mul",), "tanh", {}),
+        ("mul", ("tanh",), "double", {}), ("add", ("double",), "add", {}),
+        ("sigmoid", ("add",), "sigmoid", {}),
+    )  # fmt: skip
+    comparison = compare(path, reference_of(arrays, calls), x)
+    assert names(comparison) == ["table"]
+    reason = comparison.origins[0].reasons[0]
+    assert reason.kind == "weight_values"
+    np.testing.assert_allclose(reason.changes[0].value, theirs, atol=2e-3)
+
+
+@pytest.mark.parametrize("fill", [-1e4, np.finfo(np.float32).min], ids=["-10000", "least"])
+def test_the_fill_of_a_mask_hides_no_scores(make_pair, fill):
+    """Relative to it all scores are equal, also those of another tensor."""
+    x, keys, mask = (
+        normal(0, 1, 20, 16),
+        normal(1, 1, 20, 16),
+        np.triu(np.full((20, 20), fill, np.float32), 1),
+    )
+    scores = "(1,20,20)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"pnnx.Input other 0 1 k #k={SIZE}",
+        "pnnx.Attribute mask 0 1 m @data=(20,20)f32 #m=(20,20)f32",
+        f"pnnx.Expression query 1 1 0 1 expr=add(mul(@0,3.0),0.5) #1={SIZE}",
+        "torch.transpose keys 1 1 k 2 dim0=1 dim1=2 $input=k #2=(1,16,20)f32",
+        f"torch.matmul scores 2 1 1 2 3 $input=1 $other=2 #3={scores}",
+        f"pnnx.Expression masked 2 1 3 m 4 expr=add(@0,@1) #4={scores}",
+        f"F.softmax weights 1 1 4 5 dim=-1 $input=4 #5={scores}",
+        f"torch.matmul mixed 2 1 5 0 6 $input=5 $other=0 #6={SIZE}", "pnnx.Output out 1 0 6",
+        weights={"mask.data": mask},
+    )  # fmt: skip
+    double = 2 * x
+    query = double + np.float32(0.5)
+    turned = keys.swapaxes(1, 2)
+    product = query @ turned
+    with np.errstate(over="ignore"):
+        masked = product + mask
+    weights = np.exp(masked - masked.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    arrays = {"in": x, "keys": keys, "double": double, "query": query, "turned": turned,
+              "product": product, "masked": masked, "softmax": weights,
+              "mixed": weights @ x}  # fmt: skip
+    calls = (
+        ("mul", ("in",), "double", {}), ("add", ("double",), "query", {}),
+        ("transpose", ("keys",), "turned", {}),
+        ("matmul", ("query", "turned"), "product", {}), ("add", ("product",), "masked", {}),
+        ("softmax", ("masked",), "softmax", {}), ("matmul", ("softmax", "in"), "mixed", {}),
+    )  # fmt: skip
+    comparison = compare(path, reference_of(arrays, calls), x, keys)
+    assert names(comparison) == ["query"]

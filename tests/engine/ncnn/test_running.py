@@ -197,6 +197,21 @@ class TestNumpy:
         assert by_ncnn.record("c").backend == "ncnn"
         np.testing.assert_allclose(by_numpy.value("out"), by_ncnn.value("out"), 1e-5, 1e-5)
 
+    @pytest.mark.parametrize("shape", [(4,), (1, 4)])
+    @pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+    def test_indices_may_be_a_batch_of_one(self, tmp_path, shape, backend):
+        """As exported encoders of texts take them; ncnn reads the first row."""
+        if backend == "ncnn":
+            pytest.importorskip("ncnn")
+        table = RNG.standard_normal((5, 3)).astype(np.float32)
+        lines = [*inputs_of(0), "Embed e 1 1 in0 out 0=3 1=5 3=15"]
+        session = engine.Session(
+            engine.load(write_pair(tmp_path, lines, tagged(table))), backend
+        )
+        session.feed([np.array([4, 0, 2, 4], np.int32).reshape(shape)])
+        session.run()
+        np.testing.assert_array_equal(session.value("out"), table[[4, 0, 2, 4]])
+
     @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
     @pytest.mark.parametrize("direction", [0, 1, 2])
     def test_recurrent_layers_equal_ncnn(self, tmp_path, kind, direction):

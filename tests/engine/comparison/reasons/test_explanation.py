@@ -223,6 +223,20 @@ def test_channels_are_scaled_before_the_bias():
     assert "before the bias: (0.5, 2, 3, 0.25, 1.5, 4)" in reason.text
 
 
+def test_the_weight_that_a_norm_has_lost_is_no_scale():
+    x, weight = normal(2, 12, 8), np.linspace(0.5, 2, 8, dtype=np.float32)
+    operator = make_operator(
+        "nn.RMSNorm",
+        {"normalized_shape": (8,), "eps": 1e-6, "elementwise_affine": False},
+        {},
+        [0],
+    )
+    mean = np.sqrt(np.square(x.astype(np.float64)).mean(-1, keepdims=True) + 1e-6)
+    (reason, *_) = explain(operator, [x], (x / mean * weight).astype(np.float32))
+    assert (reason.kind, reason.explains) == ("normalization", 1)
+    np.testing.assert_allclose(reason.changes[0].value, weight, rtol=1e-4)
+
+
 def test_two_faults_are_both_named():
     x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
     expected = np.maximum(convolved(x, weight, padding=1), 0)

@@ -78,6 +78,22 @@ def test_what_is_only_moved_is_put_back(make_tail):
     np.testing.assert_array_equal(tail.invert(theirs * 0, moved).wanted, theirs)
 
 
+def test_a_constant_that_is_broadcast_is_solved(make_tail):
+    x = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+    x[0] = 0  # tells nothing
+    tail = make_tail(
+        "(3,1)",
+        "pnnx.Input in1 0 1 side #side=(2,3,4)f32",
+        "pnnx.Expression e 2 1 0 side 1 expr=add(mul(@0,@1),1.5) #1=(2,3,4)f32",
+        "pnnx.Output out 1 0 1",
+        side=x,
+    )
+    theirs = np.float32([[2], [-0.5], [0.25]])
+    found = tail.invert(np.ones((3, 1), np.float32), x * theirs + np.float32(1.5))
+    np.testing.assert_allclose(found.wanted, theirs, atol=1e-4)
+    assert found.told.all()
+
+
 def test_what_mixes_elements_does_not_tell(make_tail):
     tail = make_tail(
         "(3,4)", "F.softmax f 1 1 0 1 dim=1 $input=0 #1=(3,4)f32", "pnnx.Output out 1 0 1"
