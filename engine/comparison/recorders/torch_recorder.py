@@ -2,6 +2,7 @@
 
     from torch_recorder import record
     record(module.eval(), (image,), "recording")
+    record(module.eval(), {"input_ids": ids, "attention_mask": mask}, "recording")
 
 or on the command line, for a TorchScript file and inputs as .npy:
 
@@ -14,6 +15,8 @@ module that calls it and with hashes of its weights. Needs NumPy and PyTorch.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import torch
@@ -73,20 +76,25 @@ def record(module, inputs, folder):
     ----------
     module : torch.nn.Module or torch.jit.ScriptModule
         In evaluation mode; call ``module.eval()`` first.
-    inputs : sequence of torch.Tensor
-        Its positional arguments, or one tensor.
+    inputs : sequence of torch.Tensor, or mapping of str to torch.Tensor
+        Its positional arguments or its keyword arguments; or one tensor. Gradients are off
+        unless one of them requires a gradient.
     folder : path
-        Folder to write to; new or empty.
+        Folder to write to; new or empty. If the module raises an exception, it has what was
+        computed before.
 
     Returns
     -------
     Path
         The folder.
     """
-    if isinstance(inputs, torch.Tensor):
+    if isinstance(inputs, (torch.Tensor, np.ndarray)):
         inputs = (inputs,)
+    named = isinstance(inputs, Mapping)
+    args = () if named else tuple(map(_as_tensor, inputs))
+    kwargs = {name: _as_tensor(value) for name, value in inputs.items()} if named else {}
     recorder = _Recorder(module, Writer(folder, f"torch {torch.__version__}"))
-    return recorder.run(tuple(inputs))
+    return recorder.run(args, kwargs)
 
 
 class _Recorder(TorchDispatchMode):
@@ -101,28 +109,37 @@ class _Recorder(TorchDispatchMode):
         self._stack = []
         self._calls = {}
         for name, weight in (*module.named_parameters(), *module.named_buffers()):
-            self._weights.setdefault(_memory(weight), (name, weight))
+            memory = _memory(weight)
+            if memory is not None:
+                self._weights.setdefault(memory, (name, weight))
 
-    def run(self, inputs):
+    def run(self, args, kwargs):
         """Run the module."""
-        writer = self._writer
-        for index, tensor in enumerate(_tensors(inputs)):
-            key = writer.tensor(_array(tensor), f"input{index}", "input")
-            writer.inputs.append(key)
-            self._keep(tensor, key)
+        writer, inputs = self._writer, _tensors((args, kwargs))
+        for index, tensor in enumerate(inputs):
+            array = _array(tensor)
+            if array is not None:
+                key = writer.tensor(array, f"input{index}", "input")
+                writer.inputs.append(key)
+                self._keep(tensor, key)
+        wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
         hooks = self._hooked()
         try:
-            with torch.no_grad(), self:
-                outputs = self._module(*inputs)
+            with torch.set_grad_enabled(wanted), self:
+                outputs = self._module(*args, **kwargs)
+            for tensor in _tensors(outputs):
+                key, array = self._key_of(tensor), None
+                if key is None:
+                    array = _array(tensor)
+                if array is not None:
+                    key = writer.tensor(array, "output")
+                if key is not None:
+                    writer.outputs.append(key)
         finally:
             for hook in hooks:
                 hook.remove()
-        for tensor in _tensors(outputs):
-            key = self._key_of(tensor)
-            if key is None:
-                key = writer.tensor(_array(tensor), "output")
-            writer.outputs.append(key)
-        return writer.close()
+            folder = writer.close()
+        return folder
 
     def _hooked(self):
         hooks = []
@@ -169,7 +186,7 @@ class _Recorder(TorchDispatchMode):
                 weights[found[0]] = found[1]
                 as_weight = any(word in name for word in _WITH_WEIGHTS)
                 if not as_weight and tensor.numel() <= _LARGEST_CONSTANT:
-                    keys.append(self._constant(tensor, found[0]))
+                    keys.extend(self._constant(tensor, found[0]))
         results = function(*args, **kwargs)
         with torch._C._DisableTorchDispatch():
             self._note(name, args, kwargs, given, keys, weights, results)
@@ -177,9 +194,12 @@ class _Recorder(TorchDispatchMode):
 
     def _constant(self, tensor, name):
         with torch._C._DisableTorchDispatch():
-            key = self._writer.tensor(_array(tensor), name, "constant")
+            array = _array(tensor)
+        if array is None:
+            return []
+        key = self._writer.tensor(array, name, "constant")
         self._keep(tensor, key)
-        return key
+        return [key]
 
     def _note(self, name, args, kwargs, given, keys, weights, results):
         made = [tensor for tensor in _tensors(results) if tensor.numel()]
@@ -194,46 +214,61 @@ class _Recorder(TorchDispatchMode):
         module, kind = self._stack[-1] if self._stack else ("", "")
         outputs = []
         for tensor in made:
-            key = self._writer.tensor(_array(tensor), module or name.partition("::")[2])
-            outputs.append(key)
-            self._keep(tensor, key)
+            array = _array(tensor)
+            if array is not None:
+                key = self._writer.tensor(array, module or name.partition("::")[2])
+                outputs.append(key)
+                self._keep(tensor, key)
+        if not outputs:
+            return
         params = {"arguments": [a for a in args if not isinstance(a, torch.Tensor)], **kwargs}
         self._writer.operator(
             module or name,
             f"{kind}/{name}" if kind else name,
             keys,
             outputs,
-            {key: self._hash(key, weight) for key, weight in weights.items()},
+            {key: known for key in weights if (known := self._hash(key, weights[key]))},
             params,
         )
 
     def _hash(self, name, weight):
         if name not in self._hashes:
-            self._hashes[name] = hash_of(_array(weight))
+            array = _array(weight)
+            self._hashes[name] = hash_of(array) if array is not None else None
         return self._hashes[name]
 
 
 def _memory(tensor):
     try:
-        return tensor.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):
+        return tensor.untyped_storage().data_ptr() or None
+    except (RuntimeError, NotImplementedError, ValueError):  # such as of a lazy module
         return None
 
 
 def _array(tensor):
-    tensor = tensor.detach()
-    if tensor.is_quantized:
-        tensor = tensor.dequantize()
-    if tensor.dtype == torch.bfloat16:
-        tensor = tensor.float()
-    return np.array(tensor.cpu().contiguous().numpy())
+    """Return the elements; None for a tensor without, such as a sparse one or on `meta`."""
+    try:
+        tensor = tensor.detach()
+        if tensor.is_quantized:
+            tensor = tensor.dequantize()
+        if tensor.dtype == torch.bfloat16:
+            tensor = tensor.float()
+        return np.array(tensor.cpu().resolve_conj().resolve_neg().contiguous().numpy())
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return None
+
+
+def _as_tensor(value):
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
 def _tensors(value):
     if isinstance(value, torch.Tensor):
         return [value]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         value = list(value.values())
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in fields(value)]
     if isinstance(value, (tuple, list)):
         return [tensor for item in value for tensor in _tensors(item)]
     return []

@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -105,6 +106,73 @@ def test_torch_records_the_calls(tmp_path, image):
     }
     with pytest.raises(FileExistsError, match="not empty"):
         recorder.record(module, torch.from_numpy(image), folder)
+
+
+def opened(folder):
+    """The recorded tensors by name, and the keys of inputs and outputs."""
+    reference = engine.open_reference(folder)
+    arrays = {
+        each.key.partition(":")[2]: reference.array(each.key) for each in reference.tensors
+    }
+    return arrays, reference
+
+
+def test_torch_takes_named_inputs_and_gives_what_a_dataclass_holds(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    @dataclass
+    class Output:
+        logits: torch.Tensor
+        hidden: None = None
+
+    class Module(torch.nn.Module):
+        def forward(self, x, *, mask):
+            return Output(logits=(x * 2).masked_fill(mask, 0))
+
+    x = np.arange(4, dtype=np.float32)
+    given = {"mask": torch.tensor([True, False, False, True]), "x": x}  # also an array of NumPy
+    recorder = load_recorder("torch", tmp_path)
+    _, reference = opened(recorder.record(Module(), given, tmp_path / "recording"))
+    assert len(reference.inputs) == 2
+    (key,) = reference.outputs
+    np.testing.assert_array_equal(reference.array(key), [0, 2, 4, 0])
+
+
+def test_torch_leaves_out_tensors_without_elements(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lazy = torch.nn.LazyLinear(2)
+
+        def forward(self, x):
+            return torch.empty(3, device="meta") + 1, x.to_sparse_csr(), self.lazy(x) * 0 + 3
+
+    recorder = load_recorder("torch", tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PyTorch, on lazy modules and sparse tensors
+        folder = recorder.record(Module(), torch.ones(2, 3), tmp_path / "recording")
+    _, reference = opened(folder)
+    (key,) = reference.outputs
+    np.testing.assert_array_equal(reference.array(key), np.full((2, 2), 3))
+
+
+def test_torch_keeps_what_came_before_a_failure(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            torch.mul(x, 2)
+            raise KeyError("of the user")
+
+    module, recorder = Module(), load_recorder("torch", tmp_path)
+    with pytest.raises(KeyError, match="of the user"):
+        recorder.record(module, torch.ones(3), tmp_path / "recording")
+    arrays, reference = opened(tmp_path / "recording")
+    np.testing.assert_array_equal(arrays["mul"], [2, 2, 2])
+    assert reference.outputs == ()
+    assert not module._forward_hooks
 
 
 def onnx_model(path):
