@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -33,8 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["Explained", "Explainer", "Known"]
 
 _MOST_EXPLAINED: Final = 16  # origins; after so many, the cause lies elsewhere
-_SECONDS: Final = 10.0  # for each
-_SECONDS_OF_ALL: Final = 60.0
+# Operations, not seconds: a busy machine finds the same reasons as one at rest.
+_MOST_WORK: Final = 1e11  # for each
+_MOST_WORK_OF_ALL: Final = 6e11
+_OF_PREPARED: Final = 1e2  # for an element of an input that is prepared in another way
 _MOST_SUSPECTS: Final = 24  # operators of an origin
 _WHOLE: Final = 0.999  # share of a reason that leaves nothing to others
 _LIKELY: Final = 3  # likelihood of a setting of the operator
@@ -44,7 +44,7 @@ _AGREES: Final = 1e-4  # relative distance of a corrected result
 
 
 class _SlowError(Exception):
-    """Trying alternatives takes too long."""
+    """Trying alternatives takes too many operations."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +153,13 @@ class Explainer:
         self._check_cancelled = check_cancelled
         self._explained: dict[str, Explained] = {}
         self._corrections: list[_Blamed] = []
-        self._started = self._deadline = math.inf
+        self._spent = self._spent_of_all = 0.0
 
     def explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
         """Return why an operator alone differs, best first; empty for no known reason."""
         if not operator.outputs:
             return ()
-        self._deadline = time.monotonic() + _SECONDS
+        self._spent = 0.0
         return self._explain(operator, None).reasons
 
     def explain_origin(
@@ -184,7 +184,7 @@ class Explainer:
 
         Only operators that explain another origin count.
         """
-        self._deadline = time.monotonic() + _SECONDS
+        self._spent = 0.0
         try:
             return self._correction_of(operand)
         except _SlowError:
@@ -211,12 +211,9 @@ class Explainer:
     def _blame(self, operand: RuntimeOperand, suspects: Sequence[RuntimeOperator]) -> Explained:
         operator = operand.producer
         assert operator is not None  # noqa: S101 - of an origin
-        now = time.monotonic()
-        self._started = min(self._started, now)
-        late = now - self._started > _SECONDS_OF_ALL
-        if late or len(self._explained) >= _MOST_EXPLAINED:
+        if self._spent_of_all > _MOST_WORK_OF_ALL or len(self._explained) >= _MOST_EXPLAINED:
             return Explained(operator, tuple(suspects))
-        self._deadline = now + _SECONDS
+        self._spent = 0.0
         if operator.is_input:
             return Explained(operator, (), self._diagnose_input(operand))
         span = Span.above(operand, self._is_shown)
@@ -364,8 +361,9 @@ class Explainer:
     ) -> Explanation:
         try:
             return find_explanation(
-                operator, inputs, expected, check_cancelled=self._check, tail=tail,
-                tried=tried, reference_weights=self._known.weights.arrays(operator),
+                operator, inputs, expected, check_cancelled=self._check_cancelled, tail=tail,
+                spend=self._spend, tried=tried,
+                reference_weights=self._known.weights.arrays(operator),
                 differing=self._known.weights.differing(operator),
                 surroundings=Surroundings(operator, self._known.value),
             )  # fmt: skip
@@ -376,8 +374,13 @@ class Explainer:
         ours, theirs = self._known.ours(operand), self._known.theirs(operand)
         if not isinstance(ours, np.ndarray) or theirs is None:
             return ()
+
+        def check() -> None:
+            self._check_cancelled()
+            self._spend(_OF_PREPARED * ours.size)
+
         try:
-            return diagnose_input(ours, theirs, check_cancelled=self._check)
+            return diagnose_input(ours, theirs, check_cancelled=check)
         except (_SlowError, EngineError):
             return ()
 
@@ -429,7 +432,8 @@ class Explainer:
             return not self._known.shows(operand) and not any(agrees)
         return any(self._known.repeats(operand) for operand in operator.outputs)
 
-    def _check(self) -> None:
-        self._check_cancelled()
-        if time.monotonic() > self._deadline:
+    def _spend(self, operations: float) -> None:
+        self._spent += operations
+        self._spent_of_all += operations
+        if self._spent > _MOST_WORK:
             raise _SlowError

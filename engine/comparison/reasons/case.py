@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from engine.comparison.reasons.discrepancy import Discrepancy
+from engine.comparison.reasons.discrepancy import Discrepancy, arrays_of
+from engine.cost import cost
 from engine.errors import EngineError
 from engine.layers import OperatorCall, Outputs, build_layer, layer_table
 from engine.layers.annotations import hints_of, parameters_of
@@ -33,6 +34,10 @@ DROPPED: Final = object()
 
 _HOPELESS: Final = 0.85  # remaining share of a small part's difference, above which an
 # alternative is dropped
+
+# Operations that an alternative takes besides products: for itself, and to measure an element.
+_OF_CALL: Final = 1e6
+_OF_ELEMENT: Final = 1e2
 
 Weights = dict[str, "Array"]
 
@@ -110,6 +115,10 @@ class Case:
         case; None if that part cannot tell.
     surroundings : Surroundings or None
         Of our operator in the model, if they are known.
+    spend : callable
+        Counts operations that trying alternatives takes; raises if they are too many.
+    macs : float
+        Multiply-accumulates for each element of the result.
     """
 
     call: OperatorCall
@@ -123,6 +132,8 @@ class Case:
     differing: frozenset[str] | None = None
     preview: Callable[[Alternative], float | None] | None = None
     surroundings: Surroundings | None = None
+    spend: Callable[[float], None] = lambda _: None
+    macs: float = 0.0
 
     @property
     def type(self) -> str:
@@ -138,6 +149,14 @@ class Case:
     def weights(self) -> Mapping[str, Array]:
         """The weights of the file."""
         return self.call.attributes
+
+    @cached_property
+    def work(self) -> float:
+        """Operations that an alternative takes, whatever the machine does meanwhile."""
+        made = sum(array.size for array in arrays_of(self.expected))
+        taken = sum(value.size for value in self.inputs if isinstance(value, np.ndarray))
+        after = self.tail.macs if self.tail is not None else 0
+        return _OF_CALL + _OF_ELEMENT * (taken + made) + self.macs * made + after
 
     @cached_property
     def discrepancy(self) -> Discrepancy:
@@ -230,6 +249,7 @@ class Case:
     def own_result_of(self, alternative: Alternative) -> Value:
         """Compute what our operator gives with an alternative; None if the layer refuses."""
         self.check_cancelled()
+        self.spend(self.work)
         given = alternative
         value = given.result
         if value is None:
@@ -323,6 +343,7 @@ def make_case(
     tail: Tail | None = None,
     differing: frozenset[str] | None = None,
     surroundings: Surroundings | None = None,
+    spend: Callable[[float], None] | None = None,
 ) -> Case | None:
     """Run an operator on the reference's inputs.
 
@@ -358,8 +379,15 @@ def make_case(
     return Case(
         call, table, tuple(inputs), expected, ours,
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
-        surroundings=surroundings,
+        surroundings=surroundings, spend=spend or (lambda _: None), macs=_macs_of(operator),
     )  # fmt: skip
+
+
+def _macs_of(operator: RuntimeOperator) -> float:
+    """Return the multiply-accumulates for each element of the results, as exported."""
+    shapes = [operand.shape for operand in operator.outputs]
+    sizes = [math.prod(n for n in shape if isinstance(n, int)) for shape in shapes if shape]
+    return cost(operator).macs / max(sum(sizes), 1)
 
 
 def apply_layer(type: str, *inputs: Value, **params: Value) -> Array | None:  # noqa: A002

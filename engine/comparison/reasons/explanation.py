@@ -223,6 +223,7 @@ def find_explanation(
     differing: frozenset[str] | None = None,
     tried: str = "all",
     surroundings: Surroundings | None = None,
+    spend: Callable[[float], None] | None = None,
 ) -> Explanation:
     """Find out why an operator's result differs, and what it would be without that.
 
@@ -237,11 +238,13 @@ def find_explanation(
         those of the model's inputs.
     surroundings : Surroundings, optional
         Of the operator in the model.
+    spend : callable, optional
+        Called with the operations that an alternative takes; raises to stop.
     """
     case = make_case(
         operator, inputs, expected, ours=ours, reference_weights=reference_weights,
         check_cancelled=check_cancelled, tail=tail, differing=differing,
-        surroundings=surroundings,
+        surroundings=surroundings, spend=spend,
     )  # fmt: skip
     if case is None or expected is None or case.discrepancy.is_rounding:
         return Explanation()

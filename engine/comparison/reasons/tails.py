@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from engine.cost import cost
 from engine.errors import EngineError
 from engine.layers.exactness import is_elementwise
 
@@ -104,6 +105,11 @@ class Tail:
     ) -> None:
         self._starts, self._operators = tuple(starts), tuple(operators)
         self._end, self._values, self._shown_as = end, values, shown_as
+
+    @cached_property
+    def macs(self) -> int:
+        """Multiply-accumulates of its operators, at the size of the file."""
+        return sum(cost(operator).macs for operator in self._operators)
 
     @property
     def takes_several(self) -> bool:

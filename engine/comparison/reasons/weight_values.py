@@ -259,6 +259,7 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
     wanted = found.weights.astype(np.float64)
     for group in range(groups):
         case.check_cancelled()
+        case.spend(_work_of(found.rows[:, group]))
         own = slice(group * outputs // groups, (group + 1) * outputs // groups)
         wanted[own] += least_squares(found.rows[:, group], found.residual[:, own]).T
     yield Alternative(
@@ -421,6 +422,7 @@ def _products(case: Case) -> Iterator[Alternative]:
     for group in range(found.rows.shape[1]):
         case.check_cancelled()
         own = channels[channels // per_group == group]
+        case.spend(_work_of(found.rows[:, group]) + own.size * found.rows[:, group].size)
         solved = _solve(found.rows[:, group], found.residual[:, own], floor)
         if solved is None:
             yield from _of_few_channels(case, found, channels)
@@ -455,6 +457,7 @@ def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[
     for channel in channels:
         case.check_cancelled()
         rows = found.rows[:, int(channel) * groups // outputs]
+        case.spend(_work_of(rows))
         wanted[channel] += least_squares(rows, found.residual[:, channel])
     theirs = _in_file_order(case, wanted, case.weights["weight"])
     yield Alternative(
@@ -465,6 +468,11 @@ def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[
         fitted=channels.size * places,
         least=_LEAST,
     )
+
+
+def _work_of(rows: Array) -> float:
+    """Return the operations that solving for weights takes."""
+    return float(rows.size * min(rows.shape))
 
 
 def _name_channels(channels: Array) -> str:

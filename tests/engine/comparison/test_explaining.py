@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -913,3 +915,23 @@ def test_a_layer_is_wrong_before_a_fused_function_that_changes_its_own_result(ru
         ),
     )
     assert blamed(compared) == [("one", [], ["weight_values"])]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e6], ids=["quiet", "busy"])
+def test_reasons_do_not_depend_on_the_clock(run, monkeypatch, seconds):
+    """However long an alternative takes; only what is computed for it counts."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        "pnnx.Output out0 1 0 1",
+        conv__weight=weight,
+        conv__bias=bias + 1,
+    )
+    theirs = shown({"in0x": x, "conv": pointwise(x, weight, bias)})
+    now = itertools.count(0.0, seconds)
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    assert blamed(engine.compare(session, theirs)) == [("conv", [], ["bias"])]
+    monkeypatch.setattr("engine.comparison.explaining._MOST_WORK", 1e5)
+    assert blamed(engine.compare(session, theirs)) == [("conv", [], [])]
