@@ -42,6 +42,7 @@ from kuiper_studio.dialogs.export_dialog import FORMAT_TITLES
 from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
 from kuiper_studio.dialogs.keys_page import KeysPage
 from kuiper_studio.dialogs.question import Question
+from kuiper_studio.dialogs.screen_room import room_on_screen
 from kuiper_studio.keymap import Keyed, Keymap
 from kuiper_studio.spin_box import SpinBox
 from kuiper_studio.theme import Scheme
@@ -280,6 +281,9 @@ class PreferencesDialog(Question):
         pages.addWidget(self.stack, 1)
         self.stack.setFixedHeight(_HEIGHT)
         self.build((self.search, pages))
+        beyond = self.sizeHint().height() - room_on_screen(self).height()
+        if beyond > 0:
+            self.stack.setFixedHeight(_HEIGHT - beyond)
 
     def _add_form(
         self, title: str, rows: Sequence[tuple[str | QLabel, QWidget | QHBoxLayout]]

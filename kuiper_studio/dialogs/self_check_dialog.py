@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication, QKeySequence, QPalette
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -26,6 +26,7 @@ from typing_extensions import override
 
 from engine.self_check import Verdict
 from engine.text import format_count
+from kuiper_studio.dialogs.screen_room import room_on_screen
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.comparisons import (
     ComparisonColumn,
@@ -86,7 +87,7 @@ class SelfCheckDialog(QDialog):
         self.setObjectName("selfCheckDialog")
         self.setWindowTitle("Self-check")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(1200, 520)
+        self.resize(QSize(1200, 520).boundedTo(room_on_screen(self)))
         self._theme = theme
         self._found: SelfCheck | None = None
         self._icon = QLabel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -26,6 +26,7 @@ from kuiper_studio.dialogs.action_text import (
     key_caps,
 )
 from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
+from kuiper_studio.dialogs.screen_room import room_on_screen
 from kuiper_studio.icons import mark_as_search
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class ShortcutsSheet(QDialog):
         super().__init__(parent)
         self.setObjectName("shortcutsSheet")
         self.setWindowTitle("Keyboard shortcuts")
-        self.resize(760, 600)
+        self.resize(QSize(760, 600).boundedTo(room_on_screen(self)))
         groups = grouped_shortcuts(actions)
         self.groups = [_Group(title, rows) for title, rows in groups.items()]
         self.box = self._make_box(theme)

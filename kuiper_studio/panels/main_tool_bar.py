@@ -25,6 +25,8 @@ from kuiper_studio.item_models.text import caption_text, tip_text
 from kuiper_studio.session import dump_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PySide6.QtGui import QAction, QResizeEvent
 
     from kuiper_studio.session import StudioSession
@@ -96,8 +98,13 @@ class MainToolBar(QToolBar):
             self.addAction(action)
             button = self.widgetForAction(action)
             if place.with_text and isinstance(button, QToolButton):
-                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
                 button.setText(action.text().replace("&", "").rstrip("…"))
+
+    def _buttons_with_text(self) -> Iterator[QToolButton]:
+        for place, command in commands_on(Surface.TOOL_BAR, COMMANDS):
+            button = self.widgetForAction(self._actions[command.id])
+            if place.with_text and isinstance(button, QToolButton):
+                yield button
 
     def _add_choices(self) -> None:
         self._backend = QComboBox()
@@ -131,13 +138,25 @@ class MainToolBar(QToolBar):
 
     @Slot()
     def _show_search_key(self) -> None:
-        """Say what the search box is for, briefly where the commands need the room."""
+        """Say what the search box is for, briefly where the commands need the room.
+
+        Where that is not enough, commands are icons: no text of theirs is cut.
+        """
         action, box = self._actions["view.commandPalette"], self._search
         key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         box.setToolTip(action.toolTip())
-        for text, least in (("Search model or run a command", _SEARCH), ("Search", 0)):
+        beside, alone = (
+            Qt.ToolButtonStyle.ToolButtonTextBesideIcon, Qt.ToolButtonStyle.ToolButtonIconOnly,
+        )  # fmt: skip
+        long, brief = "Search model or run a command", "Search"
+        for text, least, style in (
+            (long, _SEARCH, beside), (brief, 0, beside), (brief, 0, alone)
+        ):  # fmt: skip
             box.setText(f"{text}   {key}".rstrip())
             box.setMinimumWidth(least)
+            for button in self._buttons_with_text():
+                button.setToolButtonStyle(style)
+            self.layout().invalidate()  # a request that is under way keeps old sizes
             if self.sizeHint().width() <= self.width():
                 break
 

@@ -78,15 +78,29 @@ def test_choosing(qtbot, choice, studio, settle):
     assert studio.record("layer1.conv").kernel == "numpy"
 
 
-def test_the_search_box_gives_way_before_the_commands(qtbot, studio, theme):
+def test_the_search_box_gives_way_first_and_then_texts_of_commands(qtbot, studio, theme):
     bar = MainToolBar(studio, theme, make_actions(studio, theme))
     qtbot.addWidget(bar)
     bar.show()
     search = bar.findChild(QPushButton, "searchBox")
+    bar.setFixedWidth(2000)
     natural = bar.sizeHint().width()
-    for width, text in ((natural + 400, "Search model or run a command"), (natural, "Search ")):
+    buttons = [b for b in bar.findChildren(QToolButton) if b.defaultAction() is not None]
+    with_text = [b for b in buttons if b.text() in {"Open", "Step", "Continue"}]
+    assert len(with_text) == 3
+    beside = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+    alone = Qt.ToolButtonStyle.ToolButtonIconOnly
+
+    def is_cut():
+        return any(each.width() < each.minimumSizeHint().width() for each in buttons)
+
+    for width, text, style in (
+        (natural, "Search model or run a command", beside),
+        (natural - 60, "Search ", beside),
+        (natural - 240, "Search ", alone),
+        (natural + 200, "Search model or run a command", beside),
+    ):
         bar.setFixedWidth(width)
-        qtbot.waitUntil(lambda width=width: bar.width() == width)
+        qtbot.waitUntil(lambda width=width: bar.width() == width and not is_cut())
         assert search.text().startswith(text)
-        buttons = bar.findChildren(QToolButton)
-        assert [each for each in buttons if each.width() < each.minimumSizeHint().width()] == []
+        assert {button.toolButtonStyle() for button in with_text} == {style}
