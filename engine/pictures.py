@@ -144,7 +144,9 @@ def default_map(low: float, high: float) -> str:
     return "RdBu_r" if low < 0 < high else "viridis"
 
 
-def fitted_range(low: float, high: float, *, symmetric: bool = False) -> tuple[float, float]:
+def fitted_range(
+    low: float, high: float, *, symmetric: bool = False, kind: str = "f"
+) -> tuple[float, float]:
     """Range that shows values from `low` to `high`.
 
     Parameters
@@ -153,17 +155,24 @@ def fitted_range(low: float, high: float, *, symmetric: bool = False) -> tuple[f
         Finite; `low` not above `high`.
     symmetric : bool, optional
         Zero in the middle.
+    kind : str, optional
+        Kind of the values' dtype, as NumPy writes it.
 
     Returns
     -------
     (float, float)
-        Never empty: a single value v gets v ± max(1, abs(v)) · 1e-6.
+        Never empty: a single value v gets v ± max(1, abs(v)) · 1e-6, a single integer v ± 0.5,
+        and bools always have 0 to 1: whether all are true is told by the colour.
     """
+    if kind == "b":
+        return (-1.0 if symmetric else 0.0), 1.0
     if symmetric:
         high = max(abs(low), abs(high))
         low = -high
     flat = high / 2 - low / 2 < LEAST_SPAN
     least = _EPSILON * max(1.0, abs(low), abs(high)) if flat else 0.0
+    if flat and kind in "iu":
+        least = max(least, 0.5)
     return low - least, high + least
 
 
@@ -606,7 +615,9 @@ def render_picture(
         return np.zeros((1, 1, 4), np.uint8)
     found = finite_range(values) or (0.0, 1.0)
     name = color_map if color_map is not None else default_map(*found)
-    low, high = value_range or fitted_range(*found, symmetric=name in DIVERGING_MAPS)
+    low, high = value_range or fitted_range(
+        *found, symmetric=name in DIVERGING_MAPS, kind=array.dtype.kind
+    )
     table = lookup_table(name)
     if max(values.shape, default=1) == values.size:
         return _bars(values.reshape(-1), low, high, table, limit)

@@ -153,7 +153,7 @@ def thumbnail(array: Array, *, signed: bool) -> npt.NDArray[np.uint8]:
     finite = plane[np.isfinite(plane)].astype(np.float64, copy=False)
     low = float(finite.min()) if finite.size else 0.0
     high = float(finite.max()) if finite.size else 0.0
-    low, high = fitted_range(low, high, symmetric=signed)
+    low, high = fitted_range(low, high, symmetric=signed, kind=array.dtype.kind)
     table: npt.NDArray[np.uint8] = lookup_table("RdBu_r" if signed else "viridis")
     with np.errstate(invalid="ignore"):
         index = np.clip((small - low) / (high - low) * 255, 0, 255)

@@ -156,6 +156,7 @@ class ComparisonPanel(Panel):
         actions.addStretch(1)
         foot = QHBoxLayout()
         foot.setContentsMargins(12, 4, 12, 6)
+        foot.setSpacing(8)
         foot.addWidget(self.unmatched, 1)
         foot.addWidget(self._match, 0, Qt.AlignmentFlag.AlignRight)
         labels = (self.verdict, self.detail, self.reasons)

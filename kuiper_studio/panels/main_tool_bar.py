@@ -156,7 +156,8 @@ class MainToolBar(QToolBar):
             box.setMinimumWidth(least)
             for button in self._buttons_with_text():
                 button.setToolButtonStyle(style)
-            self.layout().invalidate()  # a request that is under way keeps old sizes
+            if (row := self.layout()) is not None:
+                row.invalidate()  # a request that is under way keeps old sizes
             if self.sizeHint().width() <= self.width():
                 break
 

@@ -238,9 +238,12 @@ class TensorViewModel(ChannelPages):
             return self.choice.range
         if self._is_phase:
             return ValueRange(*PHASE_RANGE)
-        return ValueRange(
-            *fitted_range(*(self.data_range or (0.0, 1.0)), symmetric=self.symmetric)
-        )
+        return ValueRange(*self._fit(*(self.data_range or (0.0, 1.0))))
+
+    def _fit(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range that shows values from `low` to `high` of the shown dtype."""
+        kind = self.array.dtype.kind if self.array is not None else "f"
+        return fitted_range(low, high, symmetric=self.symmetric, kind=kind)
 
     def window_about(self, value: float) -> tuple[float, float] | None:
         """Return the tenth of the range about a value, to tell it from others near it.
@@ -272,9 +275,7 @@ class TensorViewModel(ChannelPages):
             return self.range.low, self.range.high
         facts = self.page_facts()
         pairs = [
-            fitted_range(low, high, symmetric=self.symmetric)
-            if math.isfinite(low)
-            else (0.0, 1.0)
+            self._fit(low, high) if math.isfinite(low) else (0.0, 1.0)
             for low, high in zip(facts.low.tolist(), facts.high.tolist(), strict=True)
         ]
         ends = np.array(pairs)[:, :, None, None]

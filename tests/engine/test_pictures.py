@@ -110,6 +110,22 @@ def test_fitted_range(low, high, symmetric, expected):
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "symmetric", "kind", "expected"),
+    [
+        pytest.param(1, 1, False, "b", (0, 1), id="all-true"),
+        pytest.param(0, 0, False, "b", (0, 1), id="all-false"),
+        pytest.param(1, 1, True, "b", (-1, 1), id="true-symmetric"),
+        pytest.param(7, 7, False, "i", (6.5, 7.5), id="one-integer"),
+        pytest.param(2**62, 2**62, False, "u", (2**62 * 0.999999, 2**62 * 1.000001), id="huge"),
+        pytest.param(3, 9, False, "i", (3, 9), id="integers"),
+    ],
+)
+def test_range_of_values_that_are_no_floats(low, high, symmetric, kind, expected):
+    found = fitted_range(low, high, symmetric=symmetric, kind=kind)
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
     ("values", "expected"),
     [
         ([1, 5, 3], (1, 5)),

@@ -102,3 +102,11 @@ def test_vector_is_wrapped_row_by_row():
     table = lookup_table("viridis")
     middles = picture[11::22, 11::22].reshape(9, 4)
     assert middles.tolist() == [table[int(i / 8 * 255)].tolist() for i in range(9)]
+
+
+def test_all_true_looks_other_than_all_false():
+    false, true = (
+        thumbnail(np.full((1, 1, 4, 4), truth), signed=False)[16, 16, :3].tolist()
+        for truth in (False, True)
+    )
+    assert (false, true) == ([0x44, 0x01, 0x54], [0xFD, 0xE7, 0x25])  # the ends of viridis
