@@ -155,7 +155,8 @@ def _make_entry(
         if not _is_pair(work, ended):
             reason = explain(ended, source, time_limit, has_sizes=has_sizes)
             raise ConversionError(source.path, reason, ended.lines)
-        has_ncnn = not ended.status and not ended.timed_out and (work / NCNN_PARAM).is_file()
+        ncnn = (work / NCNN_PARAM, work / NCNN_BIN)
+        has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
             (work / name).rename(kept / name)
         record = {"ncnn": has_ncnn, "notes": find_notes(ended)}
@@ -167,7 +168,7 @@ def _make_entry(
 def _is_pair(work: Path, ended: Run) -> bool:
     """Whether there is a PNNX pair, even if the exporter crashed after it wrote one."""
     param, weights = work / PARAM, work / BIN
-    if not (param.is_file() and weights.is_file()):
+    if not (_is_made(param) and _is_made(weights)):
         return False
     if ended.status or ended.timed_out:
         try:
@@ -175,6 +176,11 @@ def _is_pair(work: Path, ended: Run) -> bool:
         except ModelFileError:
             return False  # it crashed while writing the pair
     return True
+
+
+def _is_made(path: Path) -> bool:
+    """Whether the exporter wrote a file there, and not a link to one elsewhere."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _read_entry(entry: Path) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | None:

@@ -307,6 +307,15 @@ def test_half_a_pair_is_refused(data, exporter):
         convert(data / "traced.pt")
 
 
+def test_a_link_to_a_file_elsewhere_is_no_result(data, exporter, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("of the user")
+    exporter(f"os.symlink({str(secret)!r}, 'model.pnnx.param')\nopen('model.pnnx.bin', 'w')")
+    with pytest.raises(ConversionError, match="without a result") as caught:
+        convert(data / "traced.pt")
+    assert "of the user" not in str(caught.value)
+
+
 CHILD = """
 import subprocess
 child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])
