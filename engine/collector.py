@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["collect_due", "collect_on_request", "collector_paused"]
+__all__ = ["collect_due", "collect_on_request", "collector_paused", "set_aside"]
 
 _MANY: Final = 100_000  # objects, which take some 10 ms to collect
 _IMMORTAL: Final = 1000  # maximum of Python's own objects, which 3.12 counts as frozen
@@ -41,6 +41,7 @@ class _Collector:
         self._resumes = False  # after the last pause
         self._young = 0  # collections since older objects were looked at
         self._blocks = 0  # of memory in use, the least since everything was collected
+        self._aside = _IMMORTAL  # objects that are frozen anyway, at most
 
     def pause(self) -> None:
         with self._lock:
@@ -87,15 +88,19 @@ class _Collector:
             gc.collect()
             self._blocks = sys.getallocatedblocks()
 
-    @staticmethod
-    def _age_many() -> bool:
+    def set_aside(self) -> None:
+        gc.freeze()
+        self._aside = gc.get_freeze_count() + _IMMORTAL
+
+    def _age_many(self) -> bool:
         """Move many young objects to the oldest generation; whether it did.
 
         Collecting them would take long. Not for few, because old garbage is found late. Not if
         another part keeps objects frozen, because this would thaw them.
         """
-        is_due = gc.get_count()[0] > _MANY and gc.get_freeze_count() < _IMMORTAL
+        is_due = gc.get_count()[0] > _MANY and gc.get_freeze_count() < self._aside
         if is_due:
+            # Also what was set aside is then among the oldest.
             gc.freeze()
             gc.unfreeze()
         return is_due
@@ -134,3 +139,11 @@ def collect_due() -> None:
     Does nothing while the collector is paused, or runs by itself.
     """
     _collector.collect_due()
+
+
+def set_aside() -> None:
+    """Have the collector skip the objects that there are now, as those of a program's modules.
+
+    They live as long as the program, and a full collection walked over them for two frames.
+    """
+    _collector.set_aside()

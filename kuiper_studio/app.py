@@ -24,7 +24,7 @@ from PySide6.QtCore import (
 from PySide6.QtWidgets import QApplication
 from typing_extensions import override
 
-from engine.collector import collector_paused
+from engine.collector import collector_paused, set_aside
 from engine.errors import EngineError
 from engine.inputs import (
     ImageOptions,
@@ -79,6 +79,7 @@ def make_application() -> QApplication:
     application.setDesktopFileName("kuiper-studio")
     application.setWindowIcon(app_icon())
     CycleCollector.ensure(application)
+    set_aside()
     return application
 
 

@@ -98,6 +98,7 @@ from kuiper_studio.session import Failure, RunState, StudioSession
 from kuiper_studio.sweep_commands import SweepCommands
 from kuiper_studio.tensor_view import TENSOR_COMMANDS, Side, TensorView
 from kuiper_studio.theme import Scheme, Theme
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -370,6 +371,7 @@ class MainWindow(QMainWindow):
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
             dropped.connect(self._on_values_dropped)
+        session.comparing.arriving.connect(self._paint_in_turns)
         session.comparing.changed.connect(self._on_compared)
         session.precision.changed.connect(self._on_simulated)
         session.explaining.moved.connect(self._on_explained)
@@ -404,6 +406,7 @@ class MainWindow(QMainWindow):
         self.banner.weights_requested.connect(opening.choose_weights)
         self.banner.supply_requested.connect(debugging.choose_output)
         self.origin_banner.shown_changed.connect(self._on_origin_shown)
+        self.comparison_panel.leading.connect(self._paint_in_turns)
         self.comparison_panel.compare_requested.connect(self.analysing.compare)
         self.comparison_panel.report_requested.connect(self.analysing.write_report)
         self.comparison_panel.match_requested.connect(
@@ -737,6 +740,15 @@ class MainWindow(QMainWindow):
             can_go_back=self.history.can_go_back,
             can_go_forward=self.history.can_go_forward,
         )
+
+    @Slot()
+    def _paint_in_turns(self) -> None:
+        """Let what is about to change everywhere be painted part by part."""
+        names = ("comparison", "operators", "properties", "timeline")
+        docks = [self._docks[name] for name in names]
+        for part in (*docks, self.graph_view, self.tensor_view):
+            part.setUpdatesEnabled(False)
+            take_turn(part, partial(part.setUpdatesEnabled, True))  # noqa: FBT003 - Qt's
 
     @Slot()
     def _on_compared(self) -> None:

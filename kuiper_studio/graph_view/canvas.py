@@ -159,6 +159,7 @@ class GraphCanvas(QWidget):
         self._layout_cancel = threading.Event()
         self._layout_number = 0
         self._left_behind = False  # whether a large graph was open, which may be garbage now
+        self._passed_over = False  # whether the collector skips the graph
         self._layout_waits = False  # waits until the other views have taken the graph
         self._flow = self.orientation  # of the current or pending layout
         self._asked: set[tuple[int, int]] = set()
@@ -667,6 +668,7 @@ class GraphCanvas(QWidget):
             gc.collect()
             self._left_behind = False
         gc.freeze()
+        self._passed_over = True
 
     def _lay_out_if_turned(self) -> None:
         """Lay out again if the orientation has changed, and keep the operator in view."""
@@ -940,7 +942,9 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_graph_changed(self) -> None:
         graph = self._session.graph
-        gc.unfreeze()  # the previous graph may be garbage now
+        if self._passed_over:
+            self._passed_over = False
+            gc.unfreeze()  # the previous graph may be garbage now
         self._left_behind |= self._scene.operator_count >= _LAID_OUT_AT_ONCE
         self._anchor = None
         self._grouping.take(graph)

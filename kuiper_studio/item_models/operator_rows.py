@@ -36,7 +36,6 @@ __all__ = [
 
 ROW_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 LOOK_ROLE: Final = Qt.ItemDataRole.UserRole + 2
-_SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 3
 
 
 class OperatorRow(Protocol):
@@ -143,6 +142,8 @@ class OperatorRowsModel(RowsModel, Generic[RowT]):
     def __init__(self, columns: Sequence[Column[RowT]], parent: QObject | None = None) -> None:
         super().__init__([(column.title, column.tip) for column in columns], (), parent)
         self._cells = tuple(columns)
+        # Enums are slow to combine, and tables ask for every cell.
+        self._aligned = [Qt.AlignmentFlag.AlignVCenter | each.align for each in self._cells]
         self._rows: tuple[RowT, ...] = ()
 
     @property
@@ -159,6 +160,14 @@ class OperatorRowsModel(RowsModel, Generic[RowT]):
     def place_of(self, operator: str) -> int:
         """Return the first row of an operator; -1 for none."""
         return place_of_operator(self._rows, operator)
+
+    def key(self, place: int, column: int) -> float | str:
+        """Return what a row is sorted by, by its place in execution order."""
+        return self._cells[column].key(self._rows[place])
+
+    def text(self, row: RowT, column: int) -> str:
+        """Return the text of a cell."""
+        return self._cells[column].text(row)
 
     # For subclasses
 
@@ -183,7 +192,7 @@ class OperatorRowsModel(RowsModel, Generic[RowT]):
 
     @override
     def alignment(self, column: int) -> Qt.AlignmentFlag:
-        return Qt.AlignmentFlag.AlignVCenter | self._cells[column].align
+        return self._aligned[column]
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -203,7 +212,7 @@ class OperatorRowsModel(RowsModel, Generic[RowT]):
                 return self.look(row, column)
             case _ if role == ROW_ROLE:
                 return row
-        return self._cells[column].key(row) if role == _SORT_ROLE else None
+        return None
 
 
 class SortModel(QSortFilterProxyModel, Generic[RowT]):
@@ -217,21 +226,33 @@ class SortModel(QSortFilterProxyModel, Generic[RowT]):
     def __init__(self, source: OperatorRowsModel[RowT], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._accepts: Callable[[RowT], bool] | None = None
-        self.setSortRole(_SORT_ROLE)
+        self._source = source
         self.setSourceModel(source)
 
     def show_only(self, accepts: Callable[[RowT], bool] | None) -> None:
         """Show the rows that a function accepts, or all."""
+        if accepts is None and self._accepts is None:
+            return
         self._accepts = accepts
         self.invalidate()
 
+    def row_at(self, index: Index) -> RowT:
+        """Return the row of an index, sooner than by its data."""
+        return self._source.rows[self.mapToSource(index).row()]
+
     # Overrides of Qt methods
+
+    @override
+    def lessThan(self, source_left: Index, source_right: Index) -> bool:
+        # One call a comparison: Qt's own asks for both keys, through several more.
+        column, key = source_left.column(), self._source.key
+        return key(source_left.row(), column) < key(source_right.row(), column)  # type: ignore[operator]
 
     @override
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
         if self._accepts is None:
             return True
-        return self._accepts(self.sourceModel().index(source_row, 0).data(ROW_ROLE))
+        return self._accepts(self._source.rows[source_row])
 
 
 def table_text(model: QAbstractItemModel, untitled: str = "") -> str:

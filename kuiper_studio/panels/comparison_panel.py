@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, Signal, Slot
@@ -33,6 +34,7 @@ from kuiper_studio.item_models.comparison_texts import (
 from kuiper_studio.item_models.operator_rows import ROW_ROLE
 from kuiper_studio.panels.panel import Panel, plain_label
 from kuiper_studio.panels.result_table import ResultDelegate, ResultTable
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QPainter
 
     from engine.comparison import Comparison, Origin, Row
-    from kuiper_studio.panels.table import Index
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -66,15 +67,14 @@ class _Delegate(ResultDelegate):
     """Paints the status of a row as its badge in the graph."""
 
     @override
-    def draw_cell(
-        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    def draw_value(
+        self, painter: QPainter, rect: QRect, row: Row, column: int, *, selected: bool
     ) -> None:
-        row: Row = index.data(ROW_ROLE)
-        if index.column() == DifferenceColumn.STATUS and look_of(row).kind in DIFFERING:
+        if column == DifferenceColumn.STATUS and look_of(row).kind in DIFFERING:
             centre = QPointF(QRectF(rect).center())
             paint_badge(painter, self.theme, look_of(row), centre, _BADGE)
         else:
-            super().draw_cell(painter, rect, index, selected=selected)
+            super().draw_value(painter, rect, row, column, selected=selected)
 
 
 class ComparisonPanel(Panel):
@@ -95,12 +95,15 @@ class ComparisonPanel(Panel):
         The user wants to match the selected operator by hand.
     menu_requested : str, QPoint
         The context menu of an operator, and its global position.
+    leading
+        The first origin of a comparison that has come is about to be selected.
     """
 
     compare_requested = Signal()
     report_requested = Signal()
     match_requested = Signal()
     menu_requested = Signal(object, QPoint)
+    leading = Signal()
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -208,6 +211,15 @@ class ComparisonPanel(Panel):
         if self.session.comparing.is_corrected:
             self._on_selection_changed(self.session.selected)
         elif comparison is not None and comparison.origins:
+            take_turn(self, partial(self._go_to_first, self.session.selected))
+
+    def _go_to_first(self, selected: str) -> None:
+        """Show the first origin, if the same operator is still selected."""
+        comparison = self.session.comparing.comparison
+        if comparison is None or self.session.selected != selected:
+            return
+        if comparison.origins:
+            self.leading.emit()
             self.session.select(comparison.origins[0].operator.name)
             self.session.show_operand(comparison.origins[0].operand)
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from engine.provenance.records import PlaceHistory, Visit
     from engine.values import Array
-    from kuiper_studio.panels.table import Index
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -59,13 +58,12 @@ class _Delegate(ResultDelegate):
     cut_left = frozenset({int(VisitColumn.OPERATOR)})
 
     @override
-    def draw_cell(
-        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    def draw_value(
+        self, painter: QPainter, rect: QRect, row: Visit, column: int, *, selected: bool
     ) -> None:
-        if index.column() != VisitColumn.STRIP:
-            super().draw_cell(painter, rect, index, selected=selected)
+        if column != VisitColumn.STRIP:
+            super().draw_value(painter, rect, row, column, selected=selected)
             return
-        row: Visit = index.data(ROW_ROLE)
         painter.drawImage(rect.adjusted(3, 4, -6, -4), strip_image(row.strip))
 
 

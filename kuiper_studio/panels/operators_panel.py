@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
     QAbstractItemModel,
@@ -124,6 +124,18 @@ class OperatorDelegate(RowDelegate):
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(theme, parent)
         self.bold_mono = theme.mono_font(weight=600)
+        self._facts: dict[tuple[int, int], Any] = {}
+
+    def _fact(self, index: Index, role: OperatorRole) -> Any:  # noqa: ANN401 - of the model
+        """Return an answer of the model that is the same in every column."""
+        key = index.row(), role
+        if key not in self._facts:
+            self._facts[key] = index.data(role)
+        return self._facts[key]
+
+    @override
+    def begin_painting(self) -> None:
+        self._facts.clear()
 
     @override
     def draw_cell(
@@ -131,9 +143,9 @@ class OperatorDelegate(RowDelegate):
     ) -> None:
         if rect.width() < LEAST_CELL:
             return
-        if not selected and index.data(OperatorRole.IS_DIMMED):
+        if not selected and self._fact(index, OperatorRole.IS_DIMMED):
             painter.setOpacity(_DIMMED)
-        row: OutlineRow | None = index.data(OperatorRole.OUTLINE)
+        row: OutlineRow | None = self._fact(index, OperatorRole.OUTLINE)
         if row is None:
             self._draw_part(painter, rect, index, selected=selected)
         else:
@@ -148,7 +160,7 @@ class OperatorDelegate(RowDelegate):
                 if index.data(OperatorRole.BREAKPOINT):
                     self._draw_icon(painter, rect, "breakpoint", "bp", 12)
             case OperatorColumn.STATE:
-                status: DisplayStatus = index.data(OperatorRole.STATUS)
+                status: DisplayStatus = self._fact(index, OperatorRole.STATUS)
                 nonfinite = status is DisplayStatus.EXECUTED and index.data(
                     OperatorRole.IS_NONFINITE
                 )
@@ -222,7 +234,7 @@ class OperatorDelegate(RowDelegate):
         line = table.group_line(row)
         line.setTop(rect.top())
         line.setBottom(rect.bottom())
-        status: DisplayStatus = index.data(OperatorRole.STATUS)
+        status: DisplayStatus = self._fact(index, OperatorRole.STATUS)
         color = self.theme.color("selTxt" if selected else "text2")
         count = str(index.sibling(index.row(), OperatorColumn.OUTPUT).data())
         painter.setClipRect(rect, Qt.ClipOperation.IntersectClip)
@@ -240,7 +252,7 @@ class OperatorDelegate(RowDelegate):
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
         """Paint a type or name, in a quieter colour if it has not run."""
-        status: DisplayStatus = index.data(OperatorRole.STATUS)
+        status: DisplayStatus = self._fact(index, OperatorRole.STATUS)
         quiet = status in QUIET
         color = self.theme.color("selTxt" if selected else "text2" if quiet else "text")
         text = str(index.data())

@@ -8,7 +8,7 @@ from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
 from PySide6.QtWidgets import QHeaderView, QWidget
 from typing_extensions import override
 
-from kuiper_studio.item_models.operator_rows import LOOK_ROLE, ROW_ROLE, Face, SortModel
+from kuiper_studio.item_models.operator_rows import ROW_ROLE, Face, SortModel
 from kuiper_studio.panels.table import Index, RowDelegate, Table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QPainter
 
-    from kuiper_studio.item_models.operator_rows import CellLook, OperatorRowsModel
+    from kuiper_studio.item_models.operator_rows import OperatorRowsModel
     from kuiper_studio.theme import Theme
 
 __all__ = ["ResultDelegate", "ResultTable"]
@@ -25,7 +25,9 @@ _FIRST: Final = 0  # the column of marks, whose width is fixed
 
 
 class ResultDelegate(RowDelegate):
-    """Paints cells as the model says.
+    """Paints the cells of a `ResultTable` as its model says.
+
+    It asks the model itself: through the sorted rows, an answer takes several calls of Python.
 
     Attributes
     ----------
@@ -35,18 +37,45 @@ class ResultDelegate(RowDelegate):
 
     cut_left: frozenset[int] = frozenset()
 
+    def __init__(self, theme: Theme, table: ResultTable) -> None:
+        super().__init__(theme, table)
+        self._rows: dict[int, Any] = {}  # by their place in the table
+        self._fonts = {Face.TEXT: self.ui, Face.BOLD: self.bold, Face.MONO: self.small_mono}
+
+    @override
+    def begin_painting(self) -> None:
+        self._rows.clear()
+
     @override
     def draw_cell(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
-        look: CellLook = index.data(LOOK_ROLE)
-        fonts = {Face.TEXT: self.ui, Face.BOLD: self.bold, Face.MONO: self.small_mono}
+        place, table = index.row(), self.parent()
+        if place not in self._rows and isinstance(table, ResultTable):
+            self._rows[place] = table.shown.row_at(index)
+        self.draw_value(painter, rect, self._rows[place], index.column(), selected=selected)
+
+    def draw_value(
+        self,
+        painter: QPainter,
+        rect: QRect,
+        row: Any,  # noqa: ANN401 - of the model
+        column: int,
+        *,
+        selected: bool,
+    ) -> None:
+        """Paint a cell of a row."""
+        table = self.parent()
+        if not isinstance(table, ResultTable):
+            return
+        rows = table.rows_model
+        look = rows.look(row, column)
         color = self.theme.color("selTxt" if selected else look.token)
         area = rect.adjusted(3, 0, -3, 0)
-        align = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))
-        is_left = index.column() in self.cut_left
+        is_left = column in self.cut_left
         cut = Qt.TextElideMode.ElideLeft if is_left else Qt.TextElideMode.ElideMiddle
-        self.draw_text(painter, area, str(index.data()), fonts[look.face], color, align, cut)
+        text, font = rows.text(row, column), self._fonts[look.face]
+        self.draw_text(painter, area, text, font, color, rows.alignment(column), cut)
 
 
 class ResultTable(Table):
@@ -65,6 +94,7 @@ class ResultTable(Table):
 
     Attributes
     ----------
+    rows_model : OperatorRowsModel
     shown : SortModel
         The sorted and filtered rows.
 
@@ -88,7 +118,7 @@ class ResultTable(Table):
         super().__init__(theme, parent)
         self.setObjectName(name)
         self.setAccessibleName(title)
-        self._rows_model = rows
+        self.rows_model = rows
         self.shown: SortModel[Any] = SortModel(rows, self)
         self.setModel(self.shown)
         self.setItemDelegate(ResultDelegate(theme, self))
@@ -105,10 +135,10 @@ class ResultTable(Table):
     def go_to(self, operator: str) -> None:
         """Make the first row of an operator the current one, if it is shown."""
         current = self.currentIndex().data(ROW_ROLE)
-        place = self._rows_model.place_of(operator)
+        place = self.rows_model.place_of(operator)
         if place < 0 or (current is not None and current.operator.name == operator):
             return
-        index = self.shown.mapFromSource(self._rows_model.index(place, 0))
+        index = self.shown.mapFromSource(self.rows_model.index(place, 0))
         if index.isValid():
             self.setCurrentIndex(index)
             self.scrollTo(index)

@@ -56,6 +56,7 @@ class Table(QTableView):
         self._pointer: QPoint | None = None  # while it is over the table
         self._ringed = False
         self._empty_text = ""
+        self._selected: list[tuple[int, int]] = []  # first and last rows, while it is painted
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.setTabKeyNavigation(False)
@@ -79,6 +80,10 @@ class Table(QTableView):
     def hovered_row(self) -> int:
         """The row under the mouse; -1 for none."""
         return self._hovered_row
+
+    def paints_selected(self, row: int) -> bool:
+        """Whether a row that is being painted is selected."""
+        return any(first <= row <= last for first, last in self._selected)
 
     def set_row_height(self, pixels: int) -> None:
         """Set the height of all rows."""
@@ -154,6 +159,14 @@ class Table(QTableView):
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
+        self._selected = []
+        if self.model() is not None:
+            chosen = self.selectionModel().selection()
+            parts = [chosen.at(place) for place in range(chosen.size())]
+            self._selected = [(part.top(), part.bottom()) for part in parts]
+        delegate = self.itemDelegate()
+        if isinstance(delegate, RowDelegate):
+            delegate.begin_painting()
         super().paintEvent(event)
         model = self.model()
         painter = QPainter(self.viewport())
@@ -185,6 +198,9 @@ class RowDelegate(QStyledItemDelegate):
         self.bold = theme.ui_font(weight=600)
         self.mono = theme.mono_font()
         self.small_mono = theme.mono_font(10)
+
+    def begin_painting(self) -> None:
+        """Forget what was kept of rows, for their other cells, when they were last painted."""
 
     def draw_cell(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
@@ -219,13 +235,15 @@ class RowDelegate(QStyledItemDelegate):
         option: QStyleOptionViewItem,
         index: Index,
     ) -> None:
-        state: QStyle.StateFlag = option.state
         rect: QRect = option.rect
-        view = self.parent()
-        selected = bool(state & QStyle.StateFlag.State_Selected)
+        view, row = self.parent(), index.row()
+        if isinstance(view, Table):
+            selected, hovered = view.paints_selected(row), view.hovered_row == row
+        else:
+            selected, hovered = bool(option.state & QStyle.StateFlag.State_Selected), False
         if selected:
             painter.fillRect(rect, self.theme.color("sel"))
-        elif isinstance(view, Table) and view.hovered_row == index.row():
+        elif hovered:
             painter.fillRect(rect, self.theme.color("hover"))
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -50,10 +50,13 @@ class Comparing(QObject):
 
     Signals
     -------
+    arriving
+        A comparison has come: `changed` follows at once.
     changed
         The comparison was replaced or cleared.
     """
 
+    arriving = Signal()
     changed = Signal()
 
     def __init__(self, client: EngineClient, parent: QObject | None = None) -> None:
@@ -157,6 +160,7 @@ class Comparing(QObject):
         correction : CorrectRequest or None
             What was corrected by hand; None for a comparison with another reference.
         """
+        self.arriving.emit()
         if correction is None:
             self._undoable.clear()
         elif correction.undoes:

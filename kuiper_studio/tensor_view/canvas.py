@@ -212,6 +212,11 @@ class ElementCanvas(Canvas):
         raise NotImplementedError
 
     @property
+    def is_ready(self) -> bool:
+        """Whether what paints its contents need not be made first, which takes a frame."""
+        return True
+
+    @property
     def plane(self) -> Array:
         """The shown values, shape (rows, columns)."""
         raise NotImplementedError

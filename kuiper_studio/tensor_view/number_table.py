@@ -108,6 +108,11 @@ class NumberTable(QTableView):
         )
 
     @property
+    def is_ready(self) -> bool:
+        """As `ElementCanvas.is_ready`."""
+        return True
+
+    @property
     def room(self) -> float:
         """Width of the numbers of the rows and of the vertical scroll bar."""
         header, bar = self.verticalHeader(), self.verticalScrollBar()

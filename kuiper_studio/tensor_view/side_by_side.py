@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from PySide6.QtCore import QRect, QSize, Slot
@@ -11,6 +12,7 @@ from typing_extensions import override
 from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.tensor_view.canvas import ElementCanvas
 from kuiper_studio.tensor_view.number_table import NumberTable
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +61,8 @@ class SideBySide(QWidget, Generic[PartT]):
         for canvas in self.canvases:
             canvas.view_changed.connect(self._on_view_changed)
             canvas.hovered.connect(self._on_hovered)
-        self._following = False
+        self._following = self._shows_others = False
+        self._behind: list[PartT] = []  # that have yet to show what ours shows
         self._show_parts()
 
     @property
@@ -71,10 +74,14 @@ class SideBySide(QWidget, Generic[PartT]):
         """Show three parts, or only ours."""
         if split != self._is_split:
             self._is_split = split
+            others = (self.theirs, self.difference) if split else ()
+            self._behind = [canvas for canvas in others if not canvas.is_ready]
             self._show_parts()
             self._on_hovered(None)
             if split:
                 self._follow(self.ours)
+            for canvas in self._behind:
+                take_turn(self, partial(self._catch_up, canvas))
 
     def show_others(
         self, *, shown: bool, names: tuple[str, str] = ("ours", "reference")
@@ -88,8 +95,8 @@ class SideBySide(QWidget, Generic[PartT]):
         names : (str, str)
             Of both sides.
         """
-        for canvas in (self.theirs, self.difference):
-            canvas.setVisible(shown and self._is_split)
+        self._shows_others = shown
+        self._show_caught_up()
         suffix = "" if shown else ", being fetched…"
         is_reference = names == ("ours", "reference")
         ours, theirs = map(str.capitalize, names) if is_reference else names
@@ -128,9 +135,24 @@ class SideBySide(QWidget, Generic[PartT]):
             return
         self._following = True
         for canvas in self.canvases:
-            if canvas is not leader:
+            if canvas is not leader and canvas not in self._behind:
                 canvas.follow(leader)  # type: ignore[arg-type] # they are of one class
         self._following = False
+
+    def _catch_up(self, canvas: PartT) -> None:
+        """Have a part show what ours shows, in its turn."""
+        if canvas not in self._behind:
+            return
+        self._behind.remove(canvas)
+        self._following = True
+        canvas.follow(self.ours)  # type: ignore[arg-type] # they are of one class
+        self._following = False
+        self._show_caught_up()
+
+    def _show_caught_up(self) -> None:
+        for canvas in (self.theirs, self.difference):
+            seen = self._shows_others and self._is_split and canvas not in self._behind
+            canvas.setVisible(seen)
 
     @Slot()
     def _on_view_changed(self) -> None:

@@ -15,7 +15,7 @@ from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, paint_color_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtGui import QPaintEvent, QShowEvent
     from PySide6.QtWidgets import QWidget
 
     from engine.values import Array
@@ -56,6 +56,7 @@ class VectorPlot(ElementCanvas):
     ) -> None:
         super().__init__(name, title, theme, parent)
         self._values: Array = np.zeros(1, np.float32)
+        self._bounds: tuple[float, float] | None = None  # None before the first vector
         self._hovered: tuple[int, int] | None = None
         self._made: VectorChart | None = None
         theme.changed.connect(self._on_theme_changed)
@@ -67,7 +68,11 @@ class VectorPlot(ElementCanvas):
         self._values = values
         low, high = data_range or (0.0, 1.0)
         low, high = min(low, 0.0), max(high, 0.0)
-        self._chart.set_vector(values, low, high if high > low else 1.0)
+        self._bounds = low, high if high > low else 1.0
+        if self._made is not None:
+            self._made.set_vector(values, *self._bounds)
+        elif self.isVisible():
+            self._make()
         self.contents_changed.emit()
 
     @override
@@ -95,6 +100,11 @@ class VectorPlot(ElementCanvas):
         self._chart.show_range(*other.range)
 
     @property
+    @override
+    def is_ready(self) -> bool:
+        return self._made is not None
+
+    @property
     def range(self) -> tuple[float, float]:
         """Return the ends of the visible part of the axis, with fractions of entries."""
         return self._chart.range
@@ -117,17 +127,24 @@ class VectorPlot(ElementCanvas):
 
     @property
     def _chart(self) -> VectorChart:
-        """The chart, made on first use: importing pyqtgraph takes long, see `import_chart`."""
-        if self._made is None:
-            from kuiper_studio.tensor_view.vector_chart import VectorChart
+        """The chart, made when it is first seen or asked.
 
-            self._made = VectorChart(self.theme, self)
-            self.lay_out()
-            self._made.set_coloring(self._coloring)
-            self._made.set_pick(_entry(self._pick))
-            self._made.zoom_changed.connect(self.zoom_changed)
-            self._made.range_changed.connect(self.view_changed)
-        return self._made
+        To import pyqtgraph takes long, see `import_chart`, and to make a chart takes a frame.
+        """
+        return self._made or self._make()
+
+    def _make(self) -> VectorChart:
+        from kuiper_studio.tensor_view.vector_chart import VectorChart
+
+        made = self._made = VectorChart(self.theme, self)
+        self.lay_out()
+        if self._bounds is not None:
+            made.set_vector(self._values, *self._bounds)
+        made.set_coloring(self._coloring)
+        made.set_pick(_entry(self._pick))
+        made.zoom_changed.connect(self.zoom_changed)
+        made.range_changed.connect(self.view_changed)
+        return made
 
     @override
     def lay_out(self) -> None:
@@ -202,6 +219,12 @@ class VectorPlot(ElementCanvas):
     @override
     def minimumSizeHint(self) -> QSize:
         return QSize(200, 90)
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._made is None and self._bounds is not None:
+            self._make()
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:

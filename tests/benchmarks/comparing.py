@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _FAULTY: Final = "convbn2d_29"  # a convolution in the middle of the network
 _GAP_MS: Final = 50.0
-_SHOWN_MS: Final = 250.0  # plots and pictures of both sides are made
 _PATIENCE: Final = 120.0  # seconds
 
 
@@ -45,13 +44,12 @@ def rows(bench: Bench) -> Iterator[Row]:
         yield _row(bench, what, file, folder, image)
     np.save(bench.folder / "image.npy", image)
     waits = answer_of(longest_waits, str(param), str(bench.folder / "image.npy"), str(folder))
-    for what, seconds, most in zip(
-        ("longest wait of the window meanwhile", "its wait to show the rows first"),
+    for what, seconds in zip(
+        ("longest wait of the window meanwhile", "its longest wait to show the result"),
         waits,
-        (_GAP_MS, _SHOWN_MS),
         strict=True,
     ):
-        yield Row(what, spell_seconds(seconds), 1e3 * seconds, most, unit="ms")
+        yield Row(what, spell_seconds(seconds), 1e3 * seconds, _GAP_MS, unit="ms")
 
 
 def longest_waits(param: str, image: str, reference: str) -> tuple[float, float]:
@@ -107,8 +105,12 @@ def _row(bench: Bench, what: str, param: Path, reference: Path, image: np.ndarra
         session.restart()
         session.run()
 
+    def run_settled() -> float:
+        run()  # after a comparison a pass takes up to twice as long
+        return timed(run)()
+
     times = alternate(
-        {"pass": timed(run), "comparison": timed(lambda: engine.compare(session, reference))},
+        {"pass": run_settled, "comparison": timed(lambda: engine.compare(session, reference))},
         bench.rounds,
     )
     return times.row(what, "comparison", "pass", 3)

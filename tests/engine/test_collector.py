@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 
-from engine.collector import collect_due, collect_on_request, collector_paused
+from engine.collector import collect_due, collect_on_request, collector_paused, set_aside
 
 
 class Cycle:
@@ -131,3 +131,20 @@ def test_without_a_request_nothing_is_due():
     finally:
         gc.enable()
     assert len(kept) == 20_000
+
+
+def test_what_is_set_aside_is_skipped_and_new_cycles_are_found():
+    class Node:
+        pass
+
+    kept = Node()
+    try:
+        set_aside()
+        assert not any(each is kept for each in gc.get_objects())
+        node = Node()
+        node.itself, seen = node, weakref.ref(node)
+        del node
+        gc.collect()
+        assert seen() is None
+    finally:
+        gc.unfreeze()

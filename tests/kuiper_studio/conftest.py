@@ -18,6 +18,7 @@ from kuiper_studio.cycles import CycleCollector
 from kuiper_studio.main_window import MainWindow
 from kuiper_studio.session import StudioSession
 from kuiper_studio.theme import Scheme, Theme
+from kuiper_studio.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,17 @@ def cycles_on_the_gui_thread(qapp):
     collector = CycleCollector(qapp)
     yield
     collector.close()
+
+
+@pytest.fixture
+def wait_for_turns(qapp, qtbot):
+    """A function that waits until all work is done that has a turn of the event loop each."""
+
+    def wait():
+        turns = qapp.findChild(Turns)
+        qtbot.waitUntil(lambda: turns is None or not turns.waiting)
+
+    return wait
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QLabel, QPushButton, QTabBar
+from PySide6.QtWidgets import QDockWidget, QLabel, QPushButton, QTabBar
 
 from engine.comparison.reasons import Reason
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
@@ -50,7 +50,7 @@ def reference(tmp_path):
 
 
 @pytest.fixture
-def compared(qtbot, open_window, make_pair, reference):
+def compared(qtbot, open_window, make_pair, reference, wait_for_turns):
     """A function that opens a network in a window, runs it and compares it."""
 
     def make(*lines):
@@ -61,6 +61,7 @@ def compared(qtbot, open_window, make_pair, reference):
         assert session.wait_idle(10)
         session.compare(reference)
         assert session.wait_idle(20)
+        wait_for_turns()
         model = window.tensor_view.pane.model
         qtbot.waitUntil(lambda: model.name == session.operand)  # it is fetched
         return window
@@ -94,6 +95,33 @@ def test_the_origin_is_shown(compared):
         panel.table.currentIndex().siblingAtColumn(DifferenceColumn.OPERATOR).data() == "times"
     )
     assert "differs, first in times" in session.workspace.log_entries[-1].text
+
+
+def test_parts_of_the_window_are_painted_in_turns(compared, reference, wait_for_turns):
+    """All at once would take several frames."""
+    window = compared(*net(3))
+    docks = [window.findChild(QDockWidget, name) for name in ("comparison", "operators")]
+    parts = [*docks, window.graph_view, window.tensor_view]
+    assert all(part.updatesEnabled() for part in parts)
+    waiting = []
+    comparing = window.session.comparing
+    comparing.changed.connect(lambda: waiting.extend(not p.updatesEnabled() for p in parts))
+    window.session.compare(reference)
+    assert window.session.wait_idle(20)
+    assert waiting == [True] * len(parts)
+    wait_for_turns()
+    assert all(part.updatesEnabled() for part in parts)
+
+
+def test_a_choice_of_the_user_is_kept(compared, reference, wait_for_turns):
+    """The first origin is selected in a later turn; another operator may be selected before."""
+    window = compared(*net(3))
+    session = window.session
+    session.comparing.changed.connect(lambda: session.select("sign"))
+    session.compare(reference)
+    assert session.wait_idle(20)
+    wait_for_turns()
+    assert session.selected == "sign"
 
 
 def test_groups_of_rows(qtbot, compared):

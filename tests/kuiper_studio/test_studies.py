@@ -94,11 +94,12 @@ class TestExtract:
             lambda: window.session.graph.param_path.parent == tmp_path / "r", timeout=10_000
         )
 
-    def test_the_references_numbers_are_expected(self, window, tmp_path):
+    def test_the_references_numbers_are_expected(self, window, tmp_path, wait_for_turns):
         theirs = np.array([7, 8, 9], np.float32)
         np.savez(tmp_path / "reference.npz", **{"0": INPUT, "1": theirs})
         window.session.compare(tmp_path / "reference.npz")
         assert window.session.wait_idle(20)
+        wait_for_turns()
         assert window.session.selected == "small"  # the origin
         self.extract(window, tmp_path / "r")
         with np.load(tmp_path / "r" / "expected.npz") as expected:

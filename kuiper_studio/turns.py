@@ -1,0 +1,62 @@
+"""Does work in turns of the event loop, so that the window answers in between."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, Slot
+from shiboken6 import isValid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Turns", "take_turn"]
+
+
+class Turns(QObject):
+    """The work that waits, of all parts of the window.
+
+    Timers of their own would all be due in the same turn. See `take_turn`.
+
+    Attributes
+    ----------
+    waiting : deque of (QObject, callable)
+        What is to be done, and for whom.
+    """
+
+    def __init__(self, application: QCoreApplication) -> None:
+        super().__init__(application)
+        self.waiting: deque[tuple[QObject, Callable[[], None]]] = deque()
+        self._turn = QTimer(self, singleShot=True, interval=0)
+        self._turn.timeout.connect(self._do_next)
+
+    def add(self, owner: QObject, work: Callable[[], None]) -> None:
+        """Do work after all that waits."""
+        self.waiting.append((owner, work))
+        self._turn.start()
+
+    @Slot()
+    def _do_next(self) -> None:
+        owner, work = self.waiting.popleft()
+        if self.waiting:
+            self._turn.start()
+        if isValid(owner):
+            work()
+
+
+def take_turn(owner: QObject, work: Callable[[], None]) -> None:
+    """Do work in a coming turn of the event loop, after all that was to be done so before.
+
+    What it changes is painted before the next such work.
+
+    Parameters
+    ----------
+    owner : QObject
+        Nothing is done once it is gone.
+    work : callable
+    """
+    application = QCoreApplication.instance()
+    assert application is not None  # noqa: S101 - there is an owner
+    turns = application.findChild(Turns) or Turns(application)
+    turns.add(owner, work)
