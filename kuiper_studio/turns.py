@@ -11,13 +11,13 @@ from shiboken6 import isValid
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Turns", "take_turn"]
+__all__ = ["take_turn", "turns_are_left"]
 
 
-class Turns(QObject):
+class _Turns(QObject):
     """The work that waits, of all parts of the window.
 
-    Timers of their own would all be due in the same turn. See `take_turn`.
+    Timers of their own would all be due in the same turn.
 
     Attributes
     ----------
@@ -58,5 +58,12 @@ def take_turn(owner: QObject, work: Callable[[], None]) -> None:
     """
     application = QCoreApplication.instance()
     assert application is not None  # noqa: S101 - there is an owner
-    turns = application.findChild(Turns) or Turns(application)
+    turns = application.findChild(_Turns) or _Turns(application)
     turns.add(owner, work)
+
+
+def turns_are_left() -> bool:
+    """Whether work waits for its turn; a picture of the window would lack parts."""
+    application = QCoreApplication.instance()
+    turns = application.findChild(_Turns) if application is not None else None
+    return turns is not None and bool(turns.waiting)

@@ -33,10 +33,12 @@ def handle_events(seconds: float) -> None:
 
 
 def wait_idle(window: MainWindow) -> None:
-    """Let the window work until the engine rests."""
+    """Let the window work until the engine rests, and all parts are painted."""
+    from kuiper_studio.turns import turns_are_left
+
     handle_events(0.1)
     deadline = time.monotonic() + MOST_SECONDS
-    while window.session.busy:
+    while window.session.busy or turns_are_left():
         if time.monotonic() > deadline:
             raise TimeoutError("the engine does not come to rest")
         handle_events(0.05)

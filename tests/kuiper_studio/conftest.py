@@ -18,7 +18,7 @@ from kuiper_studio.cycles import CycleCollector
 from kuiper_studio.main_window import MainWindow
 from kuiper_studio.session import StudioSession
 from kuiper_studio.theme import Scheme, Theme
-from kuiper_studio.turns import Turns
+from kuiper_studio.turns import turns_are_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,14 +80,10 @@ def cycles_on_the_gui_thread(qapp):
 
 
 @pytest.fixture
-def wait_for_turns(qapp, qtbot):
+def wait_for_turns(qtbot):
     """A function that waits until all work is done that has a turn of the event loop each."""
 
-    def wait():
-        turns = qapp.findChild(Turns)
-        qtbot.waitUntil(lambda: turns is None or not turns.waiting)
-
-    return wait
+    return lambda: qtbot.waitUntil(lambda: not turns_are_left())
 
 
 @pytest.fixture(autouse=True)
