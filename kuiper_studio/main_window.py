@@ -825,7 +825,8 @@ class MainWindow(QMainWindow):
             wanted = _RESULT_WIDTH if self.width() >= _ROOM_TO_COMPARE else least
             if dock.width() < wanted:
                 self.resizeDocks([dock], [wanted], Qt.Orientation.Horizontal)
-        dock.raise_()
+        if dock.isFloating() or dock.visibleRegion().isEmpty():
+            dock.raise_()  # which paints all of it anew
 
     @Slot(str)
     def _on_order_chosen(self, order: str) -> None:

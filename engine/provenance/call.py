@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
@@ -215,10 +215,24 @@ def _bind(layer: Layer, inputs: Sequence[object]) -> dict[str, Any]:
     """Return the arguments of a layer's code by name."""
     if isinstance(layer, FunctionLayer):
         positional, named = layer.arguments(inputs)
-        bound = inspect.signature(layer.target).bind_partial(
+        bound = _signature_of(layer.target).bind_partial(
             *positional, **{**layer.static, **named}
         )
     else:
-        bound = inspect.signature(layer.forward).bind_partial(*inputs)
+        bound = _signature_of(layer.forward).bind_partial(*inputs)
     bound.apply_defaults()
     return dict(bound.arguments)
+
+
+def _signature_of(code: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function or a method."""
+    function = getattr(code, "__func__", None)
+    # Of the function: a method would keep its layer, and so the weights, in the cache.
+    return _signature(function or code, is_method=function is not None)
+
+
+@lru_cache(maxsize=1024)
+def _signature(function: Callable[..., Any], *, is_method: bool) -> inspect.Signature:
+    found = inspect.signature(function)
+    parameters = list(found.parameters.values())
+    return found.replace(parameters=parameters[1:]) if is_method else found

@@ -6,7 +6,8 @@ position: where an operator has no rule, all of its inputs count, and the result
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 from engine.errors import TensorError
 from engine.layers import size as sizes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.runtime.operator import OperatorLabel
     from engine.session import Session
+    from engine.store import StepOutputs
 
 __all__ = ["FieldWalk", "receptive_field"]
 
@@ -117,8 +119,41 @@ def _step(
     return distance, low - distance * index[from_last]
 
 
+class _Located(NamedTuple):
+    """The regions of an operator's inputs, by operand, that a region depends on.
+
+    Attributes
+    ----------
+    regions : mapping of str to Box
+    guessed : bool
+        Whether all of them count because there is no rule.
+    """
+
+    regions: Mapping[str, Box]
+    guessed: bool = False
+
+
+class _Known(NamedTuple):
+    """What walks have found at an operator.
+
+    Attributes
+    ----------
+    step : ref of StepOutputs
+        The step that it holds for: regions may depend on values, such as indices.
+    found : dict of (int, Box) to _Located
+        By output and region.
+    """
+
+    step: ref[StepOutputs]
+    found: dict[tuple[int, Box], _Located]
+
+
+_KNOWN: Final[WeakKeyDictionary[Session, dict[str, _Known]]] = WeakKeyDictionary()
+_MOST_KNOWN: Final = 256  # regions of one operator
+
+
 class FieldWalk:
-    """Follows boxes upstream; what it has found once it does not compute again.
+    """Follows boxes upstream; what was found once in a run is not computed again.
 
     Parameters
     ----------
@@ -135,7 +170,7 @@ class FieldWalk:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._calls: dict[tuple[str, int], Call] = {}
-        self._found: dict[tuple[str, int, Box], Mapping[str, Box]] = {}
+        self._known = _KNOWN.setdefault(session, {})
         self.guessed: dict[str, OperatorLabel] = {}
         self.operators = 0
 
@@ -168,16 +203,31 @@ class FieldWalk:
             box = boxes.get(output.name)
             if box is None or output.name in self._session.overrides:
                 continue
-            key = operator.name, place, box
-            if key not in self._found:
-                self._found[key] = self._locate(operator, place, box)
-            for name, region in self._found[key].items():
+            located = self._look_up(operator, place, box)
+            if located.guessed:
+                self.guessed[operator.name] = operator.label
+            for name, region in located.regions.items():
                 boxes[name] = join_boxes(boxes.get(name), region)
 
-    def _locate(self, operator: RuntimeOperator, place: int, box: Box) -> Mapping[str, Box]:
+    def _look_up(self, operator: RuntimeOperator, place: int, box: Box) -> _Located:
+        """Return the regions of the inputs, which no other walk through this step computes."""
+        record = self._session.record(operator.name)
+        if record is None:
+            return self._locate(operator, place, box)
+        known = self._known.get(operator.name)
+        if known is None or known.step() is not record.outputs:
+            known = self._known[operator.name] = _Known(ref(record.outputs), {})
+        if len(known.found) >= _MOST_KNOWN:
+            known.found.clear()
+        key = place, box
+        if key not in known.found:
+            known.found[key] = self._locate(operator, place, box)
+        return known.found[key]
+
+    def _locate(self, operator: RuntimeOperator, place: int, box: Box) -> _Located:
         layer = operator.layer
         if layer is not None and code_of(layer) in _SIZES:
-            return {}
+            return _Located({})
         found: dict[str, Box] = {}
         try:
             call = self._call(operator, place)
@@ -187,10 +237,9 @@ class FieldWalk:
                 for each, given in zip(operator.inputs, call.inputs, strict=True):
                     if isinstance(given, (tuple, int, float, str)):
                         found[each.name] = ()  # such as a computed size
-                return found
+                return _Located(found)
         except CANNOT:
             pass
-        self.guessed[operator.name] = operator.label
         for each in operator.inputs:
             metadata = self._session.metadata(each.name)
             found[each.name] = (
@@ -198,7 +247,7 @@ class FieldWalk:
                 if isinstance(metadata, ArrayMetadata)
                 else ()
             )
-        return found
+        return _Located(found, guessed=True)
 
     def _call(self, operator: RuntimeOperator, place: int) -> Call:
         key = operator.name, place

@@ -78,7 +78,7 @@ class StepOutputs(Mapping[str, "Value"]):
         How to compute them again; None for what is never evicted.
     """
 
-    __slots__ = ("_metadata", "_recomputer", "recipe", "resident")
+    __slots__ = ("__weakref__", "_metadata", "_recomputer", "recipe", "resident")
 
     def __init__(self, values: dict[str, Held]) -> None:
         self.resident: Mapping[str, Held] | None = values

@@ -69,6 +69,7 @@ __all__ = ["ProvenancePanel"]
 
 _WIDTHS: Final = {TermColumn.VALUE: 58, TermColumn.WEIGHT: 58, TermColumn.PRODUCT: 60}
 _LATE_MS: Final = 150  # a message appears if the answers take longer
+_SOON_MS: Final = 30  # for the second answer: to fill and paint the panel twice takes longer
 _MOST_LINES: Final = 9  # rows of the table that are seen at once
 _HINT: Final = (
     "Click an element of the tensor, then Analyse → Where does this number come from? (P)."
@@ -140,9 +141,13 @@ class ProvenancePanel(Panel):
         self._sources = QVBoxLayout()
         self._field_rows = QGridLayout()
         self.field_texts: dict[str, QLabel] = {}
-        self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
+        self._field_labels: list[tuple[QLabel, QLabel]] = []
+        self._late, self._soon = (
+            QTimer(self, singleShot=True, interval=each) for each in (_LATE_MS, _SOON_MS)
+        )
         self._group: int | None = None
         self._shown: Breakdown | None = None
+        self._filled: list[object] = ["", ""]  # with what both parts were filled last
         self._field_input = self._mapped = ""
         self._picture = InputPicture(session)
         self._build()
@@ -215,6 +220,7 @@ class ProvenancePanel(Panel):
         self.ask_check.clicked.connect(self._on_check_asked)
         session.explaining.changed.connect(self._show)
         self._late.timeout.connect(self._show_answers)
+        self._soon.timeout.connect(self._show_first)
         session.tensors.recalled.connect(self._on_recalled)
         self.products.term_chosen.connect(self._on_term_chosen)
         self.sums.group_chosen.connect(self._on_group_chosen)
@@ -236,26 +242,38 @@ class ProvenancePanel(Panel):
         explaining = self.session.explaining
         place = explaining.place
         self.set_suffix(format_element(place.operand, place.index) if place is not None else "")
-        waits = explaining.provenance is None or explaining.field is None
-        if place is not None and waits and not explaining.reason:
-            self._late.start()
-            self._show_answers(is_late=False)
-        else:
+        missing = [explaining.provenance, explaining.field].count(None)
+        if place is None or explaining.reason or not missing:
             self._late.stop()
+            self._soon.stop()
             self._show_answers()
+        elif missing == 1:
+            self._soon.start()
+        else:
+            self._soon.stop()
+            self._late.start()
+
+    @Slot()
+    def _show_first(self) -> None:
+        """Show the answer that has come, without the other one."""
+        self._show_answers(is_late=False)
 
     @Slot()
     def _show_answers(self, *, is_late: bool = True) -> None:
         """Show the answers; without those that have not come only if they are late."""
         explaining = self.session.explaining
         place, provenance, field = explaining.place, explaining.provenance, explaining.field
-        if is_late or provenance is not None:
+        # The answers come one after the other: each part is filled once.
+        if provenance is not self._filled[0] and (is_late or provenance is not None):
             self._group = None
             self._show_head(provenance)
             self._show_breakdown(provenance)
             self._show_sources(provenance)
-        if is_late or field is not None:
+            self._filled[0] = provenance
+        if field is not self._filled[1] and (is_late or field is not None):
             self._show_field(field)
+            self._filled[1] = field
+        if is_late or field is not None:
             self._show_further()
         if place is None:
             self.title.setText("No element chosen")
@@ -394,27 +412,33 @@ class ProvenancePanel(Panel):
         return not any(each.is_operand for each in provenance.breakdown.terms.factors)
 
     def _show_field(self, field: ReceptiveField | None) -> None:
-        for label in self.findChildren(QLabel, "provenanceFieldRow"):
-            self._field_rows.removeWidget(label)
-            label.hide()
-            label.deleteLater()
         self.field_texts = {}
         source = field.inputs[0] if field is not None and field.inputs else None
         self._field_input = source.operand if source is not None else ""
         _set_text(self.field_title, self._name_field(source) if field is not None else "")
         _set_text(self.field_note, self._note_field(field) if field is not None else "")
-        for row, (name, text) in enumerate(
-            describe_field(source) if source is not None else ()
-        ):
-            caption = plain_label("provenanceFieldRow", "secondary")
-            value = plain_label("provenanceFieldRow", "mono")
-            caption.setText(name)
-            value.setText(text)
-            value.setWordWrap(True)
-            self._field_rows.addWidget(caption, row, 0, Qt.AlignmentFlag.AlignTop)
-            self._field_rows.addWidget(value, row, 1)
-            self.field_texts[name] = value
+        texts = describe_field(source) if source is not None else ()
+        while len(self._field_labels) < len(texts):
+            self._add_field_row()
+        for row, (caption, value) in enumerate(self._field_labels):
+            is_used = row < len(texts)
+            if is_used:
+                name, text = texts[row]
+                caption.setText(name)
+                value.setText(text)
+                self.field_texts[name] = value
+            caption.setVisible(is_used)
+            value.setVisible(is_used)
         self._show_picture(source)
+
+    def _add_field_row(self) -> None:
+        caption = plain_label("provenanceFieldRow", "secondary")
+        value = plain_label("provenanceFieldRow", "mono")
+        value.setWordWrap(True)
+        row = len(self._field_labels)
+        self._field_rows.addWidget(caption, row, 0, Qt.AlignmentFlag.AlignTop)
+        self._field_rows.addWidget(value, row, 1)
+        self._field_labels.append((caption, value))
 
     def _show_further(self) -> None:
         """Show the effective weight and the check, or offer them."""

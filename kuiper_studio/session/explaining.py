@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from PySide6.QtCore import QTimer, Signal, Slot
 from typing_extensions import override
 
 from engine.provenance.records import EffectiveWeight, FieldCheck, Provenance, ReceptiveField
 from kuiper_studio.engine_service.protocol import ExplainRequest
-from kuiper_studio.session.asking import CANCELLED, PlaceQuestion
+from kuiper_studio.session.asking import CANCELLED, Place, PlaceQuestion
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
     from kuiper_studio.engine_service.protocol import Answer
-    from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.tensors import Tensors
 
@@ -22,6 +22,9 @@ __all__ = ["Explaining", "Further"]
 
 Further = Literal["weight", "check"]
 """What takes about as long as a pass, and is asked for on its own."""
+
+_LATE_MS: Final = 100  # an operator is selected at the latest
+_PAINTED_MS: Final = 20  # by then the answer is on the screen
 
 
 class Explaining(PlaceQuestion):
@@ -39,7 +42,14 @@ class Explaining(PlaceQuestion):
         Likewise.
     reasons : dict of str to str
         Why ``weight`` or ``check`` cannot be computed.
+
+    Signals
+    -------
+    followed
+        A `Place` that was asked for ahead: its answer is shown, or takes long.
     """
+
+    followed = Signal(object)
 
     def __init__(
         self, client: EngineClient, tensors: Tensors, parent: QObject | None = None
@@ -51,6 +61,32 @@ class Explaining(PlaceQuestion):
         self.check: FieldCheck | None = None
         self.reasons: dict[Further, str] = {}
         self._further: dict[int, Further] = {}
+        self._ahead = QTimer(self, singleShot=True)
+        self._ahead.timeout.connect(self._follow)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether an element was asked for whose operator is not selected yet."""
+        return self._ahead.isActive()
+
+    def show_ahead(self, operand: str, index: tuple[int, ...]) -> None:
+        """Ask about an element of another operator than the selected one.
+
+        All panels show the selected operator. They would take the time in which this answer is
+        computed and shown, so they wait for it: see `followed`.
+        """
+        self.place = Place(operand, index)
+        self._ahead.start(_LATE_MS)
+        self._ask()
+
+    def stay(self) -> None:
+        """Do not follow an element: the user has selected something else."""
+        self._ahead.stop()
+
+    @Slot()
+    def _follow(self) -> None:
+        if self.place is not None:
+            self.followed.emit(self.place)
 
     @override
     def send(self, place: Place, serial: int) -> None:
@@ -88,7 +124,11 @@ class Explaining(PlaceQuestion):
     def take(self, answer: Answer) -> bool:
         what = self._further.pop(answer.ticket, None)
         if what is None or answer.result is not None:
-            return super().take(answer)
+            is_own = super().take(answer)
+            complete = self.provenance is not None and self.field is not None
+            if self.is_ahead and (complete or self.reason):
+                self._ahead.start(_PAINTED_MS)
+            return is_own
         self.forget_ticket(answer.ticket)
         self.reasons[what] = answer.reason or CANCELLED
         self.changed.emit()

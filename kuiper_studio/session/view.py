@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.values import Value
     from kuiper_studio.engine_service.protocol import Outputs, Record, Request
+    from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.events import FilesNotice
     from kuiper_studio.session.opening import Opening
@@ -260,6 +261,7 @@ class SessionView(QObject):
     def _follow_values(self) -> None:
         """Have what is measured and marked follow the run."""
         self.settled.connect(self.explaining.refresh)
+        self.explaining.followed.connect(self._on_followed)
         self.settled.connect(self.tracing.refresh)
         self.graph_changed.connect(self._on_graph_shown)
         self.stepped.connect(self.measuring.follow)
@@ -552,6 +554,7 @@ class SessionView(QObject):
             return
         # Before any view hears of it: each would fail where nobody catches it.
         named = self._graph.operator(operator) if self._graph is not None and operator else None
+        self.explaining.stay()
         self._selected = operator
         self.selection_changed.emit(operator)
         if named is not None:
@@ -589,9 +592,17 @@ class SessionView(QObject):
             self.select(self._graph.operators[index].name)
 
     def explain(self, operand: str, index: tuple[int, ...]) -> None:
-        """Select what produces an operand, show it, and ask where an element comes from."""
-        if self.show_producer(operand):
+        """Ask where an element comes from, select what produces its operand, and show it."""
+        producer = self._graph.operand(operand).producer if self._graph is not None else None
+        if producer is not None and (producer.name, operand) != (self._selected, self._operand):
+            self.explaining.show_ahead(operand, index)
+        elif producer is not None:
             self.explaining.show(operand, index)
+
+    @Slot(object)
+    def _on_followed(self, place: Place) -> None:
+        if self.show_producer(place.operand):
+            self.explaining.moved.emit(place)
 
     def trace(self, operand: str, index: tuple[int, ...]) -> None:
         """Select what produces an operand, show it, and follow the place of an element."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from benchmarks.measure import Bench
 
-_NETWORKS: Final = (
+NETWORKS: Final = (
     "resnet18",
     "unet",
     "vit_b_32",
@@ -51,7 +51,7 @@ _LEFT_OUT: Final = (
 
 def rows(bench: Bench) -> Iterator[Row | str]:
     """The slowest interactions of each network; a frame is the target of all of them."""
-    for name in (n for n in _NETWORKS if not bench.only or n in bench.only):
+    for name in (n for n in NETWORKS if not bench.only or n in bench.only):
         try:
             path, inputs = (
                 bench.model(f"{name}.{end}") for end in ("pnnx.param", "inputs.npz")
@@ -76,7 +76,7 @@ def _of_model(name: str, path: Path, inputs: str) -> Iterator[Row]:
 
 
 @dataclass
-class _Watch:
+class Watch:
     """Turns of the event loop, each timed by the processor time of the GUI thread.
 
     Other work on the machine does not count, nor does that of other threads.
@@ -126,7 +126,7 @@ def interact(path: str, inputs: str) -> dict[str, list[float]]:
         window = make_window(path, [inputs], settings=settings, engine="process")
         window.resize(*_SIZE)
         window.show()
-        watch = _Watch(application, window)
+        watch = Watch(application, window)
         watch.settle()
         _User(window, watch, folder).do_all()
         window.close()
@@ -136,7 +136,7 @@ def interact(path: str, inputs: str) -> dict[str, list[float]]:
 class _User:
     """Does everything in a window; a command counts by its id, the rest by what is done."""
 
-    def __init__(self, window: Any, watch: _Watch, folder: str) -> None:
+    def __init__(self, window: Any, watch: Watch, folder: str) -> None:
         self._window, self._watch, self._folder = window, watch, folder
         self._session = window.session
         names = [each.name for each in window.session.graph.operators]

@@ -12,6 +12,7 @@ from benchmarks import (
     memory,
     opening,
     passes,
+    provenance_times,
     starting,
     stepping,
     tensor_repaints,
@@ -57,4 +58,5 @@ POINTS: Final = (
     Point("9", "Export", export.rows),
     Point("10", "Comparing", comparing.rows),
     Point("11", "Interactions with the window", interactions.rows),
+    Point("12", "Where an element comes from", provenance_times.rows),
 )

@@ -42,8 +42,11 @@ def wait(window, qtbot):
     explaining = window.session.explaining
     qtbot.waitUntil(
         lambda: (
-            bool(explaining.reason)
-            or (explaining.provenance is not None and explaining.field is not None)
+            not explaining.is_ahead
+            and (
+                bool(explaining.reason)
+                or (explaining.provenance is not None and explaining.field is not None)
+            )
         ),
         timeout=20_000,  # the first one imports all rules
     )
@@ -114,6 +117,33 @@ def test_a_click_walks_upstream_and_back(window, qtbot):
         assert panel.suffix == f"{operand}[0, 1, 2, 2]"
     trigger(window, "view.forward")
     wait(window, qtbot)
+    assert session.explaining.place == Place("2", (0, 1, 2, 2))
+
+
+def test_the_operator_is_selected_after_the_answer(window, qtbot, monkeypatch):
+    explain(window, qtbot, "add", (0, 1, 2, 2))
+    panel, session = window.provenance_panel, window.session
+    shown = []
+    session.selection_changed.connect(lambda _: shown.append(panel.title.text()))
+    click(window, qtbot, cell(window, 1, TermColumn.INPUT))
+    assert session.selected == "add"
+    wait(window, qtbot)
+    assert session.selected == "layer1.relu"
+    assert shown == ["nn.ReLU layer1.relu · 2[0, 1, 2, 2]"]
+    # One that takes long is selected meanwhile.
+    monkeypatch.setattr(session.explaining.client, "send", lambda request: None)
+    click(window, qtbot, cell(window, 0, TermColumn.INPUT))
+    qtbot.waitUntil(lambda: session.selected == "layer1.conv")
+
+
+def test_what_the_user_selects_meanwhile_stays_selected(window, qtbot):
+    explain(window, qtbot, "add", (0, 1, 2, 2))
+    session = window.session
+    click(window, qtbot, cell(window, 1, TermColumn.INPUT))
+    session.select("layer1.conv")
+    assert not session.explaining.is_ahead
+    wait(window, qtbot)
+    assert session.selected == "layer1.conv"
     assert session.explaining.place == Place("2", (0, 1, 2, 2))
 
 

@@ -65,6 +65,16 @@ _VIEWS: Final = frozenset({
     ncnn.noop, ncnn.Split, ncnn.flatten, ncnn.Reshape, ncnn.Squeeze, ncnn.expand_dims,
 })  # fmt: skip
 
+# Code that puts all elements of its operand into another order.
+_ORDERS: Final = frozenset({
+    copying.identity, copying.clone, flip.flip, flip.fliplr, flip.flipud, flip.rot90, flip.roll,
+    permute.permute, permute.transpose, permute.t, permute.reverse_dims, permute.movedim,
+    permute.matrix_transpose, reshape.reshape, reshape.reshape_as, reshape.flatten,
+    reshape.flatten_module, reshape.unflatten, reshape.unflatten_module, reshape.squeeze,
+    reshape.unsqueeze, shuffle.channel_shuffle, shuffle.pixel_shuffle, shuffle.pixel_unshuffle,
+    *codes_of("torch.flatten", "torch.ravel"),
+})  # fmt: skip
+
 moves(
     copying.identity, copying.clone, flip.flip, flip.fliplr, flip.flipud, flip.rot90, flip.roll,
     folding.unfold, indexing.Index, indexing.index_select, indexing.take, indexing.gather,
@@ -245,6 +255,8 @@ def locate_move(call: Call, box: Box) -> Mapping[str, Box]:
     found: dict[str, Box] = {each.name: each.whole for each in call.arrays}
     for each in moved:
         found.pop(each.name, None)
+    if call.layer_code in _ORDERS and _is_whole(box, call.shape):
+        return found | {each.name: each.whole for each in moved}
     for each, flat in origins(moved, element_numbers(call, moved, box)):
         region, step = [], 1
         for size in reversed(each.shape):
@@ -253,6 +265,12 @@ def locate_move(call: Call, box: Box) -> Mapping[str, Box]:
             step *= size
         found[each.name] = tuple(reversed(region))
     return found
+
+
+def _is_whole(box: Box, shape: tuple[int, ...]) -> bool:
+    return all(
+        each.start == 0 and each.stop == size for each, size in zip(box, shape, strict=True)
+    )
 
 
 def joined_members(call: Call) -> tuple[list[Operand], int]:

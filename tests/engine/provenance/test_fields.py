@@ -387,3 +387,46 @@ def test_a_long_chain(make_pair):
     assert field.inputs[0].slices == (
         slice(0, 1), slice(0, 1), slice(2, 3), slice(3, 4)
     )  # fmt: skip
+
+
+def test_a_region_that_depends_on_values_is_found_anew(make_pair):
+    path = make_pair(
+        "pnnx.Input a 0 1 x #x=(6,2)f32",
+        "pnnx.Input b 0 1 i #i=(2)i64",
+        "torch.index_select op 2 1 x i y dim=0",
+        "pnnx.Output out 1 0 y",
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    for rows, start in (([1, 2], 1), ([4, 5], 4), ([1, 2], 1)):
+        session.feed([np.ones((6, 2), np.float32), np.array(rows)])
+        session.run()
+        for _ in range(2):  # the second one is remembered
+            field = engine.receptive_field(session, "y", (0, 1))
+            box = next(each.box for each in field.inputs if each.operand == "x")
+            assert [(each.start, each.stop) for each in box] == [(start, start + 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Tensor.permute op 1 1 x y dims=(2,0,1)",
+        "Tensor.reshape op 1 1 x y shape=(4,6)",
+        "torch.roll op 1 1 x y shifts=(1) dims=(0)",
+        "torch.flip op 1 1 x y dims=(0)",
+    ],
+)
+def test_all_of_what_is_put_into_another_order(make_pair, line):
+    path = make_pair(
+        "pnnx.Input a 0 1 x #x=(2,3,4)f32",
+        line,
+        "torch.sum sum 1 1 y z dim=(0) keepdim=False",
+        "torch.sum last 1 1 z w dim=(0,1) keepdim=False" if "(4,6)" not in line
+        else "torch.sum last 1 1 z w dim=(0) keepdim=False",
+        "pnnx.Output out 1 0 w",
+    )  # fmt: skip
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.ones((2, 3, 4), np.float32)])
+    session.run()
+    field = engine.receptive_field(session, "w", ())
+    assert [(each.start, each.stop) for each in field.inputs[0].box] == [(0, 2), (0, 3), (0, 4)]
+    assert not field.guessed
