@@ -29,7 +29,8 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
         ``""`` if nothing hints at a cause.
     """
     if error.of_export:
-        return f"{capitalized(error.diagnosis)}."
+        # The reason stands above the hint.
+        return f"{capitalized(error.diagnosis.replace(f': {error.reason}', ''))}."
     found = _find_changed_shape(graph, error) if not error.suspect else None
     if found is None and error.diagnosis:
         return f"{capitalized(error.diagnosis)}. Restore the exported size in the Input panel."
