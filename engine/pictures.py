@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -460,7 +459,7 @@ class TileGrid:
         return tile if 0 <= tile < self.count else None
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)  # dozens are tried for each tensor, and sizes come again
 def tile_grid(
     count: int,
     plane: tuple[int, int],
@@ -493,49 +492,51 @@ def tile_grid(
     """
     if columns is None:
         columns = _best_columns(count, plane, area, gap)
-    return TileGrid(count, columns, *_tile_size(columns, count, plane, area, gap), gap)
+    rows = np.array([-(-count // columns)])
+    width, height = _tile_sizes(np.array([columns]), rows, plane, area, gap)
+    return TileGrid(count, columns, int(width[0]), int(height[0]), gap)
 
 
 def _best_columns(
     count: int, plane: tuple[int, int], area: tuple[float, float], gap: int
 ) -> int:
     """Return the number of tiles per row that makes them largest, by trying all."""
-    found: list[tuple[tuple[int, int], int, int, bool]] = []
-    for columns in range(1, min(count, 64) + 1):
-        rows = -(-count // columns)
-        width, height = _tile_size(columns, count, plane, area, gap)
-        fits = (
-            columns * (width + gap) - gap <= area[0] and rows * (height + gap) - gap <= area[1]
-        )
-        # Of equally large tiles the squarer arrangement.
-        found.append(((width * height, -abs(columns - rows)), width, columns, fits))
-    fitting = [each for each in found if each[3]]
-    best = max(fitting or found, key=itemgetter(0))
-    even = [
-        each for each in fitting if count % each[2] == 0 and each[1] >= _GOOD_SHARE * best[1]
-    ]
-    return max(even, key=itemgetter(0), default=best)[2]
-
-
-def _tile_size(
-    columns: int, count: int, plane: tuple[int, int], area: tuple[float, float], gap: int
-) -> tuple[int, int]:
-    """Width and height of a tile."""
-    height, width = plane
+    columns = np.arange(1, min(count, 64) + 1)
     rows = -(-count // columns)
-    room = (area[0] + gap) / columns - gap, (area[1] + gap) / rows - gap
-    scale = max(min(room[0] / width, room[1] / height), 1e-6)
-    if scale >= 1:
-        scale = math.floor(scale)
-    return _tile_edge(width, scale), _tile_edge(height, scale)
+    width, height = _tile_sizes(columns, rows, plane, area, gap)
+    fits = (columns * (width + gap) - gap <= area[0]) & (rows * (height + gap) - gap <= area[1])
+    tried = fits if fits.any() else np.ones_like(fits)
+    # Of equally large tiles the squarer arrangement, and of those the one with fewer columns.
+    order = np.lexsort((-columns, -np.abs(columns - rows), width * height))
+
+    def best_of(chosen: npt.NDArray[np.bool_]) -> int:
+        return int(order[chosen[order]][-1])
+
+    best = best_of(tried)
+    even = fits & (count % columns == 0) & (width >= _GOOD_SHARE * width[best])
+    return int(columns[best_of(even) if even.any() else best])
 
 
-def _tile_edge(length: int, scale: float) -> int:
-    edge = max(1, math.floor(length * scale + 1e-6))
-    if edge >= _MIN_TILE:
-        return edge
+def _tile_sizes(
+    columns: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    plane: tuple[int, int],
+    area: tuple[float, float],
+    gap: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Widths and heights of tiles, by how many are beside and above each other."""
+    height, width = plane
+    across, down = (area[0] + gap) / columns - gap, (area[1] + gap) / rows - gap
+    scale = np.maximum(np.minimum(across / width, down / height), 1e-6)
+    scale = np.where(scale >= 1, np.floor(scale), scale)
+    return _tile_edges(width, scale), _tile_edges(height, scale)
+
+
+def _tile_edges(length: int, scale: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    edges = np.maximum(1, np.floor(length * scale + 1e-6)).astype(np.int64)
     # Whole repeats of every element, so that all are equally large.
-    return length * -(-_MIN_TILE // length) if length < _MIN_TILE else _MIN_TILE
+    least = length * -(-_MIN_TILE // length) if length < _MIN_TILE else _MIN_TILE
+    return np.where(edges >= _MIN_TILE, edges, least)
 
 
 def tile_pictures(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from engine.text import format_shape
@@ -127,6 +128,7 @@ def swap_roles(roles: Roles, one: int, other: int) -> Roles:
     return tuple(changed)
 
 
+@lru_cache(maxsize=256)  # each tensor asks, and has the axes of others
 def offered_roles(roles: Roles, shape: tuple[int, ...], axis: int) -> tuple[AxisRole, ...]:
     """Return the roles that an axis may have, its own one included."""
     return tuple(

@@ -215,6 +215,7 @@ class AxisStrip(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.is_own = False
         self.chips: list[AxisChip] = []
+        self._spare: list[AxisChip] = []  # hidden, behind the others
         self._active: int | None = None  # the axis that the user steps through
         self._axes: tuple[ShownAxis, ...] = ()
         self._title = QLabel("Axes")
@@ -323,16 +324,19 @@ class AxisStrip(QFrame):
     def _show_chips(self) -> None:
         while len(self.chips) > len(self._axes):
             chip = self.chips.pop()
-            self._line.removeWidget(chip)
             chip.hide()
-            chip.deleteLater()
+            self._spare.append(chip)  # making one takes long, and tensors alternate
         while len(self.chips) < len(self._axes):
-            chip = AxisChip(self)
-            self._line.insertWidget(self._first + len(self.chips), chip)
+            chip = self._spare.pop() if self._spare else self._make_chip()
             chip.show()
             self.chips.append(chip)
         for chip, axis in zip(self.chips, self._axes, strict=True):
             chip.show_axis(axis)
+
+    def _make_chip(self) -> AxisChip:
+        chip = AxisChip(self)
+        self._line.insertWidget(self._first + len(self.chips), chip)
+        return chip
 
     # The slider
 
