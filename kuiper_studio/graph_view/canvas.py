@@ -88,6 +88,7 @@ _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
 _ANIMATION_MS: Final = 150
 _REST_MS: Final = 300  # before values in closed groups are measured
+_PREPARED_AT_ONCE: Final = 100  # boxes of closed groups, between two events
 _DOTS_FROM: Final = 0.6
 _KEYBOARD_REASONS: Final = frozenset(
     {
@@ -167,9 +168,9 @@ class GraphCanvas(QWidget):
         self._background = Background(self)
         self._background.finished.connect(self._on_answered)
         self._animation = self._make_animation()
-        self._go_on, self._rest, self._settle = (
+        self._go_on, self._rest, self._settle, self._ahead = (
             QTimer(self, singleShot=True, interval=delay)
-            for delay in (0, _REST_MS, _ANIMATION_MS)
+            for delay in (0, _REST_MS, _ANIMATION_MS, 0)
         )
         self._connect()
         self._on_graph_changed()
@@ -186,6 +187,8 @@ class GraphCanvas(QWidget):
         self._go_on.timeout.connect(self.update)
         self._settle.timeout.connect(self._on_settled)
         self._rest.timeout.connect(self._measure_groups)
+        self._rest.timeout.connect(self._prepare_boxes)
+        self._ahead.timeout.connect(self._prepare_boxes)
         session.graph_changed.connect(self._on_graph_changed)
         session.state_changed.connect(self._on_position_changed)
         session.position_changed.connect(self._on_position_changed)
@@ -1069,6 +1072,13 @@ class GraphCanvas(QWidget):
         """Have all values measured, to show NaN in closed groups, while nothing runs."""
         rests = self._session.state is not RunState.RUNNING
         self._session.measuring.want("groups", on=rests and self._scene.is_folded)
+
+    @Slot()
+    def _prepare_boxes(self) -> None:
+        """Make the boxes of closed groups ahead, some at a time, while nothing runs."""
+        rests = self.laid_out and self._session.state is not RunState.RUNNING
+        if rests and self._grouping.prepare(_PREPARED_AT_ONCE):
+            self._ahead.start()
 
     @Slot()
     def _on_measured(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kuiper_studio.graph_view.scene import BoxMaker, assembled, make_edge
+from kuiper_studio.graph_view.scene import BoxMaker, assembled, make_edge, make_edges
 from kuiper_studio.layout.nested import LevelLayouts
 
 if TYPE_CHECKING:
@@ -90,6 +90,29 @@ class FoldedScenes:
         self._maker = BoxMaker()
         self._boxes: dict[int | tuple[int, int], Box] = {}
         self._layouts = LevelLayouts()
+        self._flat: Scene | None = None
+        self._prepared = 0  # operators whose boxes were made ahead
+
+    def prepare(self, count: int) -> bool:
+        """Make the boxes of some more operators ahead; return whether any are left.
+
+        Making them all when the last group opens would take longer than a frame.
+        """
+        end = min(self._prepared + count, len(self._graph.operators))
+        for place in range(self._prepared, end):
+            self._box(place)
+        self._prepared = end
+        return end < len(self._graph.operators)
+
+    def make_flat(self) -> Scene:
+        """Build the scene without groups, every operator in a box of its own."""
+        if self._flat is None:
+            graph = self._graph
+            boxes = tuple(map(self._box, range(len(graph.operators))))
+            self._flat = assembled(
+                graph, self._maker, boxes, make_edges(graph), self._wires.names
+            )
+        return self._flat
 
     def make(self, folding: Folding) -> Scene:
         """Build the scene of what is visible."""

@@ -103,11 +103,15 @@ class Grouping:
         is_large = self.folding.root.size > _FEW
         return self.exists and (is_large if self.choice is None else self.choice)
 
+    def prepare(self, count: int) -> bool:
+        """Make boxes of closed groups ahead; see `FoldedScenes.prepare`."""
+        return self._scenes is not None and self._scenes.prepare(count)
+
     def make_scene(self) -> Scene:
         """Build the scene of the model, or of what is visible of it."""
         if self._graph is None:
             return Scene()
         if not self.is_shown:
-            return make_scene(self._graph)
+            return self._scenes.make_flat() if self._scenes else make_scene(self._graph)
         scenes = self._scenes or FoldedScenes(self._graph, Wires.cut(self._graph))
         return scenes.make(self.folding)

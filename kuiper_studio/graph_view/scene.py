@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -46,6 +46,7 @@ __all__ = [
     "assembled",
     "lay_out",
     "make_edge",
+    "make_edges",
     "make_scene",
 ]
 
@@ -344,7 +345,7 @@ class BoxMaker:
         """Make the box of an operator."""
         family = family_of(operator.type)
         head = self._label.width(family.label) + self._detail.width(str(operator.index))
-        shape = format_shape(_shown_shape(operator), drop_batch=True)
+        shape = _shown_shape(operator)
         needed = max(
             head + _GLYPH_ROOM + LEFT_INSET + RIGHT_INSET,
             self._type.width(operator.type) + LEFT_INSET + RIGHT_INSET,
@@ -421,7 +422,7 @@ def make_scene(graph: RuntimeGraph) -> Scene:
     maker = BoxMaker()
     boxes = tuple(maker.box(operator) for operator in graph.operators)
     names = tuple(box.name for box in boxes)
-    return assembled(graph, maker, boxes, _make_edges(graph), names)
+    return assembled(graph, maker, boxes, make_edges(graph), names)
 
 
 def assembled(
@@ -465,12 +466,18 @@ def make_edge(
         source,
         target,
         operand.name,
-        format_shape(operand.shape, drop_batch=True),
-        format_dtype(operand.dtype),
+        *_operand_texts(operand.shape, operand.dtype),
         count,
         producer.index if producer is not None else source,
         bundled,
     )
+
+
+@lru_cache(maxsize=4096)  # large graphs have few shapes
+def _operand_texts(
+    shape: tuple[int | str | None, ...] | None, dtype: np.dtype[Any] | str | None
+) -> tuple[str, str]:
+    return format_shape(shape, drop_batch=True), format_dtype(dtype)
 
 
 def _grown(width: float) -> float:
@@ -478,7 +485,8 @@ def _grown(width: float) -> float:
     return min(_LEAST_WIDTH + max(0.0, steps) * _WIDTH_STEP, _MOST_WIDTH)
 
 
-def _make_edges(graph: RuntimeGraph) -> tuple[Edge, ...]:
+def make_edges(graph: RuntimeGraph) -> tuple[Edge, ...]:
+    """Make the edges between operators that are all in boxes of their own."""
     counts: dict[tuple[str, int], int] = {}
     operands: dict[str, RuntimeOperand] = {}
     for operator in graph.operators:
@@ -500,9 +508,11 @@ def _shown_operand(operator: RuntimeOperator) -> str:
     return operands[0].name if operands else ""
 
 
-def _shown_shape(operator: RuntimeOperator) -> tuple[int | str | None, ...] | None:
+def _shown_shape(operator: RuntimeOperator) -> str:
     operands: Sequence[RuntimeOperand] = operator.outputs or operator.inputs
-    return operands[0].shape if operands else None
+    if not operands:
+        return format_shape(None, drop_batch=True)
+    return _operand_texts(operands[0].shape, operands[0].dtype)[0]
 
 
 def _pending_lines(operator: RuntimeOperator, room: int) -> tuple[str, str]:
@@ -513,10 +523,7 @@ def _pending_lines(operator: RuntimeOperator, room: int) -> tuple[str, str]:
     operands = operator.outputs or operator.inputs
     if not operands:
         return "", ""
-    shape, dtype = (
-        format_shape(operands[0].shape, drop_batch=True),
-        format_dtype(operands[0].dtype),
-    )
+    shape, dtype = _operand_texts(operands[0].shape, operands[0].dtype)
     more = f"+{len(operands) - 1}" if len(operands) > 1 else ""
     return _cut(shape, room), " ".join(filter(None, (dtype, more)))
 

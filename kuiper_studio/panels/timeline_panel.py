@@ -272,8 +272,8 @@ class TimelinePanel(Panel):
         self._update_summary()
 
     def _note_records(self, model: TimelineModel) -> None:
-        found = (self.session.record(operator.name) for operator in model.operators)
-        model.note([record for record in found if record is not None], self.session.tensors)
+        records = self.session.snapshot.records[: len(model.operators)]
+        model.note(records, self.session.tensors)
 
     @Slot(object)
     def _on_stepped(self, records: tuple[Record, ...]) -> None:

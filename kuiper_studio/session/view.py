@@ -467,12 +467,15 @@ class SessionView(QObject):
 
     def status(self, operator: str) -> OperatorStatus:
         """Status of an operator; UNSUPPORTED is known before the run reaches it."""
-        record = self.record(operator)
+        if self._graph is None:
+            return OperatorStatus.PENDING
+        found = self._graph.operator(operator)
+        record = self._record_at(found.index)
         if record is not None:
             return record.status
-        if self._graph is None or self._graph.operator(operator).error is None:
+        if found.error is None:
             return OperatorStatus.PENDING
-        outputs = self._graph.operator(operator).outputs
+        outputs = found.outputs
         if outputs and all(operand.name in self.supplied for operand in outputs):
             return OperatorStatus.PENDING
         return OperatorStatus.UNSUPPORTED
