@@ -8,6 +8,7 @@ import pytest
 
 from kuiper_studio.graph_view.folded_scenes import FoldedScenes, Wires
 from kuiper_studio.graph_view.folding import Folding
+from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.layout.groups import Group
 
 OPERATORS = 30
@@ -66,3 +67,17 @@ def test_boxes_that_stay_are_not_made_again(graph):
     after = scenes.make(folding).boxes
     assert after[0] is before[0]
     assert after[-1] is before[-1]
+
+
+def test_boxes_are_made_ahead_and_shared_with_the_flat_scene(graph):
+    folding = Folding(Group("", 0, OPERATORS, (Group("a", 2, 9), Group("c", 12, 20))))
+    scenes = FoldedScenes(graph, Wires.of(graph))
+    assert scenes.prepare(OPERATORS)  # the output is left
+    assert not scenes.prepare(OPERATORS)
+    flat = scenes.make_flat()
+    alone = make_scene(graph)
+    assert flat.boxes == alone.boxes
+    assert flat.edges == alone.edges
+    folding.open_all()
+    opened = scenes.make(folding).boxes
+    assert all(one is other for one, other in zip(opened, flat.boxes, strict=True))
