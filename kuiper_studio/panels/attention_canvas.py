@@ -98,6 +98,12 @@ class HeadsMosaic(PictureCanvas):
         self._shares: tuple[str, ...] = ()
         self._head = 0
         self._row: int | None = None
+        self._hidden = 0
+
+    @property
+    def hidden(self) -> int:
+        """Number of heads that have no picture, because there are too many."""
+        return self._hidden
 
     @property
     def tiles(self) -> Array:
@@ -110,8 +116,7 @@ class HeadsMosaic(PictureCanvas):
         if not _is_same(shown, self._tiles):  # it is while only the query changes
             self._tiles, self._painted = shown, None
             self._images = [color_image(tile, _most(tile)) for tile in self._tiles]
-        hidden = len(tiles) - len(self._tiles)
-        self.setToolTip(f"{hidden} more heads are not shown" if hidden else "")
+        self._hidden = len(tiles) - len(self._tiles)
         self.update()
 
     def show_marks(self, head: int, row: int | None) -> None:

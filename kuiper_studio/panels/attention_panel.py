@@ -86,6 +86,8 @@ class AttentionPanel(Panel):
         self._picture = InputPicture(session)
         self._head = 0
         self._query_text = ""
+        self._is_new = True  # no query of this model has been shown
+        self._note = ""
         self._listed: AttentionScores | None = None
         self._make_fields()
         self.heads, self.keys = HeadsMosaic(theme), KeysView(theme)
@@ -268,7 +270,30 @@ class AttentionPanel(Panel):
             return answer.reason
         self._scores = scores
         self._bound_fields(scores)
+        if self._moves_on(scores):
+            return self._look()  # the other query may have to be asked for
         return self._look_at_rollout(attention, serial)
+
+    def _moves_on(self, scores: AttentionScores) -> bool:
+        """Open a model at the last query where the first sees one key, as in causal attention.
+
+        Returns
+        -------
+        bool
+            Whether another query is to be shown than was.
+        """
+        is_new, self._is_new, last = self._is_new, False, scores.shape[2] - 1
+        query = self.query.value()
+        self._note = self._note if query == last else ""
+        if not is_new or query or not last:
+            return False
+        seen = self._rows(scores, self.sample.value(), query).any(axis=0)
+        if np.count_nonzero(seen) != 1:
+            return False
+        self._note = " Query 0 sees one key only, so the last query is shown."
+        with QSignalBlocker(self.query):
+            self.query.setValue(last)
+        return True
 
     def _find_places(self, graph: RuntimeGraph, attention: Attention) -> _Places:
         """Return where queries and keys lie, and the number of heads; 0 if it is not known."""
@@ -527,7 +552,13 @@ class AttentionPanel(Panel):
             if places and len(beside) == 1
             else ""
         )
-        self.caption.setText(f"A head is scaled to its own largest weight{share}.{tokens}")
+        hidden = self.heads.hidden
+        if hidden:
+            shown = scores.shape[1] - hidden
+            tokens += f" Only the first {shown} of {shown + hidden} heads have pictures."
+        self.caption.setText(
+            f"A head is scaled to its own largest weight{share}.{tokens}{self._note}"
+        )
         queries = self._queries
         query = queries.name(self.query.value()) if queries is not None else ""
         place = queries.place(self.sample.value(), self.query.value()) if queries else None
@@ -541,6 +572,7 @@ class AttentionPanel(Panel):
     def _on_graph_changed(self) -> None:
         self._graph = self.session.graph
         self._scores = None
+        self._is_new, self._note = True, ""
         self._forget_places()
         with QSignalBlocker(self.chosen):
             self.chosen.clear()
@@ -548,7 +580,7 @@ class AttentionPanel(Panel):
                 self.chosen.addItem(attention.operator)
         for field in (self.sample, self.query):
             with QSignalBlocker(field):
-                field.setMaximum(0)
+                field.setMaximum(0)  # and with it the value
         count = len(self.session.attentions.found)
         self.set_suffix(str(count) if count else "")
         self._on_selected(self.session.selected)

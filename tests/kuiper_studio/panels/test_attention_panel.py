@@ -173,6 +173,34 @@ def test_tokens_without_a_grid_are_bars(qtbot, show) -> None:
     assert panel.verdict.text().startswith("✓ equals operand o")
 
 
+def test_a_causal_attention_opens_at_the_last_query(qtbot, show) -> None:
+    shape = "(1,2,6,4)f32"
+    lines = [f"pnnx.Input in{n} 0 1 {n} #{n}={shape}" for n in "qkv"]
+    named = "is_causal=True $query=q $key=k $value=v"
+    lines += [
+        f"F.scaled_dot_product_attention att 3 1 q k v o {named}",
+        f"pnnx.Output out 1 0 o #o={shape}",
+    ]
+    panel = show(lines, TEXT, "att").attention_panel
+    assert panel.query.value() == 5
+    expected = slow_weights(TEXT[0][0, 0], TEXT[1][0, 0])[5]  # the last query sees every key
+    np.testing.assert_allclose(panel.keys.shown.weights, expected, rtol=2e-3, atol=1e-5)
+    assert "Query 0 sees one key only, so the last query is shown." in panel.caption.text()
+    panel.query.setValue(0)  # the user's own choice stays
+    assert panel.query.value() == 0
+    np.testing.assert_array_equal(panel.keys.shown.weights, [1, 0, 0, 0, 0, 0])
+    assert "last query" not in panel.caption.text()
+
+
+def test_more_heads_than_pictures(show) -> None:
+    rng = np.random.default_rng(6)
+    inputs = [rng.standard_normal((1, 65, 3, 2)).astype(np.float32) for _ in range(3)]
+    panel = show(text_lines(3, 65, 2), inputs, "soft").attention_panel
+    assert len(panel.heads.tiles) == 64
+    assert "Only the first 64 of 65 heads have pictures." in panel.caption.text()
+    assert panel.shown.count() == 65 + 2
+
+
 def test_before_the_run(vit) -> None:
     panel = vit.attention_panel
     vit.actions_by_id["debug.restart"].trigger()
