@@ -41,6 +41,11 @@ class FailedInput:
     name: str
     reason: str
 
+    @property
+    def sentence(self) -> str:
+        """Its name and the reason; most reasons have the name already."""
+        return self.reason if self.name in self.reason else f"{self.name}: {self.reason}"
+
 
 def pack_failures(failed: Sequence[FailedInput], done: int) -> Arrays:
     """Pack the failures of a range of inputs, and how many ran, as arrays."""

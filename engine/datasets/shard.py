@@ -193,10 +193,10 @@ class ShardRunner:
         yield indices, values
 
     def _fail(self, index: int, error: EngineError, failed: list[FailedInput]) -> None:
-        name = self._reader.name(index)
+        found = FailedInput(index, self._reader.name(index), str(error))
         if self.plan.strict:
-            raise SweepError(f"input {index}, {name}: {error}")
-        failed.append(FailedInput(index, name, str(error)))
+            raise SweepError(f"input {index}: {found.sentence}")
+        failed.append(found)
 
     def _open_dump(self) -> DumpWriter:
         from engine.datasets.dump import DumpWriter

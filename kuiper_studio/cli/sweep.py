@@ -108,9 +108,7 @@ def say_sweep(found: Sweep, studies: SweepStudies) -> None:
         say_against(studies.facts["against"])
     inputs = found.inputs
     for each_failed in inputs.failed[:_LISTED_FAILURES]:
-        named = each_failed.name in each_failed.reason
-        place = "" if named else f"{each_failed.name}: "
-        complain(f"passed over: {place}{each_failed.reason}")
+        complain(f"passed over: {each_failed.sentence}")
     if inputs.failed_count:
         complain(
             f"{format_count(inputs.failed_count, 'input')} of {format_count(inputs.count)} "

@@ -367,11 +367,7 @@ def _describe(summary: OperandSummary, channel: int, inputs: int) -> str:
 
 def _list_failed(found: Sweep) -> str:
     """Say which inputs could not be run, and why."""
-    listed = found.inputs.failed[:_MOST_LISTED]
-    lines = [
-        each.reason if each.name in each.reason else f"{each.name}: {each.reason}"
-        for each in listed
-    ]
+    lines = [each.sentence for each in found.inputs.failed[:_MOST_LISTED]]
     if found.inputs.failed_count > len(lines) > 0:
         lines.append(f"and {format_count(found.inputs.failed_count - len(lines))} more")
     return "\n".join(lines)

@@ -300,7 +300,7 @@ def damage_inputs_strictly(trial: Trial) -> None:
         sweep.start()
         trial.expect(sweep, _STOPPED, "input ", ".npy")
         stopped = sweep.finish().said
-        if not any(f"input {place}," in stopped for place in chosen):
+        if not any(f"input {place}:" in stopped for place in chosen):
             raise TrialError(f"damaged are {chosen}, it says {stopped}")
         trial.note(sweep, where)
         mend()

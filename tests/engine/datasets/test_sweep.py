@@ -246,8 +246,13 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     ]  # fmt: skip
     assert (found.inputs.done, found.inputs.failed_count) == (2, 2)
     assert found.operands["0"].count == 2 * 1024
-    with pytest.raises(SweepError, match="input 1, .*cannot be read"):
+    with pytest.raises(SweepError, match="input 1: .*cannot be read") as failed:
         sweep(DIGITS, folder, tmp_path / "b", SweepOptions(strict=True), workers=0)
+    assert str(failed.value).count("1.npy") == 1
+    (folder / "1.npy").unlink()  # a reason without the name: it is of another shape
+    with pytest.raises(SweepError, match=r"input 1: .*2\.npy: ") as failed:
+        sweep(DIGITS, folder, tmp_path / "c", SweepOptions(strict=True), workers=0)
+    assert str(failed.value).count("2.npy") == 1
 
 
 def test_a_kept_result_with_failures_is_none_when_all_must_run(tmp_path):
@@ -258,7 +263,7 @@ def test_a_kept_result_with_failures_is_none_when_all_must_run(tmp_path):
     (folder / "1.npy").write_bytes(b"no array")
     sweep(DIGITS, folder, tmp_path / "out", workers=0)
     strict = SweepOptions(strict=True)
-    with pytest.raises(SweepError, match="input 1, .*cannot be read"):
+    with pytest.raises(SweepError, match="input 1: .*cannot be read"):
         sweep(DIGITS, folder, tmp_path / "out", strict, workers=0, resume=True)
 
 

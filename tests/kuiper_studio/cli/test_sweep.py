@@ -55,7 +55,7 @@ def test_json_is_the_summary(photos, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--strict"], "input 3, "),
+        (["--strict"], "input 3: "),
         (["--workers", "2", "--scheduler", "tcp://x:1"], "not allowed with"),
         (["--limit", "0"], "0 are too few"),
         (["--operators", "nothing"], "nothing"),
