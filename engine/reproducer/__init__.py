@@ -7,10 +7,11 @@ The folder's layout::
     reproducer.pnnx.bin       their weights, copied byte by byte
     inputs.npz                the inputs, by operand
     expected.npz              the expected outputs, by operand
-    check.py                  runs the pair with the installed libraries, and compares
+    check.py                  runs the pair with NumPy and the installed libraries, and compares
 
-`extraction` makes the graph, `writing` the folder. `check_script` is the text of ``check.py``:
-it is never imported here, and needs only NumPy.
+`extraction` makes the graph, `writing` the folder. `check_script`, with
+`numpy_operators` pasted in, is the text of ``check.py``: it is never imported here, and needs
+only NumPy.
 """
 
 from __future__ import annotations

@@ -36,8 +36,9 @@ their expected outputs.
 
     python check.py
 
-compares the expected outputs with those of Kuiper Studio, PyTorch and ncnn, as far as they are
-installed. It needs NumPy. Exit status: 0 the same, 1 differences, 2 nothing could be checked.
+compares the expected outputs with those of NumPy, which computes the common types, and of
+Kuiper Studio, PyTorch and ncnn, as far as they are installed. It needs only NumPy. Exit status:
+0 the same, 1 differences, 2 nothing could be checked.
 {layers}"""
 _LAYERS: Final = """
 Layers of {files} are not in this folder; give them with `python check.py --layers FILE`.
@@ -168,13 +169,22 @@ _FILES: Final = frozenset(
 )
 
 
+_PASTED: Final = re.compile(
+    r"^from engine\.reproducer\.numpy_operators import .*\n", re.MULTILINE
+)
+
+
 def _exists(path: Path) -> DumpExistsError:
     return DumpExistsError(f"{path} already exists; choose another or overwrite it")
 
 
 def _script() -> str:
-    script = resources.files("engine.reproducer") / "check_script.py"
-    return script.read_text(encoding="utf-8")
+    """Return the script that checks, with the functions of NumPy pasted in."""
+    folder = resources.files("engine.reproducer")
+    script = (folder / "check_script.py").read_text(encoding="utf-8")
+    functions = (folder / "numpy_operators.py").read_text(encoding="utf-8")
+    pasted = functions.split('"""', 2)[2].strip() + "\n"  # without its docstring
+    return _PASTED.sub(lambda _: pasted, script, count=1)
 
 
 def _readme(session: Session, found: Extract) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 import engine
 from engine.errors import DumpExistsError, ExportError, InferenceError, UnknownNameError
+from engine.reproducer.numpy_operators import numpy_function
 
 ROOT = Path(__file__).resolve().parents[2]
 X = np.array([[-1.0, 2.0, 3.0]], np.float32)
@@ -52,7 +53,7 @@ def run_again(folder):
     return session.outputs()
 
 
-def check(folder, *arguments, checked=("kuiper-studio",)):
+def check(folder, *arguments, checked=("numpy", "kuiper-studio")):
     """Run the script; the rows of those that must be able to compute it."""
     ended = subprocess.run(
         [sys.executable, str(folder / "check.py"), *arguments],
@@ -65,6 +66,26 @@ def check(folder, *arguments, checked=("kuiper-studio",)):
         assert rows
         assert not any("not checked" in row for row in rows), ended.stdout
     return ended.returncode, ended.stdout
+
+
+def check_with_numpy_only(folder):
+    """Run the script where no other library can be imported; status and rows."""
+    others = dict.fromkeys(("engine", "torch", "ncnn"))
+    program = (
+        f"import runpy, sys; sys.modules.update({others}); sys.argv = ['check.py']; "
+        f"runpy.run_path({str(folder / 'check.py')!r}, run_name='__main__')"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert not ended.stderr, ended.stderr
+    rows = [line.split(maxsplit=5) for line in ended.stdout.splitlines()[1:]]
+    assert {row[0] for row in rows} == {"numpy", "kuiper-studio", "torch", "ncnn"}
+    return ended.returncode, [row[1:] for row in rows if row[0] == "numpy"]
 
 
 def torch_if_installed():
@@ -91,7 +112,7 @@ def test_a_chain(chain, tmp_path):
         "pnnx.Input", "nn.ReLU", "pnnx.Expression", "pnnx.Output",
     ]  # fmt: skip
     np.testing.assert_array_equal(run_again(folder)[0], [[0, 8, 12]])
-    status, table = check(folder, checked=("kuiper-studio", *torch_if_installed()))
+    status, table = check(folder, checked=("numpy", "kuiper-studio", *torch_if_installed()))
     assert status == 0, table
 
 
@@ -168,7 +189,7 @@ def test_weights_and_constants_come_along(make_pair, tmp_path):
     np.testing.assert_array_equal(run_again(folder)[0], [[8 + 10, 23 + 20]])
     graph = engine.load(folder / "reproducer.pnnx.param")
     np.testing.assert_array_equal(graph.operator("linear").attributes["weight"].array, weight)
-    assert check(folder, checked=("kuiper-studio", *torch_if_installed()))[0] == 0
+    assert check(folder, checked=("numpy", "kuiper-studio", *torch_if_installed()))[0] == 0
 
 
 def test_lists_and_numbers_as_operands(make_pair, tmp_path):
@@ -187,11 +208,160 @@ def test_lists_and_numbers_as_operands(make_pair, tmp_path):
     assert list(read(folder / "inputs.npz")) == ["1_0", "1_1"]
     rows = [[0, 1], [4, 5], [2, 3], [6, 7]]
     np.testing.assert_array_equal(run_again(folder)[0], 2 * np.float32(rows))
-    assert check(folder, checked=("kuiper-studio", *torch_if_installed()))[0] == 0
+    assert check(folder, checked=("numpy", "kuiper-studio", *torch_if_installed()))[0] == 0
     folder = engine.write_reproducer(session, ["halves"], tmp_path / "halves")
     assert list(read(folder / "expected.npz")) == ["1_0", "1_1"]
     np.testing.assert_array_equal(run_again(folder)[1], x[:, 2:])
     assert check(folder)[0] == 0
+
+
+def test_numpy_alone_checks_the_common_types(make_pair, tmp_path):
+    random = np.random.default_rng(5)
+    weights = {
+        "conv.weight": random.standard_normal((4, 3, 3, 3)),
+        "norm.weight": random.uniform(0.5, 2, 4), "norm.bias": random.standard_normal(4),
+        "norm.running_mean": random.standard_normal(4),
+        "norm.running_var": random.uniform(0.5, 2, 4),
+        "anchor.data": random.standard_normal((1, 6, 16)),
+    }  # fmt: skip
+    param = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        "nn.Conv2d conv 1 1 0 1 bias=False dilation=(1,1) groups=1 in_channels=3 "
+        "kernel_size=(3,3) out_channels=4 padding=(1,1) padding_mode=zeros stride=(2,2) "
+        "@weight=(4,3,3,3)f32",
+        "nn.BatchNorm2d norm 1 1 1 2 affine=True eps=1.0e-5 num_features=4 @bias=(4)f32 "
+        "@running_mean=(4)f32 @running_var=(4)f32 @weight=(4)f32",
+        "nn.SiLU act 1 1 2 3",
+        "torch.chunk halves 1 2 3 4 5 chunks=2 dim=1 $input=3",
+        "pnnx.Expression sum 2 1 4 5 6 expr=add(mul(@0,2.0),tanh(@1))",
+        "nn.MaxPool2d pool 1 1 6 7 ceil_mode=False dilation=(1,1) kernel_size=(3,3) "
+        "padding=(1,1) return_indices=False stride=(2,2)",
+        "nn.Upsample up 1 1 7 8 mode=nearest scale_factor=(2.0,2.0) size=None",
+        "torch.cat cat 2 1 3 8 9 dim=1",
+        "Tensor.reshape rows 1 1 9 10 shape=(1,6,16) $input=9",
+        "torch.transpose turned 1 1 10 11 dim0=1 dim1=2 $input=10",
+        "F.softmax shares 1 1 11 12 dim=-1 $input=11",
+        "pnnx.Attribute anchor 0 1 13 @data=(1,6,16)f32",
+        "torch.matmul product 2 1 12 13 14 $input=12 $other=13",
+        "Tensor.slice first 1 1 14 15 dims=(1) ends=(8) selects=(2147483647) starts=(0) "
+        "steps=(1) $input=14",
+        "Tensor.permute last 1 1 15 16 dims=(2,0,1) $input=15",
+        "pnnx.Output out 1 0 16",
+        weights={key: value.astype(np.float32) for key, value in weights.items()},
+    )
+    session = run(param, random.standard_normal((1, 3, 8, 8)).astype(np.float32))
+    folder = engine.write_reproducer(session, ["*"], tmp_path / "all")
+    status, rows = check_with_numpy_only(folder)
+    assert status == 0, rows
+    assert [(row[0], row[-1]) for row in rows] == [("16", "same")]
+    wanted = read(folder / "expected.npz")["16"]
+    wanted[3, 0, 2] += 0.5
+    np.savez(folder / "expected.npz", **{"16": wanted})
+    status, rows = check_with_numpy_only(folder)
+    assert status == 1
+    assert rows[0][-1] == "differs"
+
+
+def test_a_type_that_numpy_does_not_know_leaves_the_others_checked(make_pair, tmp_path):
+    param = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,1,4,4)f32",
+        "nn.Unfold unfold 1 1 0 1 dilation=(1,1) kernel_size=(2,2) padding=(0,0) stride=(2,2)",
+        "nn.ReLU after 1 1 1 2",
+        "nn.ReLU relu 1 1 0 3",
+        "pnnx.Output out 2 0 2 3",
+    )
+    session = run(param, np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4) - 8)
+    folder = engine.write_reproducer(session, ["*"], tmp_path / "r")
+    status, rows = check_with_numpy_only(folder)
+    assert status == 0
+    assert " ".join(rows[0]).startswith("2 not checked: nn.Unfold 'unfold': NumPy has no")
+    assert rows[1][-1] == "same"
+    folder = engine.write_reproducer(session, ["unfold"], tmp_path / "alone")
+    assert check_with_numpy_only(folder)[0] == 2
+
+
+FUNCTIONS = [
+    ("conv2d", (2, 4, 7, 6), {"stride": 2, "padding": (1, 2), "groups": 2}, (6, 2, 3, 2), 6),
+    ("conv1d", (2, 4, 9), {"dilation": 2, "padding": "same"}, (3, 4, 4), 3),
+    ("conv_transpose2d", (1, 4, 3, 4),
+     {"stride": (2, 3), "padding": 1, "output_padding": 1, "groups": 2}, (4, 3, 3, 2), 6),
+    ("linear", (2, 3, 5), {}, (4, 5), 4),
+    ("max_pool2d", (1, 2, 7, 8), {"kernel_size": 3, "stride": 2, "padding": 1,
+     "ceil_mode": True}),
+    ("avg_pool2d", (1, 2, 7, 8), {"kernel_size": 3, "stride": 2, "padding": 1,
+     "ceil_mode": True}),
+    ("avg_pool2d", (1, 2, 7, 8), {"kernel_size": 3, "padding": 1, "count_include_pad": False}),
+    ("adaptive_avg_pool2d", (2, 3, 7, 5), {"output_size": (3, 2)}),
+    ("adaptive_max_pool1d", (2, 3, 7), {"output_size": 4}),
+    ("group_norm", (2, 6, 3), {"num_groups": 3}),
+    ("layer_norm", (2, 3, 4), {"normalized_shape": (3, 4)}),
+    ("instance_norm", (2, 3, 5), {}), ("normalize", (3, 4), {"dim": 1}),
+    *((name, (3, 4), {}) for name in (
+        "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+        "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu",
+        "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
+    )),
+    ("gelu", (3, 4), {"approximate": "tanh"}), ("softmax", (3, 4), {"dim": 0}),
+    ("log_softmax", (3, 4), {"dim": 1}), ("pad", (2, 3, 4), {"pad": (1, -1, 2, 0)}),
+    ("pad", (2, 3, 4), {"pad": (1, 2), "mode": "reflect"}),
+    ("pixel_shuffle", (1, 8, 2, 3), {"upscale_factor": 2}),
+    ("pixel_unshuffle", (1, 2, 4, 6), {"downscale_factor": 2}),
+    ("interpolate", (1, 2, 3, 4), {"scale_factor": 2.5}),
+    ("interpolate", (1, 2, 3, 4), {"size": (5, 7), "mode": "bilinear"}),
+    ("interpolate", (1, 2, 3), {"size": 7, "mode": "linear", "align_corners": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", FUNCTIONS, ids=[f"{i}-{case[0]}" for i, case in enumerate(FUNCTIONS)]
+)
+def test_numpy_and_pytorch_agree(case):
+    torch = pytest.importorskip("torch")
+    name, shape, options, *sizes = case
+    random = np.random.default_rng(1)
+    x = random.standard_normal(shape).astype(np.float32)
+    weights = [random.standard_normal(size).astype(np.float32) for size in sizes]
+    named = dict(zip(("weight", "bias"), weights, strict=False))
+    wanted = getattr(torch.nn.functional, name)(
+        torch.from_numpy(x), **{k: torch.from_numpy(w) for k, w in named.items()}, **options
+    )
+    found = numpy_function(name)(x, **named, **options)
+    assert found.shape == tuple(wanted.shape)
+    np.testing.assert_allclose(found, wanted.numpy(), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_numpy_and_pytorch_agree_on_recurrent_layers(kind):
+    torch = pytest.importorskip("torch")
+    options = {
+        "input_size": 3, "hidden_size": 4, "num_layers": 2, "bidirectional": True,
+        "batch_first": True,
+    }  # fmt: skip
+    torch.manual_seed(2)
+    layer, x = getattr(torch.nn, kind)(**options), torch.randn(2, 5, 3)
+    with torch.no_grad():
+        wanted, states = layer(x)
+    weights = {key: value.numpy() for key, value in layer.state_dict().items()}
+    found, *last = numpy_function(kind)(x.numpy(), **options, **weights)
+    np.testing.assert_allclose(found, wanted.numpy(), 1e-4, 1e-5)
+    for one, other in zip(last, states if kind == "LSTM" else [states], strict=True):
+        np.testing.assert_allclose(one, other.numpy(), 1e-4, 1e-5)
+
+
+def test_numpy_and_pytorch_agree_on_attention():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(2)
+    options = {"embed_dim": 6, "num_heads": 2}
+    layer, query, key = torch.nn.MultiheadAttention(**options), *torch.randn(2, 5, 3, 6)
+    mask = torch.ones(5, 5).triu(1).bool()
+    with torch.no_grad():
+        wanted, shares = layer(query, key, key, attn_mask=mask)
+    weights = {name: value.numpy() for name, value in layer.state_dict().items()}
+    found, mine = numpy_function("MultiheadAttention")(
+        query.numpy(), key.numpy(), attn_mask=mask.numpy(), **options, **weights
+    )
+    np.testing.assert_allclose(found, wanted.numpy(), 1e-4, 1e-5)
+    np.testing.assert_allclose(mine, shares.numpy(), 1e-4, 1e-5)
 
 
 def test_a_failed_operator(make_pair, tmp_path):
@@ -212,7 +382,7 @@ def test_a_failed_operator(make_pair, tmp_path):
         session, ["wrong"], tmp_path / "r", expected={"2": np.float32([[0, 2], [3, 0]])}
     )
     np.testing.assert_array_equal(read(folder / "inputs.npz")["1"], [[0, 2, 3]])
-    status, table = check(folder)
+    status, table = check(folder, checked=("kuiper-studio",))
     assert status == 1
     assert "failed: Tensor.reshape 'wrong' failed" in table
 
@@ -329,9 +499,9 @@ def test_convolution_and_normalisation_by_pytorch(make_pair, tmp_path):
         wanted = torch.relu(norm(conv(x))).numpy()
     folder = engine.write_reproducer(run(param, x.numpy()), ["*"], tmp_path / "r")
     np.testing.assert_allclose(read(folder / "expected.npz")["3"], wanted, 1e-5, 1e-5)
-    status, table = check(folder, checked=("kuiper-studio", "torch"))
+    status, table = check(folder, checked=("numpy", "kuiper-studio", "torch"))
     assert status == 0, table
     np.savez(folder / "expected.npz", **{"3": wanted + np.float32(1)})
-    status, table = check(folder, checked=("kuiper-studio", "torch"))
+    status, table = check(folder, checked=("numpy", "kuiper-studio", "torch"))
     assert status == 1
     assert table.count("differs") >= 2
