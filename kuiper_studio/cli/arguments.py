@@ -156,7 +156,7 @@ def reproduce_parser() -> argparse.ArgumentParser:
     parser = _parser(
         "reproduce",
         "The folder has the inputs, the expected outputs and a script that checks them with "
-        "Kuiper Studio, PyTorch and ncnn, as far as they are installed.",
+        "NumPy, Kuiper Studio, PyTorch and ncnn, as far as they are installed.",
     )
     _add_model(parser)
     _add_inputs(parser, _SEED_OF_A_RUN)

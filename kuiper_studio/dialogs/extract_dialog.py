@@ -115,7 +115,7 @@ class ExtractDialog(Question):
     def _arrange(self) -> None:
         purpose = QLabel(
             "Writes a model of its own with the inputs, the expected outputs and a script that "
-            "checks them with Kuiper Studio, PyTorch and ncnn."
+            "checks them with NumPy, Kuiper Studio, PyTorch and ncnn."
         )
         purpose.setWordWrap(True)
         choose = QPushButton("Choose…")
