@@ -49,12 +49,15 @@ class WeightSpec(NamedTuple):
     name : str
     shape : tuple of int
     tagged : bool
-        Whether a tag before it gives its storage (load type 0); else it is float32.
+        Whether a tag before it gives its storage (load type 0).
+    dtype : str
+        PNNX's name of its storage where no tag gives it.
     """
 
     name: str
     shape: tuple[int, ...]
     tagged: bool = False
+    dtype: str = "f32"
 
 
 class Params:
@@ -313,12 +316,19 @@ def _padding(params: Params) -> list[WeightSpec]:
     return [WeightSpec("per_channel_pad", (count,))] if count else []
 
 
+# Of ModelBin::load in ncnn, which keeps the bytes of all but the first two as they are.
+_LOAD_TYPES: Final = {0: "f32", 1: "f32", 3: "i8", 4: "i8", 6: "i8", 8: "i8"}
+
+
 def _memory(params: Params) -> list[WeightSpec]:
     sides = [params.integer(name) for name in ("c", "d", "h", "w")]
     shape = tuple(side for side in sides if side)
     if any(side < 0 for side in sides) or not shape:
         raise ValueError("parameters w, h, d and c are not a shape")
-    return [WeightSpec("data", shape, tagged=params.integer("load_type", 1) == 0)]
+    kind = params.integer("load_type", 1)
+    if kind not in _LOAD_TYPES:
+        raise ValueError(f"parameter load_type={kind} is none that ncnn can read")
+    return [WeightSpec("data", shape, tagged=kind == 0, dtype=_LOAD_TYPES[kind])]
 
 
 def _recurrent(gates: int, biases: int) -> Callable[[Params], list[WeightSpec]]:

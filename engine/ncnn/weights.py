@@ -1,9 +1,10 @@
 """The ``.bin`` file of ncnn: weights without names, in the order of the layers.
 
 Follows ModelBinFromDataReader of ncnn's ``src/modelbin.cpp`` (a4d2ea1, July 2026). A weight is
-either plain float32, or preceded by a tag for its storage: float32, float16, int8, or a table
-of 256 float32 and an index into it for each element. Sizes come from the parameters of the
-layers, so a file that does not fit them is noticed before anything is read.
+either plain (float32, or the bytes of a MemoryData), or preceded by a tag for its storage:
+float32, float16, int8, or a table of 256 float32 and an index into it for each element. Sizes
+come from the parameters of the layers, so a file that does not fit them is noticed before
+anything is read.
 
 pnnx also writes weights of operators that it could not convert, and their sizes are unknown.
 The weights after those cannot be located, nor can weights after a layer with contradictory
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from engine.ncnn.types import WeightSpec
     from engine.pnnx.attribute import WeightArchive
     from engine.pnnx.graph import Graph
     from engine.values import Value
@@ -138,9 +140,7 @@ class RawWeights(Archive):
             except ValueError:  # the layer reports the error
                 specs, unknown = [], unknown or operator.name
             for spec in specs:
-                slot, position = self._slot_at(
-                    position, math.prod(spec.shape), tagged=spec.tagged
-                )
+                slot, position = self._slot_at(position, spec)
                 if position > size:
                     if unknown:
                         return
@@ -158,10 +158,12 @@ class RawWeights(Archive):
                 "another model: use the .bin that was exported with the .param"
             )
 
-    def _slot_at(self, position: int, count: int, *, tagged: bool) -> tuple[_Slot, int]:
+    def _slot_at(self, position: int, spec: WeightSpec) -> tuple[_Slot, int]:
         """Return the position of a weight, and its end."""
-        if not tagged:
-            return _Slot("f32", position, 4 * count), position + 4 * count
+        count = math.prod(spec.shape)
+        if not spec.tagged:
+            nbytes = ITEMSIZES[spec.dtype] * count
+            return _Slot(spec.dtype, position, nbytes), position + _aligned(nbytes)
         tag = self._bytes(position, _TAG.size) if position < self.version.size else b""
         position += _TAG.size
         dtype = _DTYPES.get(_TAG.unpack(tag)[0]) if len(tag) == _TAG.size else "f32"

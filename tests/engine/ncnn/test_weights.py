@@ -51,6 +51,35 @@ class TestStorage:
         assert attributes["weight_int8_scales"].array.tolist() == [10, 20, 30]
         assert attributes["bottom_int8_scales"].array.tolist() == [5]
 
+    @pytest.mark.parametrize("load_type", [3, 4, 6, 8])
+    def test_bytes_in_a_memory_data(self, tmp_path, load_type):
+        memory = f"MemoryData mask 0 1 m 0=3 1=2 21={load_type}"
+        values = np.array([1, 0, -1, 127, -128, 5], np.int8)
+        data = values.tobytes() + b"\0\0" + tagged(WEIGHT) + f32(BIAS)  # up to 4 bytes
+        operators = engine.load(write_pair(tmp_path, [memory, *LINES], data)).operators
+        attributes = {operator.name: operator.attributes for operator in operators}
+        assert attributes["mask"]["data"].array.tolist() == [[1, 0, -1], [127, -128, 5]]
+        assert attributes["conv"]["bias"].array.tolist() == BIAS.tolist()
+
+    def test_a_memory_data_that_ncnn_cannot_read(self, tmp_path):
+        memory = "MemoryData mask 0 1 m 0=3 1=2 21=2"
+        path = write_pair(tmp_path, [memory, *LINES], b"\0" * 12 + tagged(WEIGHT) + f32(BIAS))
+        with pytest.raises(ModelFileError, match="position of this weight is unknown"):
+            _ = weight_of(path).array
+
+    @pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+    def test_bytes_are_computed_with_as_numbers(self, tmp_path, backend):
+        if backend == "ncnn":
+            pytest.importorskip("ncnn")
+        lines = ["MemoryData mask 0 1 m 0=3 1=2 21=3", "ReLU relu 1 1 m r"]
+        path = write_pair(
+            tmp_path, lines, np.array([1, 0, -1, 9, -8, 5, 0, 0], np.int8).tobytes()
+        )
+        session = engine.Session(engine.load(path), backend=backend)
+        session.run()
+        assert session.value("m").tolist() == [[1, 0, -1], [9, -8, 5]]
+        assert session.value("r").tolist() == [[1, 0, 0], [9, 0, 5]]
+
     def test_a_table_of_256(self, tmp_path):
         table = np.linspace(-1, 1, 256, dtype=np.float32)
         indexes = np.array([0, 255, 7, 7, 128, 3], np.uint8)
