@@ -154,9 +154,29 @@ class RawWeights(Archive):
             self._forget_behind(unknown)
         elif position < size:
             raise ValueError(
-                f"the layers need {position} bytes, but the file has {size}; it belongs to "
-                "another model: use the .bin that was exported with the .param"
+                f"the layers need {position} bytes, but the file has {size}; "
+                f"{self._why_longer(size - position)}"
             )
+
+    def _why_longer(self, surplus: int) -> str:
+        """Say why the file may have more bytes than the layers need."""
+        constants = {
+            operator.name: slot.nbytes
+            for operator in self._layers
+            if ncnn_name(operator.type) == "MemoryData"
+            and (slot := self._slots[f"{operator.name}.data"]).dtype == "f32"
+        }
+        if surplus == sum(constants.values()):
+            names = list(constants)
+        else:
+            names = [name for name, nbytes in constants.items() if nbytes == surplus][:1]
+        if not names:
+            return "it belongs to another model: use the .bin that was exported with the .param"
+        return (
+            f"the exporter wrote the constant {names[0]!r} with 8 bytes per element, as "
+            "float64, but ncnn reads 4, as float32: make the constants of the model float32, "
+            "and export it again"
+        )
 
     def _slot_at(self, position: int, spec: WeightSpec) -> tuple[_Slot, int]:
         """Return the position of a weight, and its end."""

@@ -61,6 +61,15 @@ class TestStorage:
         assert attributes["mask"]["data"].array.tolist() == [[1, 0, -1], [127, -128, 5]]
         assert attributes["conv"]["bias"].array.tolist() == BIAS.tolist()
 
+    @pytest.mark.parametrize("others", [(), ("MemoryData q 0 1 q 0=1",)])
+    def test_float64_in_a_memory_data(self, tmp_path, others):
+        lines = ["MemoryData p 0 1 p 0=3 1=2", *others, INPUT, "ReLU relu 1 1 a b"]
+        data = np.ones(6, np.float64).tobytes() + b"\0\0\0\0" * len(others)
+        with pytest.raises(ModelFileError, match="constant 'p' with 8 bytes per element"):
+            engine.load(write_pair(tmp_path, lines, data))
+        with pytest.raises(ModelFileError, match="it belongs to another model"):
+            engine.load(write_pair(tmp_path, lines, data + b"\0" * 8))
+
     def test_a_memory_data_that_ncnn_cannot_read(self, tmp_path):
         memory = "MemoryData mask 0 1 m 0=3 1=2 21=2"
         path = write_pair(tmp_path, [memory, *LINES], b"\0" * 12 + tagged(WEIGHT) + f32(BIAS))
