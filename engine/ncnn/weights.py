@@ -2,9 +2,9 @@
 
 Follows ModelBinFromDataReader of ncnn's ``src/modelbin.cpp`` (a4d2ea1, July 2026). A weight is
 either plain (float32, or the bytes of a MemoryData), or preceded by a tag for its storage:
-float32, float16, int8, or a table of 256 float32 and an index into it for each element. Sizes
-come from the parameters of the layers, so a file that does not fit them is noticed before
-anything is read.
+float32, float16, bfloat16, int8, or a table of 256 float32 and an index into it for each
+element. Sizes come from the parameters of the layers, so a file that does not fit them is
+noticed before anything is read.
 
 pnnx also writes weights of operators that it could not convert, and their sizes are unknown.
 The weights after those cannot be located, nor can weights after a layer with contradictory
@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 __all__ = ["RawWeights", "bind", "encode_layer", "encode_weight"]
 
 _TAG: Final = struct.Struct("<I")
-_DTYPES: Final = {0: "f32", 0x0002C056: "f32", 0x01306B47: "f16", 0x000D4B38: "i8"}
-_TAGS: Final = {"f32": 0, "f16": 0x01306B47, "i8": 0x000D4B38}
+_DTYPES: Final = {
+    0: "f32", 0x0002C056: "f32", 0x01306B47: "f16", 0x01348B83: "bf16", 0x000D4B38: "i8",
+}  # fmt: skip
+# The numbers of bfloat16 are held as float32, and are written so.
+_TAGS: Final = {"f32": 0, "bf16": 0, "f16": 0x01306B47, "i8": 0x000D4B38}
 _ALIGNMENT: Final = 4
 _TABLE: Final = 256  # float32
 
@@ -247,7 +250,7 @@ def encode_weight(array: npt.NDArray[np.generic], dtype: str, *, tagged: bool) -
     array : ndarray
         C-contiguous.
     dtype : str
-        PNNX's name of its dtype: ``f32``, ``f16`` or ``i8``.
+        PNNX's name of its dtype: ``f32``, ``f16``, ``bf16`` or ``i8``.
     tagged : bool
         Whether to write a tag before it.
 

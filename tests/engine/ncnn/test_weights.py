@@ -42,6 +42,20 @@ class TestStorage:
         assert weight.stored_dtype == "f16"
         assert weight.array.tolist() == WEIGHT.tolist()
 
+    @pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+    def test_bfloat16(self, tmp_path, backend):
+        if backend == "ncnn":
+            pytest.importorskip("ncnn")
+        upper = (WEIGHT.view(np.uint32) >> 16).astype(np.uint16)  # exact for these numbers
+        path = write_pair(tmp_path, LINES, tagged(upper, 0x01348B83) + f32(BIAS))
+        weight = weight_of(path)
+        assert weight.stored_dtype == "bf16"
+        assert weight.array.tolist() == WEIGHT.tolist()
+        session = engine.Session(engine.load(path), backend=backend)
+        session.feed([np.ones((2, 4, 4), np.float32)])
+        session.run()
+        assert session.value("b")[:, 0, 0].tolist() == [1.25, 3.25, 5.25]  # 0+1, 2+3, 4+5
+
     def test_int8_and_its_scales(self, tmp_path):
         values = np.array([-127, 1, 2, 3, 4, 127], np.int8)
         data = tagged(values, INT8) + f32(BIAS) + f32([10, 20, 30]) + f32([5])
