@@ -183,13 +183,14 @@ def test_going_to_the_most_and_to_the_next(qtbot, ran):
     assert notices(ran)[-1] == "Difference: nothing is compared yet"
 
 
-def test_the_difference_from_a_reference(ran, tmp_path):
+def test_the_difference_from_a_reference(ran, tmp_path, wait_for_turns):
     path = tmp_path / "reference.npz"
     # relu is off by 500 of 1000.
     np.savez(path, **{"0": INPUT, "1": np.array([0, 0, 500, 1000], np.float32)})
     trigger(ran, "view.colorByError")
     ran.session.compare(path)
     assert ran.session.wait_idle(20)
+    wait_for_turns()  # then the graph is painted again
     found = values(ran)
     assert (found["in"], found["relu"], found["fc"]) == ("0", "0.5", "not compared")
     assert fill(ran, "relu") == MOST["dark"]
