@@ -273,7 +273,9 @@ class Sweeping(QObject):
             return
         self._on_said()
         errors = bytes(process.readAllStandardError().data()).decode(errors="replace")
-        end, cancelled = self._end, self.is_cancelled
+        end = self._end
+        # Cancelled as its last results were written, it may still have finished.
+        cancelled = self.is_cancelled and (self._model is None or "finished" not in end)
         if cancelled and self._model is not None:
             self.stopped = self.progress
         self._drop()

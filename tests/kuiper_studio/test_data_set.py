@@ -150,6 +150,25 @@ def test_a_run_is_cancelled(qtbot, window, inputs, tmp_path):
     assert not panel.cancel.isVisible()
 
 
+def test_a_run_that_finished_as_it_was_cancelled_is_shown(
+    qtbot, window, inputs, tmp_path, monkeypatch
+):
+    sweeping, panel = window.session.sweeping, window.data_set_panel
+    take = sweeping._take
+
+    def cancel_at_the_end(line):
+        take(line)
+        if b"finished" in line:
+            panel.cancel.click()
+            assert sweeping.is_cancelled
+
+    monkeypatch.setattr(sweeping, "_take", cancel_at_the_end)
+    window.sweeping.run(str(inputs), str(tmp_path / "new"), 8)
+    qtbot.waitUntil(lambda: not sweeping.is_running, timeout=60_000)
+    assert sweeping.stopped is None
+    assert panel.title.text() == "8 inputs"
+
+
 def test_how_inputs_ran_and_which_failed_is_said(qtbot, window, results):
     path = results.path / "summary.json"
     summary = json.loads(path.read_bytes())
