@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QIcon, QImage, QPixmap
+from PySide6.QtGui import QIcon, QImage, QPainter, QPixmap
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -386,10 +386,19 @@ def _draw(found: Sweep, index: int) -> npt.NDArray[np.uint8] | None:
 
 
 def _icon_of(pixels: npt.NDArray[np.uint8]) -> QIcon:
-    """Return a picture as large as the strip has room for, its pixels visible."""
+    """Return a picture as large as the strip has room for, its pixels visible.
+
+    It is in the middle of a square: the strip gives all items the size of the first.
+    """
     height, width = pixels.shape[:2]
     image = QImage(
         np.ascontiguousarray(pixels).data, width, height, 3 * width, QImage.Format.Format_RGB888
     )
-    side = QSize(_SIDE, _SIDE)
-    return QIcon(QPixmap.fromImage(image.scaled(side, Qt.AspectRatioMode.KeepAspectRatio)))
+    scaled = image.scaled(QSize(_SIDE, _SIDE), Qt.AspectRatioMode.KeepAspectRatio)
+    square = QPixmap(_SIDE, _SIDE)
+    square.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(square)
+    left, top = (_SIDE - scaled.width()) // 2, (_SIDE - scaled.height()) // 2
+    painter.drawImage(left, top, scaled)
+    painter.end()
+    return QIcon(square)

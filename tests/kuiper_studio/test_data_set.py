@@ -12,7 +12,7 @@ from engine.datasets import SweepOptions, sweep
 from engine.errors import SweepError
 from kuiper_studio.dialogs.sweep_dialog import SweepDialog
 from kuiper_studio.engine_service.sweep_process import SweepJob, image_options
-from kuiper_studio.panels.data_set_panel import Strip
+from kuiper_studio.panels.data_set_panel import Strip, _icon_of
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.facts import rebin
 
@@ -106,6 +106,18 @@ def test_inputs_that_excite_the_channel(qtbot, window, results, data):
     assert numbers(panel.strip) == [5]
     window.tensor_view.pane.show_channel(1)
     assert "all zeros with 12 of 12 inputs" in panel.caption.text()
+
+
+def test_pictures_of_the_strip_have_one_size(qapp):
+    """Otherwise an item as high as the first, a wide picture, hides the value of a tall one."""
+    for height, width in ((4, 8), (8, 4)):
+        icon = _icon_of(np.full((height, width, 3), 200, np.uint8))
+        image = icon.pixmap(96, 96).toImage()
+        assert (image.width(), image.height()) == (96, 96)
+        assert image.pixelColor(48, 48).getRgb() == (200, 200, 200, 255)
+        assert image.pixelColor(0, 0).alpha() == 0  # beside the picture, which is centred
+        across, down = (2, 26) if width > height else (26, 2)
+        assert image.pixelColor(across, down).alpha() == 255
 
 
 def test_an_input_is_opened_and_run_to_the_operator(qtbot, window, results, data):
