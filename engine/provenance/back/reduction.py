@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.layers import extremes, reduction, scan
+from engine.layers.arguments import along
+from engine.layers.differences import diff
 from engine.layers.ncnn import shapes as ncnn_shapes
 from engine.provenance.back.elementwise import follow_function
 from engine.provenance.call import NoBreakdownError, Operand
@@ -18,6 +20,7 @@ from engine.provenance.rules.reduction import (
     PRODUCTS_OF,
     SPREADS,
     SUMS,
+    difference_weights,
     read_order,
     reduced_axes,
     spread_divisor,
@@ -184,3 +187,15 @@ def _summed_up(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     axis = int(call.arguments[name]) % given.ndim
     back = np.flip(np.cumsum(np.flip(gradient, axis), axis), axis)
     return {given.name: back}
+
+
+@passes_back(diff)
+def _subtracted(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Give each neighbour its share."""
+    given = call.array("input")
+    axis, weights = difference_weights(call)
+    found = np.zeros(given.shape)
+    for place, weight in enumerate(weights):
+        stop = place + gradient.shape[axis]
+        found[along(axis, slice(place, stop))] += weight * gradient
+    return {given.name: found}

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.layers import extremes, norm, reduction, scan
 from engine.layers.arguments import axes_of
+from engine.layers.differences import diff
 from engine.layers.ncnn import shapes as ncnn
 from engine.provenance.arithmetic import (
     add_up,
@@ -17,9 +18,10 @@ from engine.provenance.arithmetic import (
     grid,
     make_factor,
     multiply,
+    require_terms,
     take_root,
 )
-from engine.provenance.call import NoBreakdownError, Operand, rounding, take
+from engine.provenance.call import NoBreakdownError, Operand, is_array, rounding, take
 from engine.provenance.records import Breakdown, Interval, Kind, Step, Terms
 from engine.provenance.rules.elementwise import explain_function, locate_elementwise
 from engine.provenance.rules.pooling import choose, mean_of
@@ -38,6 +40,7 @@ __all__ = [
     "PRODUCTS_OF",
     "SPREADS",
     "SUMS",
+    "difference_weights",
     "explain_extreme",
     "explain_mean",
     "explain_sum",
@@ -460,3 +463,40 @@ def locate_scan(call: Call, box: Box) -> Mapping[str, Box]:
         return {input.name: ()}
     axis %= input.ndim
     return {input.name: (*box[:axis], Interval(0, box[axis].stop), *box[axis + 1 :])}
+
+
+def difference_weights(call: Call) -> tuple[int, list[int]]:
+    """Return the dimension of differences of neighbours, and what each neighbour counts."""
+    input, arguments = call.array("input"), call.arguments
+    times = int(arguments["n"])
+    if any(is_array(arguments[name]) for name in ("prepend", "append")):
+        raise NoBreakdownError("what is joined to the elements first is not followed")
+    if input.dtype.kind == "b":
+        raise NoBreakdownError("whether neighbours differ is no sum")
+    return int(arguments["dim"]) % input.ndim, [
+        (-1) ** (times - place) * math.comb(times, place) for place in range(times + 1)
+    ]
+
+
+@explains(diff)
+def explain_difference(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Subtract neighbours, as often as the operator does."""
+    axis, weights = difference_weights(call)
+    count = len(weights)
+    require_terms(count)
+    rows: list[Sequence[int]] = [[place] for place in index]
+    rows[axis] = range(index[axis], index[axis] + count)
+    elements = take(call.array("input"), "input", grid(*rows))
+    counted = make_factor("weight", np.array(weights, np.float64))
+    formula = (
+        f"y{format_index(index)} = Σ {elements.name} · {counted.name} over {count} neighbours"
+    )
+    return add_up(call, formula, multiply([elements, counted], (count,), (f"dim {axis}",)))
+
+
+@locates(diff)
+def locate_difference(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the neighbours too."""
+    axis, weights = difference_weights(call)
+    own = Interval(box[axis].start, box[axis].stop + len(weights) - 1)
+    return {call.array("input").name: (*box[:axis], own, *box[axis + 1 :])}

@@ -425,6 +425,8 @@ CASES = {
     "amax": ("torch.amax dim=(1) keepdim=False", [(2, 5, 3)], {}, Kind.CHOICE),
     "amin": ("torch.amin dim=(1) keepdim=True", [(2, 5, 3)], {}, Kind.CHOICE),
     "cumsum": ("torch.cumsum dim=1", [(2, 5)], {}, SUM),
+    "diff": ("torch.diff dim=1 n=1", [(2, 5, 3)], {}, SUM),
+    "diff-of-diff": ("torch.diff dim=-1 n=2", [(2, 3, 7)], {}, SUM),
     "relu": ("nn.ReLU", [(2, 5)], {}, FUNCTION),
     "gelu": ("nn.GELU", [(2, 5)], {}, FUNCTION),
     "silu": ("F.silu", [(2, 5)], {}, FUNCTION),

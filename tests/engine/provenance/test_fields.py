@@ -78,6 +78,7 @@ OTHERS = (
     plain("torch.flip dims=(2)"),
     plain("nn.ChannelShuffle groups=2"),
     plain("torch.cumsum dim=3"),
+    plain("torch.diff dim=3 n=2"),
     plain("nn.GroupNorm num_groups=2 eps=1e-5"),
     plain("nn.LocalResponseNorm size=3 alpha=0.5 beta=0.75 k=1.0"),
     plain("nn.InstanceNorm2d eps=1e-5 affine=False track_running_stats=False"),

@@ -140,6 +140,7 @@ ON = {
             "torch.logsumexp dim=(1) keepdim=False",
             "torch.prod dim=1 keepdim=True",
             "torch.cumsum dim=3",
+            "torch.diff dim=3 n=2",
         )
     },
     "deformable": (
