@@ -83,6 +83,12 @@ class Explaining(PlaceQuestion):
         """Do not follow an element: the user has selected something else."""
         self._ahead.stop()
 
+    def catch_up(self) -> None:
+        """Follow the element at once, so that a quick next step leaves it in the history."""
+        if self.is_ahead:
+            self._ahead.stop()
+            self._follow()
+
     @Slot()
     def _follow(self) -> None:
         if self.place is not None:

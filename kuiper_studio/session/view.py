@@ -596,6 +596,7 @@ class SessionView(QObject):
 
     def explain(self, operand: str, index: tuple[int, ...]) -> None:
         """Ask where an element comes from, select what produces its operand, and show it."""
+        self.explaining.catch_up()
         producer = self._graph.operand(operand).producer if self._graph is not None else None
         if producer is not None and (producer.name, operand) != (self._selected, self._operand):
             self.explaining.show_ahead(operand, index)

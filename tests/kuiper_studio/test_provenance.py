@@ -136,6 +136,21 @@ def test_the_operator_is_selected_after_the_answer(window, qtbot, monkeypatch):
     qtbot.waitUntil(lambda: session.selected == "layer1.conv")
 
 
+def test_a_quick_step_leaves_the_one_before_in_the_history(window, qtbot):
+    explain(window, qtbot, "add", (0, 1, 2, 2))
+    session = window.session
+    session.explain("2", (0, 1, 2, 2))
+    assert session.explaining.is_ahead
+    session.explain("1", (0, 1, 2, 2))
+    wait(window, qtbot)
+    assert session.selected == "layer1.conv"
+    for operator, operand in (("layer1.relu", "2"), ("add", "3")):
+        trigger(window, "view.back")
+        wait(window, qtbot)
+        assert session.selected == operator
+        assert session.explaining.place == Place(operand, (0, 1, 2, 2))
+
+
 def test_what_the_user_selects_meanwhile_stays_selected(window, qtbot):
     explain(window, qtbot, "add", (0, 1, 2, 2))
     session = window.session
