@@ -6,7 +6,7 @@ import html
 import re
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QLabel, QWidget
 from typing_extensions import override
 
@@ -27,6 +27,7 @@ __all__ = ["NoteView"]
 _MARKS: Final = re.compile(r"``(.+?)``|`(.+?)`")
 _MONO: Final = "font-family: 'JetBrains Mono'; font-size: 11px"
 _MOST_TYPES: Final = 8
+_LEAST_WIDTH: Final = 160  # pixels; the panel around it decides
 
 
 class NoteView(QLabel):
@@ -125,6 +126,15 @@ class NoteView(QLabel):
         return f'<span style="color: {self._theme.color(token).name()}">{markup}</span>'
 
     # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        # A label would lay out its text in several widths, of which none is the panel's.
+        return QSize(_LEAST_WIDTH, self.heightForWidth(max(self.width(), _LEAST_WIDTH)))
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(_LEAST_WIDTH, 0)
 
     @override
     def heightForWidth(self, width: int) -> int:

@@ -390,6 +390,7 @@ class PropertiesPanel(Panel):
         self._operator: RuntimeOperator | None = None
         self._summaries: dict[WeightKey, WeightSummary] = {}
         self._weight_views: dict[str, WeightView] = {}
+        self._spare_views: list[WeightView] = []  # the first of them show the weights
         self._asked: set[WeightKey] = set()
         self._to_show: WeightKey | None = None  # when it has been read
         self._graph_number = 0
@@ -535,6 +536,9 @@ class PropertiesPanel(Panel):
         self._lock.setChecked(False)
         self._operator = None
         self._show(None)
+        for view in self._spare_views:  # they hold the weights of a model that is gone
+            view.deleteLater()
+        self._spare_views.clear()
         self.catch_up()
 
     @Slot()
@@ -639,51 +643,56 @@ class PropertiesPanel(Panel):
     # Weights
 
     def _fill_weights(self, operator: RuntimeOperator | None) -> None:
-        for view in self._weight_views.values():
-            self._weight_column.removeWidget(view)
-            view.hide()
-            view.deleteLater()
-        self._weight_views = {}
-        before: QWidget = self._attribute_section.head
         attributes = operator.attributes if operator is not None else {}
         self._attribute_section.setVisible(bool(attributes))
         self._tabs.setTabEnabled(1, bool(attributes))
+        # Views are filled again: making them takes several frames.
+        while len(self._spare_views) < len(attributes):
+            self._add_weight_view()
+        for view in self._spare_views[len(attributes) :]:
+            view.hide()
+        self._weight_views = {}
         if operator is None or not attributes:
             return
         elements = sum(a.size for a in attributes.values())
         size = format_bytes(sum(a.nbytes for a in attributes.values()))
         self._attribute_section.head.set_suffix(f"{format_count(elements, 'value')} · {size}")
         transposed = "transpose" in operator.type.lower()
-        # Largest first: a weight before its bias.
-        for name, attribute in sorted(attributes.items(), key=lambda item: -item[1].size):
-            view = WeightView(
+        # Largest first: a weight before its bias. The first is unfolded.
+        weights = sorted(attributes.items(), key=lambda item: -item[1].size)
+        for view, (name, attribute) in zip(self._spare_views, weights, strict=False):
+            view.show_weight(
                 operator.name,
                 name,
                 attribute,
-                self.theme,
+                unfolded=not self._weight_views,
                 transposed=transposed,
                 scales=_scales(name, operator),
             )
-            view.unfolded.connect(partial(self._request, view, asked=True))
-            view.tensor_requested.connect(partial(self._show_tensor, view))
-            self._weight_column.addWidget(view)
             view.show()
             self._weight_views[name] = view
-            QWidget.setTabOrder(before, view.head)  # what is new comes last otherwise
-            before = view.head
         self._request_summaries()
-        next(iter(self._weight_views.values())).unfold()
+
+    def _add_weight_view(self) -> None:
+        view = WeightView(self.theme)
+        view.unfolded.connect(partial(self._request, view, asked=True))
+        view.tensor_requested.connect(partial(self._show_tensor, view))
+        views = self._spare_views
+        before = views[-1].head if views else self._attribute_section.head
+        self._weight_column.addWidget(view)
+        QWidget.setTabOrder(before, view.head)  # what is new comes last otherwise
+        views.append(view)
 
     @Slot()
     def _request_summaries(self) -> None:
         if self._attribute_section.head.isChecked() and self.isVisible():
             for view in self._weight_views.values():
-                self._request(view, asked=False)
+                self._request(view, asked=view.head.isChecked())
 
     def _request(self, view: WeightView, *, asked: bool) -> None:
         """Show a weight's summary: cached, computed at once, or later."""
         operator, attribute = self._operator, view.attribute
-        if operator is None or not self.isVisible():
+        if operator is None or attribute is None or not self.isVisible():
             return
         if not asked and attribute.size > UNASKED:
             return
@@ -719,7 +728,9 @@ class PropertiesPanel(Panel):
     def _show_tensor(self, view: WeightView) -> None:
         """Show a weight in the tensor view, at once or when it has been read."""
         operator, attribute = self._operator, view.attribute
-        if operator is None or not attribute.is_stored:
+        if operator is None or attribute is None:
+            return
+        if not attribute.is_stored:
             view.unfold()  # it says that it is not there
             return
         key = WeightKey(self._graph_number, operator.name, view.name)
@@ -745,7 +756,7 @@ class PropertiesPanel(Panel):
             return
         view = self._weight_views[key.name]
         if isinstance(done.result, WeightSummary):
-            view.show_summary(done.result, view.attribute.array)
+            view.show_summary(done.result, self._operator.attributes[key.name].array)
             if key == self._to_show:
                 self._to_show = None
                 self._show_tensor(view)

@@ -149,8 +149,6 @@ class FilterBars(QWidget):
     Parameters
     ----------
     theme : Theme
-    word : str
-        What a filter is called in tool tips, such as ``out``.
 
     Signals
     -------
@@ -160,9 +158,9 @@ class FilterBars(QWidget):
 
     chosen = Signal(int)
 
-    def __init__(self, theme: Theme, word: str) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme, self._word = theme, word
+        self._theme, self._word = theme, ""
         self._filters: Filters | None = None
         self._marked = -1
         self.setMouseTracking(True)
@@ -170,9 +168,10 @@ class FilterBars(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self.update)
 
-    def show_filters(self, filters: Filters) -> None:
-        """Show norms."""
-        self._filters = filters
+    def show_filters(self, filters: Filters, word: str) -> None:
+        """Show norms of what is called by a word in tool tips, such as ``out``."""
+        self._filters, self._word = filters, word
+        self._marked = -1
         self.setAccessibleName(f"{filters.title}: {filters.summary()}")
         self.update()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QRect, QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -109,18 +109,21 @@ def summarize(array: Array, axis: int = 0) -> WeightSummary:
 class _Head(QAbstractButton):
     """Header: name, shape, dtype and range; without room for all, the dtype is left out."""
 
-    def __init__(self, name: str, shape: str, dtype: str, theme: Theme) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._shape = shape
-        self._facts = facts = f"{shape} {dtype}"
-        self._range = ""
-        self.setText(name)
-        self.setAccessibleName(f"{name} {facts}")
-        self.setToolTip(tip_text(f"{name} {facts}"))
+        self._shape = self._facts = self._range = ""
         self.setCheckable(True)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_weight(self, name: str, shape: str, dtype: str) -> None:
+        """Name a weight, whose range is not known yet."""
+        self._shape, self._facts = shape, f"{shape} {dtype}"
+        self.setText(name)
+        self.setAccessibleName(f"{name} {self._facts}")
+        self.setToolTip(tip_text(f"{name} {self._facts}"))
+        self.set_range("")
 
     def set_range(self, text: str) -> None:
         """Change the range."""
@@ -183,13 +186,7 @@ class WeightView(QWidget):
 
     Parameters
     ----------
-    operator, name : str
-    attribute : RuntimeAttribute
     theme : Theme
-    transposed : bool
-        See `TilePages`.
-    scales : ndarray, optional
-        Of an int8 weight.
 
     Signals
     -------
@@ -202,28 +199,18 @@ class WeightView(QWidget):
     unfolded = Signal()
     tensor_requested = Signal()
 
-    def __init__(
-        self,
-        operator: str,
-        name: str,
-        attribute: RuntimeAttribute,
-        theme: Theme,
-        *,
-        transposed: bool = False,
-        scales: Array | None = None,
-    ) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._scales = scales_of_channels(scales) if scales is not None else None
-        self.name = name
-        self.attribute = attribute
         self._theme = theme
+        self.name = self._expression = ""
+        self.attribute: RuntimeAttribute | None = None
+        self._scales: ChannelScales | None = None
+        self._found: WeightSummary | None = None
         self._array: Array = np.zeros(0)
         self._page = 0
-        self._pages = TilePages(attribute.shape, transposed)
-        if self._pages.can_be_rgb:
-            self._pages = replace(self._pages, rgb=True)
-        self._expression = f"graph.operator({operator!r}).attributes[{name!r}]"
-        self.head = _Head(name, format_shape(attribute.shape), attribute.stored_dtype, theme)
+        self._pages = TilePages(())
+        self._filled = False
+        self.head = _Head(theme)
         self.body = QWidget()
         self.body.hide()
         self._message = QLabel()
@@ -237,10 +224,47 @@ class WeightView(QWidget):
         column.setSpacing(0)
         for widget in (self._make_head_row(), self._message, self.body):
             column.addWidget(widget)
-        self._found: WeightSummary | None = None
-        self._filled = False
         self.head.toggled.connect(self._on_toggled)
         self._make_menu()
+
+    def show_weight(
+        self,
+        operator: str,
+        name: str,
+        attribute: RuntimeAttribute,
+        *,
+        unfolded: bool,
+        transposed: bool = False,
+        scales: Array | None = None,
+    ) -> None:
+        """Show another weight, whose summary or message comes next.
+
+        Parameters
+        ----------
+        operator, name : str
+        attribute : RuntimeAttribute
+        unfolded : bool
+        transposed : bool
+            See `TilePages`.
+        scales : ndarray, optional
+            Of an int8 weight.
+        """
+        self.name, self.attribute = name, attribute
+        self._scales = scales_of_channels(scales) if scales is not None else None
+        self._found, self._page = None, 0
+        pages = TilePages(attribute.shape, transposed)
+        self._pages = replace(pages, rgb=True) if pages.can_be_rgb else pages
+        self._expression = f"graph.operator({operator!r}).attributes[{name!r}]"
+        self._copy_button.setToolTip(tip_text(f"Copy the Python expression {self._expression}"))
+        self._copy_button.setAccessibleName(f"Copy the Python expression of {name}")
+        self._show_action.setEnabled(attribute.is_stored)
+        self.head.show_weight(name, format_shape(attribute.shape), attribute.stored_dtype)
+        self._message.hide()
+        with QSignalBlocker(self.head):  # the user did not ask
+            self.head.setChecked(unfolded)
+        self._copy_button.setVisible(unfolded)
+        if not unfolded:
+            self.body.hide()
 
     @property
     def axis(self) -> int:
@@ -262,6 +286,7 @@ class WeightView(QWidget):
         if not self._filled:
             self._fill_body()
             self._filled = True
+        self._show_parts()
         special = found.nan + found.pinf + found.ninf
         share = 100 * found.zeros / found.count if found.count else 0.0
         texts = {
@@ -279,7 +304,7 @@ class WeightView(QWidget):
         self._show_filters(summary.filters)
         if self._pages.count:
             self._show_page(self._page)
-        elif array.ndim:
+        else:
             self._strip.show_values(array)
         self.body.show()
 
@@ -295,7 +320,7 @@ class WeightView(QWidget):
         """Have a context menu on the head and on the body."""
         show = QAction("Show in tensor view", self)
         show.setObjectName("showWeight")
-        show.setEnabled(self.attribute.is_stored)
+        self._show_action = show
         show.triggered.connect(self.tensor_requested)
         copy = QAction("Copy Python expression", self)
         copy.triggered.connect(self._copy)
@@ -311,8 +336,6 @@ class WeightView(QWidget):
         copy.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         copy.setIcon(icon("copy", self._theme))
         copy.setIconSize(QSize(14, 14))
-        copy.setToolTip(tip_text(f"Copy the Python expression {self._expression}"))
-        copy.setAccessibleName(f"Copy the Python expression of {self.name}")
         copy.clicked.connect(self._copy)
         copy.setVisible(False)
         self._copy_button = copy
@@ -327,10 +350,8 @@ class WeightView(QWidget):
         self._histogram = Histogram(self._theme)
         self._colors = ColorBar(self._theme)
         self._form, self._numbers = self._make_numbers()
-        self._norms = QLabel()
-        self._norms.setProperty("role", "caption")
-        self._bars = FilterBars(self._theme, self._word)
-        self._bars.chosen.connect(self._go_to_filter)
+        self._norms, self._bars = self._make_bars()
+        self._scale_norms, self._scale_bars = self._make_bars()
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(4)
@@ -338,31 +359,41 @@ class WeightView(QWidget):
         right.addWidget(self._histogram, 1)
         top = QHBoxLayout()
         top.setSpacing(12)
-        shown = self._picture if self._pages.count else self._strip
-        (self._strip if self._pages.count else self._picture).hide()
-        top.addWidget(shown, 0, Qt.AlignmentFlag.AlignTop)
+        for picture in (self._picture, self._strip):
+            top.addWidget(picture, 0, Qt.AlignmentFlag.AlignTop)
         top.addLayout(right, 1)
         column = QVBoxLayout(self.body)
         column.setContentsMargins(10, 0, 10, 4)
         column.setSpacing(4)
         column.addLayout(top)
-        column.addWidget(self._make_pager())
-        column.addWidget(self._norms)
-        column.addWidget(self._bars)
-        if self._scales is not None:
-            self._add_scales(column, self._scales)
+        self._pager = self._make_pager()
+        for widget in (
+            self._pager, self._norms, self._bars, self._scale_norms, self._scale_bars,
+        ):  # fmt: skip
+            column.addWidget(widget)
 
-    def _add_scales(self, column: QVBoxLayout, scales: ChannelScales) -> None:
-        """Show what the integers of each filter are divided by."""
-        several = len(scales.norms) > 1
-        caption = QLabel(scales.summary() + (f" by {self._word}" if several else ""))
+    def _make_bars(self) -> tuple[QLabel, FilterBars]:
+        caption, bars = QLabel(), FilterBars(self._theme)
         caption.setProperty("role", "caption")
-        column.addWidget(caption)
-        if several:
-            bars = FilterBars(self._theme, self._word)
-            bars.show_filters(scales)
-            bars.chosen.connect(self._go_to_filter)
-            column.addWidget(bars)
+        bars.chosen.connect(self._go_to_filter)
+        return caption, bars
+
+    def _show_parts(self) -> None:
+        """Show the parts that a weight of this shape has."""
+        has_pages, scales = self._pages.count > 0, self._scales
+        self._picture.setVisible(has_pages)
+        self._strip.setVisible(not has_pages)
+        self._pager.setVisible(has_pages)
+        self._rgb.setVisible(self._pages.can_be_rgb)
+        with QSignalBlocker(self._rgb):
+            self._rgb.setChecked(self._pages.rgb)
+        several = scales is not None and len(scales.norms) > 1
+        self._scale_norms.setVisible(scales is not None)
+        self._scale_bars.setVisible(several)
+        if scales is not None:
+            by = f" by {self._word}" if several else ""
+            self._scale_norms.setText(scales.summary() + by)
+            self._scale_bars.show_filters(scales, self._word)
 
     def _make_numbers(self) -> tuple[QFormLayout, dict[str, QLabel]]:
         form = QFormLayout()
@@ -409,14 +440,11 @@ class WeightView(QWidget):
         row.addSpacing(8)
         row.addWidget(self._colors, 1)
         row.addWidget(self._make_rgb())
-        pager.setVisible(self._pages.count > 0)
         return pager
 
     def _make_rgb(self) -> QCheckBox:
         self._rgb = QCheckBox("RGB", self.body)
         self._rgb.setToolTip("Show each filter as one picture in colour, grey at zero")
-        self._rgb.setChecked(self._pages.rgb)
-        self._rgb.setVisible(self._pages.can_be_rgb)
         self._rgb.toggled.connect(self._on_rgb_toggled)
         return self._rgb
 
@@ -464,7 +492,7 @@ class WeightView(QWidget):
     def _show_filters(self, filters: Filters | None) -> None:
         if filters is not None:
             self._norms.setText(f"{filters.summary()} by {self._word}")
-            self._bars.show_filters(filters)
+            self._bars.show_filters(filters, self._word)
         self._norms.setVisible(filters is not None)
         self._bars.setVisible(filters is not None)
 

@@ -87,9 +87,10 @@ def test_a_weight_without_room_shows_its_whole_shape(qtbot, theme) -> None:
     """Its head looks as one without a dtype; with room it does not."""
     alike = {}
     for width in (180, 400):
-        heads = [_Head("bias", "768", dtype, theme) for dtype in ("f32", "")]
-        for head in heads:
+        heads = [_Head(theme), _Head(theme)]
+        for head, dtype in zip(heads, ("f32", ""), strict=True):
             qtbot.addWidget(head)
+            head.show_weight("bias", "768", dtype)
             head.set_range("-0.0431 … 0.0439")
             head.resize(width, 26)
         alike[width] = heads[0].grab().toImage() == heads[1].grab().toImage()
@@ -271,6 +272,63 @@ def test_huge_weights_wait_until_they_are_asked_for(qtbot, panel, studio, monkey
     qtbot.waitUntil(lambda: panel._weight_views["bias"].head._range != "")
     # The first one is unfolded, which asks for it.
     qtbot.waitUntil(lambda: panel._weight_views["weight"].head._range != "")
+
+
+def test_a_hidden_panel_shows_a_huge_weight_when_it_is_shown(
+    qtbot, panel, studio, monkeypatch
+) -> None:
+    monkeypatch.setattr(module, "UNASKED", 4)
+    panel.hide()
+    studio.select("layer1.conv")
+    panel.show()
+    assert panel._weight_views["weight"].head._range != ""
+
+
+def test_nothing_is_left_of_another_operator(panel, make_pair, studio, settle) -> None:
+    """A kernel in colour, with filters, then two vectors of equal values, and back."""
+    kernel = np.arange(24, dtype=np.float32).reshape(2, 3, 2, 2)
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        (
+            "nn.Conv2d conv 1 1 0 1 bias=False dilation=(1,1) groups=1 in_channels=3 "
+            "kernel_size=(2,2) out_channels=2 padding=(0,0) padding_mode=zeros stride=(1,1) "
+            "@weight=(2,3,2,2)f32 #1=(1,2,7,7)f32"
+        ),
+        (
+            "nn.BatchNorm2d bn 1 1 1 2 affine=True eps=1e-05 num_features=2 @weight=(2)f32 "
+            "@bias=(2)f32 @running_mean=(2)f32 @running_var=(2)f32"
+        ),
+        "pnnx.Output out 1 0 2",
+    )
+    ones = np.ones(2, np.float32)
+    names = ("weight", "bias", "running_mean", "running_var")
+    weights = {f"bn.{name}": ones for name in names} | {"conv.weight": kernel}
+    studio.open(make_pair(*lines, weights=weights))
+    settle(studio)
+    studio.select("conv")
+    (weight,) = panel._weight_views.values()
+    weight._rgb.click()
+    in_colour = texts(weight)
+    assert "out 0 of 2" in in_colour
+    assert "norms" in in_colour
+    studio.select("bn")
+    first = panel._weight_views["weight"]
+    assert first.head.text() == "weight"
+    assert first.head._range == "1.0000 … 1.0000"
+    shown = texts(first)
+    assert "out" not in shown
+    assert first._strip.isVisible()
+    assert not first._picture.isVisible()
+    assert not first._rgb.isVisible()
+    panel._weight_views["bias"].unfold()
+    studio.select("conv")
+    (weight,) = panel._weight_views.values()
+    assert weight._picture.isVisible()
+    assert weight._rgb.isChecked()
+    assert "23" in texts(weight)
+    studio.select("bn")
+    assert not panel._weight_views["bias"].head.isChecked()
+    assert panel._weight_views["bias"].body.isHidden()
 
 
 def test_structure_only(qtbot, residual, empty_session, theme) -> None:
