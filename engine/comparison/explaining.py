@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from engine.comparison.crossed import find_crossed
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
 from engine.comparison.reasons import (
@@ -15,6 +16,7 @@ from engine.comparison.reasons import (
     Tail,
     diagnose_input,
     find_explanation,
+    is_activation,
 )
 from engine.comparison.spans import Span
 from engine.cost import is_free
@@ -228,7 +230,10 @@ class Explainer:
             found += self._try(span, [o for o in span.operators if o not in unclear])
         if _is_open(found):
             # The reference shows what was moved, but perhaps not how.
-            wider = Span.above(operand, self._is_distinct)
+            wider = Span.above(operand, self._is_whole)
+            crossed = self._crossed(wider)
+            if crossed is not None:
+                return crossed
             others = [o for o in wider.operators if o not in span.operators]
             found += self._try(wider, [o for o in others if not self._is_cleared(o, wider)])
         if not found:
@@ -242,6 +247,15 @@ class Explainer:
         if kind == "activation_missing" and not others:
             blamed = self._idle_below(blamed) or blamed
         return Explained(blamed, tuple(others), first.explanation.reasons)
+
+    def _crossed(self, span: Span) -> Explained | None:
+        """Explain what a span ends with by two results that it reads exchanged."""
+        expected = self._known.theirs(span.end)
+        try:
+            found = find_crossed(span, self._known.value, expected, self._spend)
+        except _SlowError:
+            return None
+        return Explained(found[0], (), (found[1],)) if found is not None else None
 
     def _idle_below(self, operator: RuntimeOperator) -> RuntimeOperator | None:
         """Return the only reader of an operator, if it does nothing: there something is lost.
@@ -400,6 +414,15 @@ class Explainer:
     def _is_distinct(self, operand: RuntimeOperand) -> bool:
         """Whether the tensor is neither repeated nor only moved."""
         return self._is_shown(operand) and not self._is_moved(operand)
+
+    def _is_whole(self, operand: RuntimeOperand) -> bool:
+        """Whether the tensor is distinct, and no step of a function that ours lacks.
+
+        A sigmoid of ours agrees with that in a SiLU of the reference, what reads it does not.
+        """
+        producer = operand.producer
+        is_step = producer is not None and is_activation(producer.type)
+        return self._is_distinct(operand) and not (is_step and len(operand.consumers) == 1)
 
     def _is_moved(self, operand: RuntimeOperand) -> bool:
         """Whether an operand has the elements of its producer's only input in another order.

@@ -11,7 +11,7 @@ from engine.pnnx import Attribute, Parameter
 from faults.planted import Planted, change_parameter, replace_weight, value_of, weights_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.random import Generator
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CONVERSIONS"]
 
-_MOVING = ("Tensor.reshape", "Tensor.view", "Tensor.permute", "torch.transpose")
 _MATRIX = ("nn.Conv", "nn.Linear", "F.conv", "F.linear")
 
 
@@ -199,7 +198,8 @@ def moved(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
             value_of(operator, "dim0") % len(shape),
             value_of(operator, "dim1") % len(shape),
         ]
-        rest = next(axis for axis in range(len(shape) - 1, -1, -1) if axis not in dims)
+        others = [n for n in reversed(range(len(shape))) if n not in dims and shape[n] != 1]
+        rest = others[0] if others else dims[0]
         return change_parameter("axis", operator, "dim0", rest)
     if operator.type in {"Tensor.reshape", "Tensor.view"}:
         sizes = value_of(operator, "shape")
@@ -245,24 +245,24 @@ def part(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
                 return None
             for place in places:
                 reader.replace_input(place, new)
-    names = tuple(dict.fromkeys(c.name for each in consumers for c in each))
-    names += tuple(sorted(_meeting(consumers[0]) & _meeting(consumers[1])))[:1]
+    names = _reached(each for found in consumers for each in found)
     reasons = "channel_order,parameter,axis,weight_layout,expression"
-    return Planted(reasons, operator.name, names)
+    return Planted(reasons, operator.name, tuple(names))
 
 
-def _meeting(operators: list[Operator]) -> set[str]:
-    """Return the products of matrices that operators lead to, if only moved until there.
+def _reached(operators: Iterable[Operator]) -> list[str]:
+    """Return the names of operators, and of those that follow by functions of one tensor.
 
-    A product with its factors exchanged is the same, transposed: values do not tell it from
-    parts that are exchanged.
+    Values do not tell whether tensors are exchanged before such functions or behind them. A
+    product of matrices with its factors exchanged is the same, transposed.
     """
-    found: set[str] = set()
-    while operators:
-        found |= {o.name for o in operators if o.type in {"torch.matmul", "torch.bmm"}}
-        moving = [o for o in operators if o.type in _MOVING]
-        operators = [c for o in moving for operand in o.outputs for c in operand.consumers]
-    return found
+    found: dict[str, None] = {}
+    level = [*operators]
+    while level:
+        found |= dict.fromkeys(each.name for each in level)
+        alone = [each for each in level if len(each.inputs) == 1 and not each.attrs]
+        level = [c for each in alone for operand in each.outputs for c in operand.consumers]
+    return list(found)
 
 
 def output_order(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
@@ -375,6 +375,67 @@ def _readers(operator: Operator) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c.name for operand in operands for c in operand.consumers))
 
 
+def constants_exchanged(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
+    """Exchange two constant tensors of the same shape, as the tables of rotary positions."""
+    if operator.type != "pnnx.Attribute":
+        return None
+    ((key, attribute),) = operator.attrs.items()
+    twins = [
+        (other, name, each)
+        for other in graph.operators
+        if other.type == operator.type and other is not operator
+        for name, each in other.attrs.items()
+        if each.shape == attribute.shape and each.dtype == attribute.dtype
+        if not np.array_equal(each.array, attribute.array)
+    ]
+    if not twins:
+        return None
+    twin, name, theirs = twins[rng.integers(len(twins))]
+    operator.attrs[key], twin.attrs[name] = theirs, attribute
+    also = (twin.name, *_readers(operator), *_readers(twin))
+    return Planted("weight_values,expression", operator.name, also)
+
+
+def branches_exchanged(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
+    """Connect the results of two layers with each other's readers, as queries and keys."""
+    if not operator.type.startswith(_MATRIX) or "weight" not in weights_of(operator, 2):
+        return None
+    (one,) = operator.outputs
+    above = _upstream(operator)
+    others = [
+        each.outputs[0]
+        for each in graph.operators
+        if each.type == operator.type and each is not operator and each not in above
+        if each.outputs[0].shape == one.shape and operator not in _upstream(each)
+    ]
+    if not others:
+        return None
+    other = others[rng.integers(len(others))]
+    readers = [dict.fromkeys(each.consumers) for each in (one, other)]
+    if readers[0].keys() & readers[1].keys():
+        return None
+    for found, old, new in zip(readers, (one, other), (other, one), strict=True):
+        for reader in found:
+            for place, each in enumerate(list(reader.inputs)):
+                if each is old:
+                    reader.replace_input(place, new)
+    graph.operators.sort(key=lambda each: len(_upstream(each)))  # producers first
+    assert other.producer is not None
+    names = _reached(each for found in readers for each in found)
+    return Planted("expression,weight_values", operator.name, (other.producer.name, *names))
+
+
+def _upstream(operator: Operator) -> list[Operator]:
+    found: dict[Operator, None] = {}
+    waiting = [operator]
+    while waiting:
+        for operand in waiting.pop().inputs:
+            if operand.producer is not None and operand.producer not in found:
+                found[operand.producer] = None
+                waiting.append(operand.producer)
+    return list(found)
+
+
 def norm_other(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
     """Normalize by root mean squares instead of deviations, or by other groups."""
     if operator.type == "nn.LayerNorm" and value_of(operator, "elementwise_affine"):
@@ -424,6 +485,8 @@ CONVERSIONS: dict[str, Callable[[Graph, Operator, Generator], Planted | None]] =
     "pooling": pooling,
     "attention": attention,
     "constant_moved": constant_moved,
+    "constants_exchanged": constants_exchanged,
+    "branches_exchanged": branches_exchanged,
     "norm_other": norm_other,
     "directions": directions,
 }

@@ -188,6 +188,9 @@ class Decisions:
         if best is None:
             return None
         placed = self._labels.is_placed(operator, operand, best.reading.key)
+        if placed and is_guess(best.match.matched_by) and not best.is_confirmed:
+            # Moved from a wrong input, elements lead to the tensor of another operand.
+            placed = not self._values.only_moves(operator, result)
         return best._replace(is_placed=placed)
 
     def _try(

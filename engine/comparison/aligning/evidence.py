@@ -92,9 +92,10 @@ class Evidence:
             reading = self._values.fit(key, operand, result)
             if reading is None:
                 continue
-            if is_guess(matched_by) and (
-                key in without or (only_moves and not self._values.has_elements_of(key, result))
-            ):
+            guessed, may_move = is_guess(matched_by), self._values.may_move
+            if guessed and key in without:
+                continue
+            if guessed and only_moves and not may_move(operator, operand, reading, result):
                 continue
             if self._trials.is_step_of_norm(operand, result, reading):
                 continue

@@ -6,6 +6,7 @@ other axes than the reference's, or keeps axes of size 1, seems to agree; its re
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from engine.comparison.aligning.limits import ROUNDED
 from engine.comparison.aligning.state import Reading
+from engine.comparison.aligning.values import shape_in_file
 from engine.comparison.matching import ALIGNMENT, HAND
 from engine.comparison.measures import relative_distance
 
@@ -67,7 +69,10 @@ class LayoutRepairs:
         return False
 
     def _in_own_layout(self, operand: RuntimeOperand) -> Sequence[_Read]:
-        """Return the tensor as the reference has it; empty if that is how ours is."""
+        """Return the tensor as the reference has it; empty if that is how ours is.
+
+        In the shape of our file first, where our run has another one.
+        """
         match = self._state.result.matches.get(operand.name)
         if operand.producer is None or operand.producer.is_input:
             return ()
@@ -77,8 +82,11 @@ class LayoutRepairs:
         if now is None or self._sides.is_plain(now):
             return ()
         theirs = self._sides.index.shapes[now.key]
-        shape = (1,) * (len(now.shape) - len(theirs)) + theirs
-        return self._read(operand, [Reading(now.key, shape)])
+        shapes = [(1,) * (len(now.shape) - len(theirs)) + theirs]
+        in_file = shape_in_file(operand)
+        if in_file not in {None, now.shape} and math.prod(in_file) == math.prod(theirs):
+            shapes.insert(0, in_file)
+        return self._read(operand, [Reading(now.key, shape) for shape in shapes])
 
     # Axes of size 1
 

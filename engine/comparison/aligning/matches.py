@@ -13,6 +13,7 @@ from engine.comparison.aligning.limits import CONFIRMING, NEAR, ROUNDED
 from engine.comparison.aligning.result import Born
 from engine.comparison.measures import Meter, relative_distance
 from engine.comparison.pairs import Numbers
+from engine.cost import is_free
 from engine.errors import EngineError
 from engine.text import format_shape
 
@@ -116,7 +117,7 @@ class Matches:
             return
         if born.relative >= limit or born.note or not varies(result):
             return
-        if self._repeats_upstream(operand, key, waiting):
+        if self._repeats_upstream(operand, key, waiting) or self._is_part(producer, result):
             return
         if not any(self._trials.has_another(name, key) for name in waiting):
             self._state.confirmed |= waiting
@@ -148,6 +149,13 @@ class Matches:
         """
         repeated = any(name in self._state.repeated for name in stand_ins)
         return repeated and self._structure.is_taken_upstream(key, operand)
+
+    def _is_part(self, producer: RuntimeOperator | None, result: Value) -> bool:
+        """Whether a result is a part of a stand-in, whose other parts may be wrong."""
+        if producer is None or not is_free(producer.type) or not isinstance(result, np.ndarray):
+            return False
+        whole = [self._state.stand_ins.get(operand.name) for operand in producer.inputs]
+        return any(isinstance(each, np.ndarray) and each.size > result.size for each in whole)
 
     # Measuring
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.comparison.aligning.calls import function_of
 from engine.comparison.aligning.limits import EXACT, NEAR, ROUNDED
 from engine.comparison.computing import Computing
 from engine.comparison.layouts import has_same_elements
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Values"]
+__all__ = ["Values", "shape_in_file"]
+
+_KEEPING_ORDER: Final = frozenset(
+    {"reshape", "view", "flatten", "unflatten", "squeeze", "unsqueeze"}
+)
+
+
+def shape_in_file(operand: RuntimeOperand) -> tuple[int, ...] | None:
+    """Return the shape that the file states for an operand; None if a size is open."""
+    if operand.shape is None or not all(type(size) is int for size in operand.shape):
+        return None
+    return tuple(size for size in operand.shape if isinstance(size, int))
 
 
 class Values:
@@ -81,9 +93,8 @@ class Values:
             shape = getattr(self._session.metadata(operand.name), "shape", None)
             if shape is not None:
                 shapes.append(tuple(shape))
-        if operand.shape is not None and all(type(size) is int for size in operand.shape):
-            shapes.append(tuple(size for size in operand.shape if isinstance(size, int)))
-        return list(dict.fromkeys(shapes))
+        of_file = shape_in_file(operand)
+        return list(dict.fromkeys([*shapes, of_file] if of_file is not None else shapes))
 
     def has_elements_of(self, key: str, result: Value) -> bool:
         """Whether a result has a tensor's elements in whatever order."""
@@ -103,13 +114,31 @@ class Values:
         if len(operator.inputs) != 1 or len(operator.outputs) != 1:
             return False
         name = operator.inputs[0].name
-        reading = self._state.reading_of(name)
+        reading = self._state.reading_of(name) or self._state.repeated.get(name)
         if reading is None or not self.has_elements_of(reading.key, result):
             return False
         if result.shape != reading.shape:
             return True
         theirs = self.read(name, reading)
         return theirs is not None and relative_distance(result, theirs) > EXACT
+
+    def may_move(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        reading: Reading,
+        result: Value,
+    ) -> bool:
+        """Whether a tensor has the elements of a result that were only moved.
+
+        A reshape keeps their order, whatever is wrong with its parameters.
+        """
+        if function_of(operator.type) not in _KEEPING_ORDER:
+            return self.has_elements_of(reading.key, result)
+        theirs = self.read(operand.name, reading)
+        if theirs is None or not isinstance(result, np.ndarray) or theirs.size != result.size:
+            return False
+        return relative_distance(result.reshape(-1), theirs.reshape(-1)) <= EXACT
 
     # Computing
 

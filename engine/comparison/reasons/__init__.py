@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from engine.comparison.reasons.preprocessing import diagnose_input
     from engine.comparison.reasons.reason import KINDS, Change, Reason
+    from engine.comparison.reasons.results import is_activation
     from engine.comparison.reasons.surroundings import Surroundings
     from engine.comparison.reasons.tails import Tail, forward_all
 
@@ -32,6 +33,7 @@ __all__ = [
     "explain",
     "find_explanation",
     "forward_all",
+    "is_activation",
 ]
 
 _REASON = "engine.comparison.reasons.reason"
@@ -48,6 +50,7 @@ _HOME = {
     "explain": _EXPLANATION,
     "find_explanation": _EXPLANATION,
     "forward_all": _TAILS,
+    "is_activation": "engine.comparison.reasons.results",
 }
 
 __getattr__ = lazy_names(__name__, _HOME)

@@ -85,7 +85,7 @@ def other_input_layout(case: Case) -> Iterator[Alternative]:
 
 def other_input_activation(case: Case) -> Iterator[Alternative]:
     """Return an activation of an input, which the graph of the file lacks."""
-    if is_activation(case):
+    if is_activation(case.type):
         return
     for place, x in enumerate(case.inputs[:_FEW]):
         if not isinstance(x, np.ndarray) or x.dtype.kind != "f":

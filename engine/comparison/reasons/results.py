@@ -76,9 +76,9 @@ _LOW_VALUES: Final = 16  # numbers of a list in a text
 _MOST_CHANNELS: Final = 1 << 12
 
 
-def is_activation(case: Case) -> bool:
-    """Return whether the operator is an activation itself."""
-    return case.type.rpartition(".")[2].rpartition("::")[2].lower() in _ACTIVATION_TYPES
+def is_activation(operator_type: str) -> bool:
+    """Return whether operators of a type are activations."""
+    return operator_type.rpartition(".")[2].rpartition("::")[2].lower() in _ACTIVATION_TYPES
 
 
 def other_activation(case: Case) -> Iterator[Alternative]:
@@ -90,7 +90,7 @@ def other_activation(case: Case) -> Iterator[Alternative]:
         return
     if expected is None and case.tail is None:
         return
-    own = is_activation(case)
+    own = is_activation(case.type)
     if own:
         yield Alternative(
             "activation_extra",
@@ -122,7 +122,7 @@ def _more_activations(case: Case, ours: Array, expected: Array | None) -> Iterat
         yield Alternative(
             "activation_missing", text, after=function, by_element=single, least=_EXACT
         )
-        if is_activation(case):
+        if is_activation(case.type):
             text = f"The reference applies {name} instead of {case.type}. Use it."
             yield Alternative(
                 "activation_missing", text, result=case.input, after=function,
@@ -216,7 +216,7 @@ def _clamped(ours: Array, expected: Array) -> Iterator[Alternative]:
 
 def _leaky(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
     """Return the leaky ReLU whose slope fits."""
-    x = case.input if is_activation(case) else ours
+    x = case.input if is_activation(case.type) else ours
     if x is None or x.shape != expected.shape or x.dtype.kind != "f":
         return
     negative = x < 0
@@ -229,7 +229,7 @@ def _leaky(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
         return
     text = f"The reference applies leaky_relu with slope {slope:.6g} here. Apply the same."
     after = partial(_apply, "F.leaky_relu", {"negative_slope": slope})
-    result = x if is_activation(case) else None
+    result = x if is_activation(case.type) else None
     yield Alternative(
         "activation_missing", text, result=result, after=after, fitted=1, least=_EXACT
     )
@@ -282,6 +282,8 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     axes = channel_axes(case)
     if not axes or "bias" not in case.arguments:
         return
+    if case.differing and not case.differs("bias"):
+        return  # another weight does, which offsets may seem to explain
     others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
     if residual.size < 2 * math.prod(residual.shape[axis] for axis in axes):
         return  # one element per channel tells nothing

@@ -1,0 +1,203 @@
+"""Branches that are connected with each other's readers, and what only moves elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
+from engine.comparison.references.reference import hash_weight
+
+SIZE = "(1,20,16)f32"
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def softmax(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def compare(path, arrays, calls, *inputs):
+    """Compare with a reference of arrays by key, and of calls."""
+    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
+    operators = [
+        ReferenceOperator(
+            f"{kind}{place}", kind, given, (made,),
+            lambda weights=weights: {n: hash_weight(w) for n, w in weights.items()},
+        )
+        for place, (kind, given, made, weights) in enumerate(calls)
+    ]  # fmt: skip
+    keys = tuple(arrays)
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed(inputs)
+    return engine.compare(session, Reference("theirs", tensors, operators, keys[:1], keys[-1:]))
+
+
+def first_reasons(comparison):
+    return [(o.operator.name, [r.kind for r in o.reasons][:1]) for o in comparison.origins]
+
+
+def linear(name, made):
+    return (
+        f"nn.Linear {name} 1 1 0 {made} bias=False in_features=16 out_features=16 "
+        f"@weight=(16,16)f32 #{made}={SIZE}"
+    )
+
+
+def test_queries_and_values_are_exchanged(make_pair):
+    """The reference shows neither scores nor weights: each reader alone explains nothing."""
+    x = normal(0, 1, 20, 16)
+    weights = {name: normal(place, 16, 16) / 2 for place, name in enumerate("qkv", 1)}
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("q", "q"), linear("k", "k"), linear("v", "v"),
+        "torch.transpose turn 1 1 k 4 dim0=1 dim1=2 $input=k #4=(1,16,20)f32",
+        "torch.matmul scores 2 1 v 4 5 $input=v $other=4 #5=(1,20,20)f32",
+        "F.softmax shares 1 1 5 6 dim=-1 $input=5 #6=(1,20,20)f32",
+        f"torch.matmul mixed 2 1 6 q 7 $input=6 $other=q #7={SIZE}", "pnnx.Output out 1 0 7",
+        weights={f"{name}.weight": weight for name, weight in weights.items()},
+    )  # fmt: skip
+    q, k, v = (x @ weights[name].T for name in "qkv")
+    arrays = {"in": x, "q": q, "k": k, "v": v, "mixed": softmax(q @ k.swapaxes(1, 2)) @ v}
+    calls = (
+        *(("mm", ("in",), name, {f"{name}.weight": weights[name]}) for name in "qkv"),
+        ("attention", ("q", "k", "v"), "mixed", {}),
+    )
+    comparison = compare(path, arrays, calls, x)
+    assert first_reasons(comparison) == [("scores", ["expression"])]
+    text = comparison.origins[0].reasons[0].text
+    assert text.startswith("The reference has 'q' and 'v' exchanged")
+
+
+def test_keys_and_values_are_exchanged_before_what_copies_them(make_pair):
+    """Copies of the other branch are not taken for a confirmation."""
+    x, one, two = normal(0, 1, 20, 16), normal(1, 16, 16) / 2, normal(2, 16, 16) / 2
+    size, copied = "(1,20,1,16)f32", "(1,20,3,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("one", "1"), linear("two", "2"),
+        f"torch.unsqueeze row 1 1 1 3 dim=2 $input=1 #3={size}",
+        f"torch.unsqueeze row2 1 1 2 4 dim=2 $input=2 #4={size}",
+        f"Tensor.expand copies 1 1 4 5 sizes=(1,20,3,16) $input=4 #5={copied}",
+        f"Tensor.expand copies2 1 1 3 6 sizes=(1,20,3,16) $input=3 #6={copied}",
+        f"F.tanh act 1 1 5 7 $input=5 #7={copied}",
+        f"pnnx.Expression end 2 1 7 6 8 expr=add(@0,exp(@1)) #8={copied}",
+        "pnnx.Output out 1 0 8",
+        weights={"one.weight": one, "two.weight": two},
+    )  # fmt: skip
+    a, b = x @ one.T, x @ two.T
+    first, second = (np.repeat(each[:, :, None], 3, 2) for each in (a, b))
+    arrays = {"in": x, "one": a, "two": b, "first": first, "second": second,
+              "tanh": np.tanh(first), "exp": np.exp(second),
+              "add": np.tanh(first) + np.exp(second)}  # fmt: skip
+    calls = (
+        ("mm", ("in",), "one", {"one.weight": one}),
+        ("mm", ("in",), "two", {"two.weight": two}),
+        ("expand", ("one",), "first", {}), ("expand", ("two",), "second", {}),
+        ("tanh", ("first",), "tanh", {}), ("exp", ("second",), "exp", {}),
+        ("add", ("tanh", "exp"), "add", {}),
+    )  # fmt: skip
+    found = compare(path, arrays, calls, x)
+    assert all(kinds == ["expression"] for _, kinds in first_reasons(found)), found.origins
+    texts = [origin.reasons[0].text for origin in found.origins]
+    assert [("'one'" in text or "copies" in text) for text in texts] == [True] * len(texts)
+    assert 1 <= len(texts) <= 2
+
+
+def test_a_part_confirms_nothing_of_the_whole(make_pair):
+    """What is joined is wrong in one row only, which the reader of all others does not show."""
+    x, token, weight = normal(0, 1, 20, 16), normal(1, 1, 1, 16), normal(2, 16, 16) / 4
+    joined = "(1,21,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}",
+        "pnnx.Attribute token 0 1 1 @data=(1,1,16)f32 #1=(1,1,16)f32",
+        f"torch.cat join 2 1 1 0 2 dim=1 #2={joined}",
+        f"nn.LayerNorm norm 1 1 2 3 elementwise_affine=False eps=1e-5 normalized_shape=(16) "
+        f"#3={joined}",
+        f"Tensor.slice rest 1 1 3 4 dim=1 start=1 end=21 step=1 $input=3 #4={SIZE}",
+        "Tensor.select first 1 1 3 5 dim=1 index=0 $input=3 #5=(1,16)f32",
+        "nn.Linear head 1 1 5 6 bias=False in_features=16 out_features=16 @weight=(16,16)f32 "
+        "#6=(1,16)f32",
+        "pnnx.Output out 2 0 4 6",
+        weights={"token.data": np.roll(token, 1, -1), "head.weight": weight},
+    )  # fmt: skip
+    whole = np.concatenate([token, x], 1)
+    normed = whole - whole.mean(-1, keepdims=True)
+    normed /= np.sqrt(np.square(normed).mean(-1, keepdims=True) + 1e-5)
+    arrays = {"in": x, "token": token, "cat": whole, "norm": normed, "slice": normed[:, 1:],
+              "select": normed[:, 0], "mm": normed[:, 0] @ weight.T}  # fmt: skip
+    calls = (
+        ("cat", ("token", "in"), "cat", {}), ("norm", ("cat",), "norm", {}),
+        ("slice", ("norm",), "slice", {}), ("select", ("norm",), "select", {}),
+        ("mm", ("select",), "mm", {"head.weight": weight}),
+    )  # fmt: skip
+    comparison = compare(path, arrays, calls, x)
+    (origin,) = comparison.origins
+    assert origin.operator.name in {"token", "join"}
+
+
+def test_a_reshape_gives_no_permuted_tensor(make_pair):
+    """With sizes in the other order, what follows agrees on the tensor that is turned."""
+    x = normal(0, 1, 20, 16)
+    turned, split = "(1,4,20,4)f32", "(1,20,4,4)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}",
+        f"pnnx.Expression two 1 1 0 1 expr=mul(@0,2.0) #1={SIZE}",
+        f"Tensor.reshape split 1 1 1 2 shape=(1,4,20,4) $input=1 #2={split}",
+        f"torch.transpose turn 1 1 2 3 dim0=1 dim1=2 $input=2 #3={turned}",
+        f"F.softmax soft 1 1 3 4 dim=-1 $input=3 #4={turned}", "pnnx.Output out 1 0 4",
+    )  # fmt: skip
+    doubled = 2 * x
+    moved = doubled.reshape(1, 20, 4, 4).swapaxes(1, 2)
+    arrays = {"in": x, "mul": doubled, "transpose": moved, "softmax": softmax(moved)}
+    calls = (
+        ("mul", ("in",), "mul", {}), ("transpose", ("mul",), "transpose", {}),
+        ("softmax", ("transpose",), "softmax", {}),
+    )  # fmt: skip
+    comparison = compare(path, arrays, calls, x)
+    assert first_reasons(comparison) == [("split", ["parameter"])]
+    assert "Set shape=(1, 20, 4, 4)" in comparison.origins[0].reasons[0].text
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["hashes", "no hashes"])
+def test_a_wrong_weight_is_no_bias_where_hashes_tell(make_pair, known):
+    """Of an input that hardly varies in one place, a wrong weight adds a constant."""
+    x, weight = normal(0, 1, 20, 16), normal(1, 16, 16) / 4
+    x[..., 3] = 1 + 1e-4 * x[..., 3]
+    wrong = weight.copy()
+    wrong[5, 3] += 2
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}",
+        f"nn.Linear fc 1 1 0 1 bias=True in_features=16 out_features=16 @bias=(16)f32 "
+        f"@weight=(16,16)f32 #1={SIZE}",
+        f"F.relu act 1 1 1 2 $input=1 #2={SIZE}", "pnnx.Output out 1 0 2",
+        weights={"fc.weight": wrong, "fc.bias": np.ones(16, np.float32)},
+    )  # fmt: skip
+    made = x @ weight.T + 1
+    arrays = {"in": x, "addmm": made, "relu": np.maximum(made, 0)}
+    weights = {"fc.weight": weight, "fc.bias": np.ones(16, np.float32)} if known else {}
+    calls = (("addmm", ("in",), "addmm", weights), ("relu", ("addmm",), "relu", {}))
+    comparison = compare(path, arrays, calls, x)
+    assert first_reasons(comparison) == [("fc", ["weight_values" if known else "bias"])]
+
+
+def test_a_sigmoid_instead_of_a_silu_whose_steps_are_shown(make_pair):
+    """Ours agrees with the sigmoid in the SiLU; only what reads it does not."""
+    x, other = normal(0, 1, 20, 16), normal(1, 1, 20, 16)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"pnnx.Input up 0 1 1 #1={SIZE}",
+        f"F.sigmoid act 1 1 0 2 $input=0 #2={SIZE}",
+        f"pnnx.Expression gated 2 1 2 1 3 expr=mul(@0,@1) #3={SIZE}", "pnnx.Output out 1 0 3",
+    )  # fmt: skip
+    sigmoid = 1 / (1 + np.exp(-x))
+    arrays = {"in": x, "up": other, "sigmoid": sigmoid, "silu": x * sigmoid,
+              "mul": x * sigmoid * other}  # fmt: skip
+    calls = (
+        ("sigmoid", ("in",), "sigmoid", {}), ("mul", ("in", "sigmoid"), "silu", {}),
+        ("mul", ("silu", "up"), "mul", {}),
+    )  # fmt: skip
+    comparison = compare(path, arrays, calls, x, other)
+    assert first_reasons(comparison) == [("act", ["activation_missing"])]
+    assert "silu instead of F.sigmoid" in comparison.origins[0].reasons[0].text
