@@ -506,7 +506,7 @@ class WeightView(QWidget):
         for button in self._buttons:
             button.setVisible(self._pages.count > 1)
         thinned = f"one value of {self._picture.step}" if self._picture.step > 1 else ""
-        self._caption.setText(self._pages.caption(page) or thinned)
+        self._caption.setText(", ".join(filter(None, (self._pages.caption(page), thinned))))
         self._caption.setVisible(bool(self._caption.text()))
         self._buttons[0].setEnabled(page > 0)
         self._buttons[1].setEnabled(page < self._pages.count - 1)

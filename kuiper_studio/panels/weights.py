@@ -27,6 +27,7 @@ __all__ = [
 DIVERGING: Final = np.ascontiguousarray(lookup_table("RdBu_r")[:, :3])
 NAN_COLOR: Final = (255, 0, 200)
 MAX_TILES: Final = 1024
+_PAGE: Final = 132  # pixels of each side; a panel has no more room
 
 
 def diverging_colors(values: Array, limit: float) -> npt.NDArray[np.uint8]:
@@ -112,6 +113,16 @@ class TilePages:
         return len(self.shape) >= 4 and self.shape[1] == 1
 
     @property
+    def per_page(self) -> int:
+        """How many filters share a page: as many as fit with all their elements."""
+        high, wide = (max(1, _PAGE // (size + 1)) for size in self.shape[-2:])
+        return max(1, min(MAX_TILES, high * wide) // self._tiles_per_filter)
+
+    @property
+    def _tiles_per_filter(self) -> int:
+        return 1 if self.rgb else math.prod(self.shape[1:-2])
+
+    @property
     def count(self) -> int:
         """Number of pages; 0 for no picture."""
         if len(self.shape) < 2 or 0 in self.shape:
@@ -119,7 +130,7 @@ class TilePages:
         if len(self.shape) == 2:
             return 1
         if self.share_pages:
-            return -(-self.shape[0] // MAX_TILES)
+            return -(-self.shape[0] // self.per_page)
         return self.shape[0]
 
     def caption(self, page: int) -> str:
@@ -128,8 +139,8 @@ class TilePages:
             return ""
         axis = "in" if self.transposed else "out"
         if self.share_pages:
-            last = min((page + 1) * MAX_TILES, self.shape[0]) - 1
-            return f"{axis} {page * MAX_TILES}–{last} of {self.shape[0]}"
+            chosen = range(self.shape[0])[self._on_page(page)]
+            return f"{axis} {chosen[0]}–{chosen[-1]} of {self.shape[0]}"
         return f"{axis} {page} of {self.shape[0]}"
 
     def tiles(self, array: Array, page: int) -> Array:
@@ -143,29 +154,34 @@ class TilePages:
         if len(self.shape) == 2:
             return array[np.newaxis]
         if self.rgb:
-            return np.moveaxis(array[page * MAX_TILES : (page + 1) * MAX_TILES], 1, -1)
+            return np.moveaxis(array[self._on_page(page)], 1, -1)
         if self.depthwise:
-            chosen: Array = array[page * MAX_TILES : (page + 1) * MAX_TILES]
+            chosen: Array = array[self._on_page(page)]
         else:
             chosen = array[page : page + 1]
         return chosen.reshape(-1, *self.shape[-2:])[:MAX_TILES]
 
+    def _on_page(self, page: int) -> slice:
+        """Return which filters share a page."""
+        return slice(page * self.per_page, (page + 1) * self.per_page)
+
     def page_of(self, place: int) -> int:
         """Return the page of a filter along the first dimension."""
         if self.share_pages:
-            return place // MAX_TILES
+            return place // self.per_page
         return min(place, max(0, self.count - 1))
 
     def index(self, page: int, tile: int, row: int, column: int) -> tuple[int, ...]:
         """Return the index into the weight of an element of a tile, of RGB of its red."""
         if self.rgb:
-            return page * MAX_TILES + tile, 0, row, column
+            return page * self.per_page + tile, 0, row, column
         if len(self.shape) == 2:
             return row, column
         if len(self.shape) == 3:
             return page, row, column
         leading = self.shape[:-2] if self.depthwise else self.shape[1:-2]
-        place = tile + page * MAX_TILES if self.depthwise else tile
+        before = page * self.per_page * self._tiles_per_filter if self.depthwise else 0
+        place = tile + before
         inner = tuple(int(i) for i in np.unravel_index(place, leading))
         return (*inner, row, column) if self.depthwise else (page, *inner, row, column)
 
@@ -257,8 +273,8 @@ def lay_out_tiles(tiles: tuple[int, ...], side: int) -> Mosaic:
     Returns
     -------
     Mosaic
-        With the largest whole-number scale that fits. If none does, elements of large tiles are
-        skipped; many small tiles may still need more than `side`.
+        With the largest whole-number scale that fits. If none does, elements of the tiles are
+        skipped; a thousand small tiles may still need a few pixels more than `side`.
     """
     count, height, width = tiles
     longest = max(height, width)
@@ -266,8 +282,11 @@ def lay_out_tiles(tiles: tuple[int, ...], side: int) -> Mosaic:
     tile = (-(-height // step), -(-width // step))
     if count == 1:
         return Mosaic(1, 1, max(1, (side - 2) // max(tile)), step, 1, tile)
-    columns = max(1, round((count * tile[0] / tile[1]) ** 0.5))
-    rows = -(-count // columns)
+    columns, rows = _grid(count, tile)
+    while max(columns * (tile[1] + 1), rows * (tile[0] + 1)) > _PAGE and max(tile) > 1:
+        step += 1
+        tile = (-(-height // step), -(-width // step))
+        columns, rows = _grid(count, tile)
     gap = 2
     scale = (side - gap * (max(columns, rows) + 1)) // max(columns * tile[1], rows * tile[0])
     if scale < 3:
@@ -276,6 +295,12 @@ def lay_out_tiles(tiles: tuple[int, ...], side: int) -> Mosaic:
             columns * tile[1], rows * tile[0]
         )
     return Mosaic(columns, rows, max(1, scale), step, gap, tile)
+
+
+def _grid(count: int, tile: tuple[int, int]) -> tuple[int, int]:
+    """Return columns and rows that make a square of tiles."""
+    columns = max(1, round((count * tile[0] / tile[1]) ** 0.5))
+    return columns, -(-count // columns)
 
 
 def largest_magnitude(values: Array) -> float:

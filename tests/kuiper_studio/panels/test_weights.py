@@ -78,7 +78,8 @@ def test_nothing_to_page(shape) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [(5, 7), (4, 6, 3), (3, 4, 2, 5), (9, 1, 3, 3), (2, 3, 2, 3, 4)]
+    "shape",
+    [(5, 7), (4, 6, 3), (3, 4, 2, 5), (9, 1, 3, 3), (2, 3, 2, 3, 4), (40, 1, 3, 30, 30)],
 )
 def test_an_index_leads_to_the_element_that_is_shown(shape) -> None:
     array = np.arange(np.prod(shape)).reshape(shape)
@@ -93,6 +94,30 @@ def test_the_mosaic_of_the_picture() -> None:
     mosaic = lay_out_tiles((64, 3, 3), 124)
     assert (mosaic.columns, mosaic.rows, mosaic.scale, mosaic.gap) == (8, 8, 4, 2)
     assert mosaic.size == (114, 114)
+
+
+@given(
+    out=st.integers(1, 1500), channels=st.sampled_from([1, 3, 7, 512]),
+    height=st.integers(1, 200), width=st.integers(1, 200), data=st.data(),
+)  # fmt: skip
+def test_no_page_is_wider_than_the_panel(out, channels, height, width, data) -> None:
+    """The statistics beside the picture have to stay in view."""
+    shape = (out, channels, height, width)
+    pages = TilePages(shape)
+    if pages.can_be_rgb:
+        pages = TilePages(shape, rgb=True)
+    page = data.draw(st.integers(0, pages.count - 1))
+    tiles = pages.tiles(np.broadcast_to(np.float32(1), shape), page)
+    assert max(lay_out_tiles(tiles.shape[:3], 124).size) <= 134
+
+
+def test_large_filters_in_colour_fill_several_pages() -> None:
+    """Sixteen patches of 32 x 32 are as much as fits."""
+    pages = TilePages((768, 3, 32, 32), rgb=True)
+    assert pages.count == 48
+    assert pages.caption(1) == "out 16–31 of 768"
+    assert pages.page_of(40) == 2
+    assert pages.index(2, 5, 1, 0) == (37, 0, 1, 0)
 
 
 def test_a_large_matrix_is_thinned_out() -> None:
