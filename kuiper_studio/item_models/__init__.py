@@ -12,6 +12,7 @@ from kuiper_studio.item_models.operators import (
     OperatorRole,
     OperatorsFilterModel,
     OperatorsModel,
+    RowCells,
     output_shapes,
 )
 from kuiper_studio.item_models.parameters import ParameterColumn, ParametersModel
@@ -32,6 +33,7 @@ __all__ = [
     "OutlineModel",
     "ParameterColumn",
     "ParametersModel",
+    "RowCells",
     "explained_arguments",
     "output_shapes",
 ]

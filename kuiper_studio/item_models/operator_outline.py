@@ -16,6 +16,7 @@ from kuiper_studio.item_models.operators import (
     OperatorColumn,
     OperatorRole,
     OperatorsModel,
+    RowCells,
 )
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.statuses import (
@@ -225,6 +226,20 @@ class OutlineModel(RowsModel):
                 return "" if seconds is None else f"{format_duration(seconds)} in all"
         return self._display(row, group, column)
 
+    def _cells(self, row: OutlineRow) -> RowCells:
+        group = row.group
+        if group is None:
+            return self._source.cells(row.first, row)
+        return RowCells(
+            texts=tuple(self._display(row, group, column) for column in OperatorColumn),
+            status=self._status(group),
+            is_dimmed=self._is_dimmed(group),
+            is_nonfinite=self._is_nonfinite(group),
+            has_breakpoint=self._holds_breakpoint(group),
+            mark=self._mark(group),
+            outline=row,
+        )
+
     def _state_text(self, group: Group) -> str:
         status = self._status(group)
         text = STATUS_LOOKS[status].detail
@@ -272,8 +287,8 @@ class OutlineModel(RowsModel):
             return None
         row, column = self._rows[index.row()], index.column()
         group = row.group
-        if role == OperatorRole.OUTLINE:
-            return row
+        if role in {OperatorRole.OUTLINE, OperatorRole.CELLS}:
+            return row if role == OperatorRole.OUTLINE else self._cells(row)
         if group is None:
             return self._source.index(row.first, column).data(role)
         match role:

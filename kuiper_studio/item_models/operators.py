@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeOperator
     from engine.shapes import ExportedShape
+    from kuiper_studio.families import Family
+    from kuiper_studio.layout.groups import OutlineRow
     from kuiper_studio.session import Record, StudioSession
 
 __all__ = [
@@ -50,6 +53,7 @@ __all__ = [
     "OperatorRole",
     "OperatorsFilterModel",
     "OperatorsModel",
+    "RowCells",
     "output_shapes",
 ]
 
@@ -84,6 +88,35 @@ class OperatorRole(IntEnum):
     IS_DIMMED = Qt.ItemDataRole.UserRole + 10  # bool: none of those that the user looks for
     IS_BOOKMARKED = Qt.ItemDataRole.UserRole + 11  # bool
     OUTLINE = Qt.ItemDataRole.UserRole + 12  # OutlineRow; None in a list without groups
+    CELLS = Qt.ItemDataRole.UserRole + 13  # RowCells
+
+
+@dataclass(frozen=True, slots=True)
+class RowCells:
+    """All that the cells of a row show, asked for at once: a delegate paints many of them.
+
+    Attributes
+    ----------
+    texts : tuple of str
+        By column.
+    family : Family or None
+        None for a group.
+    outline : OutlineRow or None
+        None in a list without groups.
+
+    The others are as the roles of the same names.
+    """
+
+    texts: tuple[str, ...]
+    status: DisplayStatus
+    is_dimmed: bool
+    is_nonfinite: bool
+    has_breakpoint: bool
+    mark: DifferenceMark | None
+    family: Family | None = None
+    is_random: bool = False
+    is_bookmarked: bool = False
+    outline: OutlineRow | None = None
 
 
 _TITLES: Final = {
@@ -377,6 +410,22 @@ class OperatorsModel(RowsModel):
                 self.index(first, 0), self.index(last, self.columnCount() - 1)
             )
 
+    def cells(self, row: int, outline: OutlineRow | None = None) -> RowCells:
+        """Return all that the cells of a row show."""
+        operator, session = self._operators[row], self._session
+        return RowCells(
+            texts=tuple(self._display(operator, column) for column in OperatorColumn),
+            status=operator_status(session, operator.name),
+            is_dimmed=self._is_dimmed(operator),
+            is_nonfinite=session.holds_nonfinite(operator.name),
+            has_breakpoint=operator.name in self._breakpoints,
+            mark=self._marks.get(operator.name),
+            family=family_of(operator.type),
+            is_random=bool(session.random_text(operator.name)),
+            is_bookmarked=operator.name in session.bookmarks,
+            outline=outline,
+        )
+
     # Texts of rows
 
     def _display(self, operator: RuntimeOperator, column: int) -> str:
@@ -495,6 +544,8 @@ class OperatorsModel(RowsModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():
             return None
+        if role == OperatorRole.CELLS:
+            return self.cells(index.row())
         operator, column = self._operators[index.row()], index.column()
         answer = self._answers.get(role)
         if answer is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import (
     QAbstractItemModel,
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
 
     from engine.runtime import RuntimeOperator
+    from kuiper_studio.item_models import RowCells
     from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.layout.groups import Group, OutlineRow
     from kuiper_studio.session import StudioSession
@@ -77,11 +78,6 @@ __all__ = ["OperatorsPanel"]
 COMFORTABLE_ROW_HEIGHT: Final = 28
 MARK_SIZE: Final = 14.0  # of a comparison's mark
 NAME_MARK: Final = 12  # side of a mark beside the name
-# A random operator has a die.
-_NAME_MARKS: Final = (
-    (OperatorRole.IS_RANDOM, "dice", "text2"),
-    (OperatorRole.IS_BOOKMARKED, "bookmark", "link"),
-)
 TIME_WIDTH: Final = 30
 VALUE_WIDTH: Final = 58
 LEAST_TITLES: Final = 96  # pixels that type and name have before other columns give way
@@ -124,18 +120,11 @@ class OperatorDelegate(RowDelegate):
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(theme, parent)
         self.bold_mono = theme.mono_font(weight=600)
-        self._facts: dict[tuple[int, int], Any] = {}
-
-    def _fact(self, index: Index, role: OperatorRole) -> Any:  # noqa: ANN401 - of the model
-        """Return an answer of the model that is the same in every column."""
-        key = index.row(), role
-        if key not in self._facts:
-            self._facts[key] = index.data(role)
-        return self._facts[key]
+        self._cells: dict[int, RowCells] = {}  # by row
 
     @override
     def begin_painting(self) -> None:
-        self._facts.clear()
+        self._cells.clear()
 
     @override
     def draw_cell(
@@ -143,36 +132,39 @@ class OperatorDelegate(RowDelegate):
     ) -> None:
         if rect.width() < LEAST_CELL:
             return
-        if not selected and self._fact(index, OperatorRole.IS_DIMMED):
+        row = index.row()
+        if row not in self._cells:
+            self._cells[row] = index.data(OperatorRole.CELLS)
+        cells, column = self._cells[row], index.column()
+        if not selected and cells.is_dimmed:
             painter.setOpacity(_DIMMED)
-        row: OutlineRow | None = self._fact(index, OperatorRole.OUTLINE)
-        if row is None:
-            self._draw_part(painter, rect, index, selected=selected)
+        if cells.outline is None:
+            self._draw_part(painter, rect, column, cells, selected=selected)
         else:
-            self._draw_in_outline(painter, rect, index, row, selected=selected)
+            self._draw_in_outline(
+                painter, rect, column, cells, cells.outline, selected=selected
+            )
         painter.setOpacity(1.0)
 
     def _draw_part(
-        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+        self, painter: QPainter, rect: QRect, column: int, cells: RowCells, *, selected: bool
     ) -> None:
-        match index.column():
+        match column:
             case OperatorColumn.BREAKPOINT:
-                if index.data(OperatorRole.BREAKPOINT):
+                if cells.has_breakpoint:
                     self._draw_icon(painter, rect, "breakpoint", "bp", 12)
             case OperatorColumn.STATE:
-                status: DisplayStatus = self._fact(index, OperatorRole.STATUS)
-                nonfinite = status is DisplayStatus.EXECUTED and index.data(
-                    OperatorRole.IS_NONFINITE
-                )
+                status = cells.status
+                nonfinite = status is DisplayStatus.EXECUTED and cells.is_nonfinite
                 look = NONFINITE if nonfinite else STATUS_LOOKS[status]
                 token = "selTxt" if selected and status in QUIET else look.token
                 self._draw_icon(painter, rect, look.icon, token, look.size)
             case OperatorColumn.DIFFERENCE:
-                self._draw_mark(painter, rect, index.data(OperatorRole.MARK))
+                self._draw_mark(painter, rect, cells.mark)
             case OperatorColumn.FAMILY:
-                self._draw_bar(painter, rect, rect.right() + 1, index)
+                self._draw_bar(painter, rect, rect.right() + 1, cells)
             case OperatorColumn.TYPE | OperatorColumn.NAME:
-                self._draw_title(painter, rect, index, selected=selected)
+                self._draw_title(painter, rect, column, cells, selected=selected)
             case column:
                 color = self.theme.color("selTxt" if selected else "text2")
                 is_index = column == OperatorColumn.INDEX
@@ -182,22 +174,30 @@ class OperatorDelegate(RowDelegate):
                     gap += max(0, rect.width() - TIME_WIDTH)
                 area = rect.adjusted(0, 0, -gap, 0)
                 align = Qt.AlignmentFlag.AlignRight
-                self.draw_text(painter, area, str(index.data()), font, color, align)
+                self.draw_text(painter, area, cells.texts[column], font, color, align)
 
-    def _draw_bar(self, painter: QPainter, rect: QRect, left: int, index: Index) -> None:
+    def _draw_bar(self, painter: QPainter, rect: QRect, left: int, cells: RowCells) -> None:
         """Paint the colour of a family before a type that begins at `left`."""
-        bar = QRectF(left - _BAR, rect.center().y() - 6.5, 3, 14)
-        painter.fillRect(bar, self.theme.color(index.data(OperatorRole.FAMILY).token))
+        if cells.family is not None:
+            bar = QRectF(left - _BAR, rect.center().y() - 6.5, 3, 14)
+            painter.fillRect(bar, self.theme.color(cells.family.token))
 
     def _draw_in_outline(
-        self, painter: QPainter, rect: QRect, index: Index, row: OutlineRow, *, selected: bool
+        self,
+        painter: QPainter,
+        rect: QRect,
+        column: int,
+        cells: RowCells,
+        row: OutlineRow,
+        *,
+        selected: bool,
     ) -> None:
         """Paint a cell of a list with groups.
 
         What stands before a name is painted in the column of the families for the outermost
         rows, and beside the type for those in groups.
         """
-        column, is_inner = index.column(), row.depth > 0
+        is_inner = row.depth > 0
         is_type = column == OperatorColumn.TYPE
         names = rect.left() if is_type else rect.right() + 1
         left = names + INDENT * row.depth
@@ -213,19 +213,25 @@ class OperatorDelegate(RowDelegate):
                 token = "selTxt" if selected else "text2"
                 self._draw_icon(painter, place, name, token, TWISTY)
             if column in _GROUP_LINE:
-                self._draw_group(painter, rect, index, row, selected=selected)
+                self._draw_group(painter, rect, cells, row, selected=selected)
             elif column != OperatorColumn.FAMILY:
-                self._draw_part(painter, rect, index, selected=selected)
+                self._draw_part(painter, rect, column, cells, selected=selected)
             return
         if has_mark:
-            self._draw_bar(painter, rect, left, index)
+            self._draw_bar(painter, rect, left, cells)
         if column != OperatorColumn.FAMILY:
             indent = INDENT * row.depth if is_type else 0
             area = rect.adjusted(indent, 0, 0, 0)
-            self._draw_part(painter, area, index, selected=selected)
+            self._draw_part(painter, area, column, cells, selected=selected)
 
     def _draw_group(
-        self, painter: QPainter, rect: QRect, index: Index, row: OutlineRow, *, selected: bool
+        self,
+        painter: QPainter,
+        rect: QRect,
+        cells: RowCells,
+        row: OutlineRow,
+        *,
+        selected: bool,
     ) -> None:
         """Paint the part in a cell of a group's name and the number of its operators."""
         table = self.parent()
@@ -234,9 +240,9 @@ class OperatorDelegate(RowDelegate):
         line = table.group_line(row)
         line.setTop(rect.top())
         line.setBottom(rect.bottom())
-        status: DisplayStatus = self._fact(index, OperatorRole.STATUS)
+        status = cells.status
         color = self.theme.color("selTxt" if selected else "text2")
-        count = str(index.sibling(index.row(), OperatorColumn.OUTPUT).data())
+        count = cells.texts[OperatorColumn.OUTPUT]
         painter.setClipRect(rect, Qt.ClipOperation.IntersectClip)
         align = Qt.AlignmentFlag.AlignRight
         self.draw_text(painter, line, count, self.small_mono, color, align)
@@ -244,27 +250,29 @@ class OperatorDelegate(RowDelegate):
         if not selected and status not in QUIET:
             color = self.theme.color("text")
         font = self.bold_mono if status is DisplayStatus.CURRENT else self.mono
-        name = str(index.sibling(index.row(), OperatorColumn.TYPE).data())
+        name = cells.texts[OperatorColumn.TYPE]
         cut = Qt.TextElideMode.ElideMiddle
         self.draw_text(painter, line.adjusted(1, 0, -taken, 0), name, font, color, cut=cut)
 
     def _draw_title(
-        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+        self, painter: QPainter, rect: QRect, column: int, cells: RowCells, *, selected: bool
     ) -> None:
         """Paint a type or name, in a quieter colour if it has not run."""
-        status: DisplayStatus = self._fact(index, OperatorRole.STATUS)
+        status, text = cells.status, cells.texts[column]
         quiet = status in QUIET
         color = self.theme.color("selTxt" if selected else "text2" if quiet else "text")
-        text = str(index.data())
-        if index.column() == OperatorColumn.TYPE:
+        if column == OperatorColumn.TYPE:
             font = self.bold if status == DisplayStatus.CURRENT else self.ui
             area = rect.adjusted(1, 0, -4, 0)
             text = _short_type(text, font, area.width())
             self.draw_text(painter, area, text, font, color, cut=Qt.TextElideMode.ElideRight)
             return
         area = rect.adjusted(0, 0, -2, 0)
-        for role, name, token in _NAME_MARKS:
-            if index.data(role):
+        for is_marked, name, token in (
+            (cells.is_random, "dice", "text2"),
+            (cells.is_bookmarked, "bookmark", "link"),
+        ):
+            if is_marked:
                 self._draw_name_mark(painter, area, name, "selTxt" if selected else token)
                 area.setRight(area.right() - NAME_MARK - 3)
         # Names of one module begin alike.

@@ -104,8 +104,10 @@ class Table(QTableView):
         self._pointer = pointer
         row = self.indexAt(pointer).row() if pointer is not None else -1
         if row != self._hovered_row:
+            for each in (row, self._hovered_row):
+                top, height = self.rowViewportPosition(each), self.rowHeight(each)
+                self.viewport().update(0, top, self.viewport().width(), height)
             self._hovered_row = row
-            self.viewport().update()
 
     # Overrides of Qt methods
 
