@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kuiper_studio.graph_view import GraphView
     from kuiper_studio.layout.groups import Group
     from kuiper_studio.panels.operators_panel import OperatorsPanel
+    from kuiper_studio.panels.properties_panel import PropertiesPanel
     from kuiper_studio.session import StudioSession
 
 __all__ = ["GroupCommands"]
@@ -25,7 +26,8 @@ __all__ = ["GroupCommands"]
 class GroupCommands(QObject):
     """Opens and closes groups, and remembers by model whether they are shown.
 
-    The graph knows which are open; the list of operators follows it, and asks for more.
+    The graph knows which are open and which one is selected; the list of operators follows it
+    and asks for more, and the properties tell of the selected one.
 
     Parameters
     ----------
@@ -34,6 +36,7 @@ class GroupCommands(QObject):
     commands : Commands
     graph_view : GraphView
     operators_panel : OperatorsPanel
+    properties_panel : PropertiesPanel
     window : QWidget
     """
 
@@ -44,15 +47,16 @@ class GroupCommands(QObject):
         commands: Commands,
         graph_view: GraphView,
         operators_panel: OperatorsPanel,
+        properties_panel: PropertiesPanel,
         window: QWidget,
     ) -> None:
         super().__init__(window)
         self._session, self._settings = session, settings
         self._commands, self._canvas = commands, graph_view.canvas
-        self._list = operators_panel
+        self._list, self._properties = operators_panel, properties_panel
         session.graph_changed.connect(self._restore)
         self._canvas.groups_changed.connect(self._show_choice)
-        self._canvas.groups_changed.connect(self._show_in_list)
+        self._canvas.groups_changed.connect(self._show_in_panels)
         operators_panel.group_chosen.connect(self._choose)
         operators_panel.group_opened.connect(self._open)
         operators_panel.group_closed.connect(self._close)
@@ -104,8 +108,9 @@ class GroupCommands(QObject):
         self._commands.actions["view.groups"].setChecked(self._canvas.is_grouped)
 
     @Slot()
-    def _show_in_list(self) -> None:
+    def _show_in_panels(self) -> None:
         self._list.show_groups(self._canvas.outline, self._canvas.picked_group)
+        self._properties.select_group(self._canvas.picked_group)
 
     @Slot(object)
     def _choose(self, group: Group | None) -> None:

@@ -187,7 +187,13 @@ class MainWindow(QMainWindow):
             session, settings, dialogs, self.commands, self.graph_view, self
         )
         self.grouping = GroupCommands(
-            session, settings, self.commands, self.graph_view, self.operators_panel, self
+            session,
+            settings,
+            self.commands,
+            self.graph_view,
+            self.operators_panel,
+            self.properties_panel,
+            self,
         )
         self._docks: dict[str, QDockWidget] = {}
         self.exporting = ExportCommands(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kuiper_studio.item_models.explanation import ExplainedArgument, explained_arguments
+from kuiper_studio.item_models.group_rows import boundary_rows, group_rows
 from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
 from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
 from kuiper_studio.item_models.operator_outline import OutlineModel
@@ -34,6 +35,8 @@ __all__ = [
     "ParameterColumn",
     "ParametersModel",
     "RowCells",
+    "boundary_rows",
     "explained_arguments",
+    "group_rows",
     "output_shapes",
 ]

@@ -67,7 +67,7 @@ class OperandRow:
 
 
 class OperandsModel(RowsModel):
-    """Operands of the operator given by `show_operator`.
+    """Operands of an operator or a group.
 
     Parameters
     ----------
@@ -82,8 +82,12 @@ class OperandsModel(RowsModel):
 
     def show_operator(self, operator: RuntimeOperator | None) -> None:
         """Show an operator, or nothing."""
+        self.show_rows(_rows_of(operator) if operator is not None else ())
+
+    def show_rows(self, rows: tuple[OperandRow, ...]) -> None:
+        """Show other rows, such as those of a group."""
         self.beginResetModel()
-        self._rows = _rows_of(operator) if operator is not None else ()
+        self._rows = rows
         self.endResetModel()
 
     def refresh(self) -> None:

@@ -17,6 +17,8 @@ from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.text import param_text, tip_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from engine.runtime import RuntimeOperator
 
 __all__ = ["ParameterColumn", "ParametersModel"]
@@ -35,7 +37,7 @@ _HEADERS: Final = (("Parameter", ""), ("Value", ""))
 
 
 class ParametersModel(RowsModel):
-    """Parameters of the operator given by `show_operator`, in the file's order."""
+    """Parameters of an operator in the file's order, or facts of something else."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(_HEADERS, parent=parent)
@@ -44,13 +46,21 @@ class ParametersModel(RowsModel):
 
     def show_operator(self, operator: RuntimeOperator | None) -> None:
         """Show an operator, or nothing."""
-        self.beginResetModel()
         parameters = operator.parameters if operator is not None else {}
-        self._rows = tuple(
+        self._meanings = parameter_meanings(operator) if operator is not None else {}
+        self._show(
             (name, param_text(p.value), p.type.name.lower().replace("_", " "))
             for name, p in parameters.items()
         )
-        self._meanings = parameter_meanings(operator) if operator is not None else {}
+
+    def show_facts(self, facts: Iterable[tuple[str, str, str]]) -> None:
+        """Show facts of something else: name, value and meaning of each."""
+        self._meanings = {}
+        self._show(facts)
+
+    def _show(self, rows: Iterable[tuple[str, str, str]]) -> None:
+        self.beginResetModel()
+        self._rows = tuple(rows)
         self.endResetModel()
 
     @override

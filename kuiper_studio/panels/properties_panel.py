@@ -35,6 +35,8 @@ from kuiper_studio.item_models import (
     OperandsModel,
     ParameterColumn,
     ParametersModel,
+    boundary_rows,
+    group_rows,
 )
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus, operator_status
 from kuiper_studio.item_models.text import tip_text
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeAttribute, RuntimeOperator
     from engine.values import Array
+    from kuiper_studio.layout.groups import Group
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -160,12 +163,7 @@ class _Header(QFrame):
         self._type.setText(operator.type)
         self._chip.setText(family.label)
         self._chip.setFont(theme.ui_font(9, 700))
-        restyle(
-            self._chip,
-            f"color: {color}; border: 1px solid {color}; border-radius: 3px;"
-            "padding: 0 4px; min-height: 13px; max-height: 13px;"
-            "font-size: 9px; font-weight: 700;",
-        )
+        restyle(self._chip, _chip_style(color))
         look = STATUS_LOOKS[status]
         ink, scale = look.text_token, self.devicePixelRatioF()
         self._glyph.setPixmap(pixmap(look.icon, theme, ink, 13, scale))
@@ -196,6 +194,23 @@ class _Header(QFrame):
         self._file.setVisible(file is not None)
         self._load.setVisible(isinstance(operator.error, UnsupportedOperatorError))
         self._random.show_text(self._session.random_text(operator.name))
+        self._make_room()
+        self.update()
+
+    def show_group(self, group: Group) -> None:
+        """Name a group."""
+        color = self._theme.color("text2").name()
+        self._family = "ctl"
+        self._type.setText(group.name)
+        self._chip.setText(f"×{len(group.children)}" if group.is_stack else "GROUP")
+        self._chip.setFont(self._theme.ui_font(9, 700))
+        restyle(self._chip, _chip_style(color))
+        self._name.setText("equal blocks" if group.is_stack else "of operators")
+        for label in (self._glyph, self._status, self._index, self._cost):
+            label.clear()
+        for widget in (self._kernel, self._reason, self._file, self._load):
+            widget.hide()
+        self._random.show_text("")
         self._make_room()
         self.update()
 
@@ -240,6 +255,14 @@ class _Header(QFrame):
         painter = QPainter(self)
         painter.fillRect(0, 0, 3, self.height(), self._theme.color(self._family))
         painter.end()
+
+
+def _chip_style(color: str) -> str:
+    return (
+        f"color: {color}; border: 1px solid {color}; border-radius: 3px;"
+        "padding: 0 4px; min-height: 13px; max-height: 13px;"
+        "font-size: 9px; font-weight: 700;"
+    )
 
 
 def _cost_text(found: Cost) -> str:
@@ -388,6 +411,8 @@ class PropertiesPanel(Panel):
         self._later = QTimer(self, singleShot=True, interval=patience)
         self._later.timeout.connect(self.catch_up)
         self._operator: RuntimeOperator | None = None
+        self._group: Group | None = None  # that is selected
+        self._shown_group: Group | None = None
         self._summaries: dict[WeightKey, WeightSummary] = {}
         self._weight_views: dict[str, WeightView] = {}
         self._spare_views: list[WeightView] = []  # the first of them show the weights
@@ -418,8 +443,14 @@ class PropertiesPanel(Panel):
 
     @property
     def operator(self) -> RuntimeOperator | None:
-        """The shown operator."""
+        """The shown operator; None while a group is shown."""
         return self._operator
+
+    def select_group(self, group: Group | None) -> None:
+        """Show a group that is selected instead of the operator; None for the operator."""
+        if group != self._group:
+            self._group = group
+            self._follow()
 
     # Building
 
@@ -534,7 +565,7 @@ class PropertiesPanel(Panel):
         self._asked.clear()
         self._graph_number += 1
         self._lock.setChecked(False)
-        self._operator = None
+        self._operator = self._group = self._shown_group = None
         self._show(None)
         for view in self._spare_views:  # they hold the weights of a model that is gone
             view.deleteLater()
@@ -572,17 +603,46 @@ class PropertiesPanel(Panel):
         self._later.stop()
         graph, name = self.session.graph, self.session.selected
         operator = graph.operator(name) if graph is not None and name else None
+        group = self._group if graph is not None else None
         if self._lock.isChecked() and self._operator is not None:
-            operator = self._operator
-        if operator is not self._operator:
+            operator, group = self._operator, None
+        if group is not None:
+            if group != self._shown_group or self._is_stale:
+                self._show_group(group)
+        elif operator is not self._operator or self._shown_group is not None:
             self._show(operator)
         elif operator is not None and self._is_stale:
             self._describe(operator)
             self.operands.refresh()
         self._is_stale = False
 
+    def _show_group(self, group: Group) -> None:
+        """Show what a group holds, and what enters and leaves it."""
+        graph = self.session.graph
+        if graph is None:
+            return
+        if group != self._shown_group:
+            self._show(None)
+            self._shown_group = group
+            for widget in (self._header, self._tabs, self._scroll):
+                widget.show()
+            self._empty.hide()
+            self._formula_section.hide()
+            self._tabs.setTabText(0, "Contents")
+            self._tabs.setTabEnabled(3, False)  # noqa: FBT003 - Qt's signature
+            self._note_section.hide()
+            self.operands.show_rows(
+                boundary_rows(graph.operators[group.first : group.last + 1])
+            )
+        self._header.show_group(group)
+        self.parameters.show_facts(group_rows(self.session, group))
+        self.operands.refresh()
+
     def _show(self, operator: RuntimeOperator | None) -> None:
-        self._operator = operator
+        self._operator, self._shown_group = operator, None
+        self._tabs.setTabText(0, "Parameters")
+        self._tabs.setTabEnabled(3, True)  # noqa: FBT003 - Qt's signature
+        self._note_section.show()
         for widget in (self._header, self._tabs, self._scroll):
             widget.setVisible(operator is not None)
         self._empty.setVisible(operator is None)

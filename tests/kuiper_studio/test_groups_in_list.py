@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 
-from kuiper_studio.item_models import OperatorColumn, OperatorRole
+from kuiper_studio.item_models import OperatorColumn, OperatorRole, boundary_rows
 
 SHAPE = "#{0}=(2,3)f32"
 HEAD = [f"head.t{n}" for n in range(6)]
@@ -224,3 +224,85 @@ def test_another_model_has_its_own_groups(qtbot, window, make_pair):
 def test_the_table_is_copied_with_all_operators(qapp, window):
     window.operators_panel._copy_table()
     assert len(qapp.clipboard().text().splitlines()) == 69
+
+
+class TestProperties:
+    """The properties tell of a selected group: the body has 10 blocks of 6 operators."""
+
+    @staticmethod
+    def facts(window):
+        model = window.properties_panel.parameters
+        rows = range(model.rowCount())
+        return {model.index(row, 0).data(): model.index(row, 1).data() for row in rows}
+
+    @staticmethod
+    def operands(window):
+        model = window.properties_panel.operands
+        rows = range(model.rowCount())
+        return [[model.index(row, c).data() for c in (0, 1, 4)] for row in rows]
+
+    def test_of_a_selected_group(self, qtbot, window):
+        go_to(window, "body ×10")
+        panel = window.properties_panel
+        qtbot.waitUntil(lambda: "operators" in self.facts(window))
+        facts = self.facts(window)
+        assert facts["operators"] == "60, #1 to #60"
+        assert facts["blocks"] == "10"
+        assert facts["run"] == "0 of 60"
+        assert "time" not in facts
+        assert (facts["F.relu"], facts["F.sigmoid"]) == ("×50", "×10")
+        assert facts["outputs"] == "1.4 kB"  # 60 outputs of six float32
+        assert self.operands(window) == [["in", "0", "image"], ["out", "60", "head.t0"]]
+        assert panel._tabs.tabText(0) == "Contents"
+        window.session.resume()
+        qtbot.waitUntil(lambda: window.session.selected == "out" and not window.session.busy)
+        go_to(window, "body ×10")
+        qtbot.waitUntil(lambda: self.facts(window).get("run") == "60 of 60")
+        assert self.facts(window)["time"].endswith("%")
+
+    def test_the_operator_comes_back(self, qtbot, window):
+        window.session.select("head.t3")
+        panel = window.properties_panel
+        qtbot.waitUntil(lambda: panel.operator is not None)
+        go_to(window, "body ×10")
+        qtbot.waitUntil(lambda: panel.operator is None)
+        window.session.select("image")
+        go_to(window, "image")
+        qtbot.waitUntil(lambda: panel.operator is not None)
+        assert panel.operator.name == "image"
+        assert panel._tabs.tabText(0) == "Parameters"
+        assert panel._tabs.isTabEnabled(3)
+        assert "operators" not in self.facts(window)
+
+    def test_a_kept_operator_stays(self, qtbot, window):
+        window.session.select("head.t3")
+        panel = window.properties_panel
+        panel.catch_up()
+        panel.title_actions()[0].setChecked(True)
+        go_to(window, "body ×10")
+        panel.catch_up()
+        assert panel.operator.name == "head.t3"
+        panel.title_actions()[0].setChecked(False)
+        assert panel.operator is None
+
+    def test_operands_of_a_group_with_several_ends(self, window, make_pair, qtbot):
+        """One operand enters twice, one is read inside and outside, one is read by nobody."""
+        lines = (
+            f"pnnx.Input a 0 1 0 {SHAPE.format(0)}",
+            f"F.relu g.x 1 1 0 1 {SHAPE.format(1)}",
+            f"F.relu g.y 1 1 0 2 {SHAPE.format(2)}",
+            f"F.relu g.z 1 1 1 3 {SHAPE.format(3)}",
+            "F.relu o 1 1 1 4",
+            "F.relu p 1 1 1 5",
+            "pnnx.Output out 2 0 4 5",
+        )
+        window.session.open(make_pair(*lines))
+        qtbot.waitUntil(lambda: window.session.graph is not None and not window.session.busy)
+        found = [
+            (row.direction, row.operand.name, row.peer.name if row.peer else "")
+            for row in boundary_rows(window.session.graph.operators[1:4])
+        ]
+        assert found == [
+            ("in", "0", "a"), ("out", "1", "o"), ("", "1", "p"), ("out", "2", ""),
+            ("out", "3", ""),
+        ]  # fmt: skip
