@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.comparison.reasons.biases import inner_biases
 from engine.comparison.reasons.case import make_case
+from engine.comparison.reasons.discrepancy import arrays_of
 from engine.comparison.reasons.expressions import other_arithmetic, other_expressions
 from engine.comparison.reasons.normalizing import other_normalizations
 from engine.comparison.reasons.operands import (
@@ -128,6 +129,7 @@ _PART: Final = 0.3  # share from which an alternative may be one of two faults
 _MOST_PARTS: Final = 4
 _MOST_REASONS: Final = 5
 _FEW_FITTED: Final = 16  # numbers that are no evidence against an explanation
+_PER_FITTED: Final = 32  # nor are more of them, if each explains so many elements
 
 
 class _Found(NamedTuple):
@@ -153,7 +155,7 @@ class Explanation(NamedTuple):
     likelihood : int
         Tells apart operators that explain as much, by their first reasons: 4 for a setting or
         weight of the operator, 3 if a few numbers were fitted for it, 2 for a function of the
-        result, 1 for one of the inputs, 0 if many numbers were fitted.
+        result, 1 for one of the inputs, 0 if many numbers were fitted to few elements.
     corrected : callable or None
         Computes what our operator gives with the first reason removed; None if no reason
         explains the difference alone.
@@ -302,7 +304,8 @@ def _with_second(case: Case, first: _Found) -> tuple[Reason, ...]:
 
 def _likelihood(case: Case, alternative: Alternative) -> int:
     """Return how likely the operator is to blame; see `Explanation`."""
-    if alternative.fitted > _FEW_FITTED:
+    elements = sum(array.size for array in arrays_of(case.expected))
+    if alternative.fitted > max(_FEW_FITTED, elements // _PER_FITTED):
         return 0
     names = {change.name for change in alternative.changes}
     settings = {*case.params, *case.weights, *alternative.params, *alternative.weights}
