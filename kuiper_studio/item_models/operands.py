@@ -12,7 +12,7 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
-from engine.text import format_dtype, format_shape
+from engine.text import format_count, format_dtype, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.text import tip_text
@@ -109,11 +109,20 @@ class OperandsModel(RowsModel):
             case OperandColumn.OPERAND:
                 return row.operand.name
             case OperandColumn.SHAPE:
-                return format_shape(self._facts(row)[0]) or "?"
+                return self._shape_text(row)
             case OperandColumn.DTYPE:
                 return format_dtype(self._facts(row)[1])
             case _:
                 return row.peer.name if row.peer is not None else ""
+
+    def _shape_text(self, row: OperandRow) -> str:
+        """Return the shape, how many members a tuple has, or a number itself."""
+        metadata = self._session.tensors.metadata(row.operand.name)
+        if isinstance(metadata, tuple):
+            return format_count(len(metadata), "member")
+        if isinstance(metadata, int | float):
+            return str(metadata)
+        return format_shape(self._facts(row)[0]) or "?"
 
     def _facts(
         self, row: OperandRow
@@ -132,8 +141,8 @@ class OperandsModel(RowsModel):
             case OperandColumn.PEER if row.peer is not None:
                 return f"Select {row.peer.type} {row.peer.name} (#{row.peer.index})"
             case OperandColumn.SHAPE:
-                shape, dtype = self._facts(row)
-                seen = f"{format_shape(shape) or '?'} {format_dtype(dtype)}".strip()
+                dtype = self._facts(row)[1]
+                seen = f"{self._shape_text(row)} {format_dtype(dtype)}".strip()
                 layout = self._session.layouts.find(row.operand.name)
                 exported = format_shape(row.operand.shape)
                 lines = (

@@ -66,3 +66,20 @@ def test_shape_not_known(open_model, make_pair) -> None:
     model = OperandsModel(session)
     model.show_operator(session.graph.operator("in"))
     assert table(model) == [("out", "0", "?", "", "out")]
+
+
+def test_a_tuple_has_members_and_a_number_is_shown(open_model, make_pair, step) -> None:
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(2,6)f32",
+        "aten::size size 1 1 0 1",
+        "prim::Constant three 0 1 2 value=3",
+        "prim::TupleConstruct all 3 1 0 1 2 3",
+        "pnnx.Output out 1 0 3",
+    )
+    session = open_model(make_pair(*lines))
+    model = OperandsModel(session)
+    model.show_operator(session.graph.operator("all"))
+    assert [row[2] for row in table(model)] == ["2×6", "?", "?", "?"]
+    step(session, 4)
+    model.refresh()
+    assert [row[2] for row in table(model)] == ["2×6", "2 members", "3", "3 members"]
