@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.comparison.measures import relative_distance
-from engine.comparison.rounded_weights import (
-    explain_by_float16,
+from engine.comparison.float16_weights import explain_by_float16
+from engine.comparison.int8_layers import (
     explain_by_int8,
     explain_by_reference_int8,
     find_clipping,
 )
+from engine.comparison.measures import relative_distance
 from engine.comparison.rows import Status
 from engine.comparison.spans import Span
 from engine.comparison.ties import is_tie
