@@ -140,6 +140,11 @@ def _is_open(found: Sequence[_Blamed]) -> bool:
     return max((each.rank for each in found), default=(0.0, 0)) < (_WHOLE, _LIKELY)
 
 
+def _is_explained(found: Sequence[_Blamed]) -> bool:
+    """Whether one of these leaves nothing to explain."""
+    return any(each.rank[0] >= _WHOLE for each in found)
+
+
 class Explainer:
     """Tries why operators differ.
 
@@ -231,7 +236,7 @@ class Explainer:
         if _is_open(found):
             # The reference shows what was moved, but perhaps not how.
             wider = Span.above(operand, self._is_whole)
-            crossed = self._crossed(wider)
+            crossed = None if _is_explained(found) else self._crossed(wider)
             if crossed is not None:
                 return crossed
             others = [o for o in wider.operators if o not in span.operators]

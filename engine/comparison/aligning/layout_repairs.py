@@ -64,9 +64,18 @@ class LayoutRepairs:
         for read in self._in_own_layout(source):
             if self._agrees(operator, source, read):
                 first, (reading, _) = self._first(source, read, self._in_own_layout)
-                self._walk.shift(first, reading.match(ALIGNMENT, 0.8), reading.shape)
-                return True
+                if self._may_give(first, reading):
+                    self._walk.shift(first, reading.match(ALIGNMENT, 0.8), reading.shape)
+                    return True
         return False
+
+    def _may_give(self, operand: RuntimeOperand, reading: Reading) -> bool:
+        """Whether an operator can be so wrong: a reshape keeps the order of its input."""
+        producer, now = operand.producer, self._state.reading_of(operand.name)
+        if producer is None or now is None:
+            return True
+        ours = self._values.read(operand.name, now)
+        return self._values.may_move(producer, operand, reading, ours)
 
     def _in_own_layout(self, operand: RuntimeOperand) -> Sequence[_Read]:
         """Return the tensor as the reference has it; empty if that is how ours is.
@@ -93,7 +102,11 @@ class LayoutRepairs:
     def _read_in_own_shape(self, operator: RuntimeOperator, source: RuntimeOperand) -> bool:
         """Match an operand with the reference's axes of size 1, if what follows needs them."""
         now, shaped = self._state.reading_of(source.name), self._in_own_shape(source)
-        if now is None or not shaped or self._lacks_batch_only(operator, now):
+        if now is None or not shaped:
+            return False
+        # A reference without a batch has another shape than our file.
+        theirs = self._sides.index.shapes[now.key]
+        if shape_in_file(source) != theirs and self._lacks_batch_only(operator, now):
             return False
         ours = self._read(source, [now])
         if ours and self._agrees(operator, source, ours[0]):

@@ -73,7 +73,7 @@ class Walk:
 
     def refresh(self, changed: Iterable[str] = ()) -> None:
         """Recompute the results of operands that changed, and compute those that waited."""
-        changed = {*changed}
+        changed, shapes = {*changed}, self._state.result.shapes
         for operator in self._sides.operators:
             if operator.is_output or operator.is_input:
                 continue
@@ -81,11 +81,12 @@ class Walk:
             if not stale and operator.index not in self._state.blocked:
                 continue
             names = [operand.name for operand in operator.outputs]
-            before = {name: self._state.forget(name) for name in names}
+            before = {name: (self._state.forget(name), shapes.get(name)) for name in names}
             self._visit(operator)
-            for name, match in before.items():
+            for name, (match, shape) in before.items():
                 now = self._state.result.matches.get(name)
-                if now is None or match is None or not now.is_same_as(match):
+                same = now is not None and match is not None and now.is_same_as(match)
+                if not same or shapes.get(name) != shape:
                     changed.add(name)
 
     def leave_run(self, operands: Iterable[RuntimeOperand]) -> None:

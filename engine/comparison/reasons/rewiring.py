@@ -186,12 +186,15 @@ def _sources(case: Case) -> Iterator[tuple[int, RuntimeOperand, Array]]:
 def _operands(
     case: Case, like: Array, *, smaller: bool = False
 ) -> Iterator[tuple[RuntimeOperand, Array]]:
-    """Return other tensors of the same shape, or of one that is broadcast to it, and dtype."""
+    """Return other tensors of the same shape, or of one that is broadcast to it, and dtype.
+
+    A reference may compute a grid in integers that is a constant of floats in ours.
+    """
     if case.surroundings is None:
         return
     for operand, value in case.surroundings.operands(like.shape, smaller=smaller):
-        if value.dtype == like.dtype:
-            yield operand, value
+        if like.dtype in {value.dtype, operand.dtype}:
+            yield operand, value.astype(like.dtype, copy=False)
 
 
 def _name_of(operand: RuntimeOperand) -> str:

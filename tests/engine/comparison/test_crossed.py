@@ -201,3 +201,77 @@ def test_a_sigmoid_instead_of_a_silu_whose_steps_are_shown(make_pair):
     comparison = compare(path, arrays, calls, x, other)
     assert first_reasons(comparison) == [("act", ["activation_missing"])]
     assert "silu instead of F.sigmoid" in comparison.origins[0].reasons[0].text
+
+
+def test_an_axis_that_is_kept_before_what_needs_its_rank(make_pair):
+    """Our file states the rank of the reference, so this is no lost batch."""
+    x = normal(0, 1, 8, 4, 6)
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,8,4,6)f32",
+        "torch.sum sum 1 1 0 1 dim=(1) keepdim=True $input=0 #1=(1,4,6)f32",
+        "Tensor.permute turn 1 1 1 2 dims=(0,2,1) $input=1 #2=(1,6,4)f32",
+        "F.relu act 1 1 2 3 $input=2 #3=(1,6,4)f32", "pnnx.Output out 1 0 3",
+    )  # fmt: skip
+    summed = x.sum(1)
+    turned = summed.swapaxes(1, 2)
+    arrays = {"in": x, "sum": summed, "permute": turned, "relu": np.maximum(turned, 0)}
+    calls = (
+        ("sum", ("in",), "sum", {}), ("permute", ("sum",), "permute", {}),
+        ("relu", ("permute",), "relu", {}),
+    )  # fmt: skip
+    comparison = compare(path, arrays, calls, x)
+    assert first_reasons(comparison) == [("sum", ["parameter"])]
+    assert "Set keepdim=False" in comparison.origins[0].reasons[0].text
+
+
+def test_a_wrong_shape_is_the_only_origin_of_what_fails_behind_it(make_pair):
+    """The layer behind it has the same tensor, only in the right shape."""
+    x, weight = normal(0, 3, 15, 8), normal(1, 8, 8) / 3
+    size, heads, turned = "(3,15,8)f32", "(3,15,4,2)f32", "(3,4,15,2)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"Tensor.reshape split 1 1 0 1 shape=(3,15,4,2) $input=0 #1={heads}",
+        f"torch.transpose turn 1 1 1 2 dim0=1 dim1=2 $input=1 #2={turned}",
+        f"pnnx.Expression two 1 1 2 3 expr=mul(@0,2.0) #3={turned}",
+        f"torch.transpose back 1 1 3 4 dim0=1 dim1=2 $input=3 #4={heads}",
+        f"Tensor.reshape join 1 1 4 5 shape=(15,3,8) $input=4 #5={size}",
+        f"nn.Linear fc 1 1 5 6 bias=False in_features=8 out_features=8 @weight=(8,8)f32 "
+        f"#6={size}",
+        f"pnnx.Expression sum 2 1 0 6 7 expr=add(@0,@1) #7={size}",
+        f"F.tanh act 1 1 7 8 $input=7 #8={size}", "pnnx.Output out 1 0 8",
+        weights={"fc.weight": weight},
+    )  # fmt: skip
+    split = x.reshape(3, 15, 4, 2)
+    product = 2 * x @ weight.T
+    arrays = {"in": x, "turn": split.swapaxes(1, 2), "mul": 2 * split.swapaxes(1, 2),
+              "back": 2 * split, "mm": product.reshape(45, 8), "add": x + product,
+              "tanh": np.tanh(x + product)}  # fmt: skip
+    calls = (
+        ("transpose", ("in",), "turn", {}), ("mul", ("turn",), "mul", {}),
+        ("transpose", ("mul",), "back", {}), ("mm", ("back",), "mm", {"fc.weight": weight}),
+        ("add", ("in", "mm"), "add", {}), ("tanh", ("add",), "tanh", {}),
+    )  # fmt: skip
+    comparison = compare(path, arrays, calls, x)
+    assert first_reasons(comparison) == [("join", ["parameter"])]
+
+
+def test_a_lost_grid_that_the_reference_computes_in_integers(make_pair):
+    x, grid = normal(0, 1, 20, 16), np.arange(320).reshape(20, 16)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}",
+        "pnnx.Attribute grid 0 1 1 @data=(20,16)f32 #1=(20,16)f32",
+        f"pnnx.Expression less 2 1 0 1 2 expr=sub(@0,@1) #2={SIZE}",
+        f"nn.Identity more 1 1 0 3 #3={SIZE}",
+        "torch.cat join 2 1 2 3 4 dim=1 #4=(1,40,16)f32", "pnnx.Output out 1 0 4",
+        weights={"grid.data": grid.astype(np.float32)},
+    )  # fmt: skip
+    less, more = (x - grid).astype(np.float32), (x + grid).astype(np.float32)
+    arrays = {"in": x, "range": grid, "sub": less, "add": more,
+              "cat": np.concatenate([less, more], 1)}  # fmt: skip
+    calls = (
+        ("arange", (), "range", {}), ("sub", ("in", "range"), "sub", {}),
+        ("add", ("in", "range"), "add", {}), ("cat", ("sub", "add"), "cat", {}),
+    )  # fmt: skip
+    comparison = compare(path, arrays, calls, x)
+    assert first_reasons(comparison) == [("more", ["expression"])]
+    assert "adds the result of 'grid'" in comparison.origins[0].reasons[0].text
