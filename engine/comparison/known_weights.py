@@ -6,13 +6,14 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from engine.comparison.aligning.calls import function_of, is_layer
 from engine.comparison.references.sessions import hash_weights
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from engine.comparison.references import Reference, ReferenceOperator
+    from engine.comparison.references import Reference, ReferenceOperator, WeightHash
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array
 
@@ -59,20 +60,57 @@ class KnownWeights:
 
     def differing(self, operator: RuntimeOperator) -> frozenset[str] | None:
         """Return the names of the weights that differ; None if it is unknown."""
-        theirs = self._counterpart(operator)
-        if theirs is None:
-            return None
         try:
-            ours, others = hash_weights(operator), theirs.weights()
+            ours, theirs = hash_weights(operator), self._hashes(operator)
         except EngineError:
             return None
-        if not others:
+        if not ours or not ours.keys() <= theirs.keys():
             return None
         return frozenset(
             name
             for name, each in ours.items()
-            if others[_named(name, others)].float32 != each.float32
+            if all(other.float32 != each.float32 for other in theirs[name])
         )
+
+    def _hashes(self, operator: RuntimeOperator) -> Mapping[str, Sequence[WeightHash]]:
+        """Return what the weights of an operator may be in the reference, by our names."""
+        theirs = self._counterpart(operator)
+        if theirs is not None:
+            known = theirs.weights()
+            return {n: [known[_named(n, known)]] for n in operator.attributes} if known else {}
+        names = {name: f"{operator.name}.{name}" for name in operator.attributes}
+        if self._by_weight.keys() >= {*names.values()}:
+            return {name: [self._by_weight[full]] for name, full in names.items()}
+        return self._of_sizes(operator)
+
+    def _of_sizes(self, operator: RuntimeOperator) -> Mapping[str, Sequence[WeightHash]]:
+        """Return the weights of the same sizes of what computes an operator's tensor.
+
+        A product of matrices and the sum with its bias have names of their own in ONNX.
+        """
+        sizes = {name: each.size for name, each in operator.attributes.items()}
+        if len({*sizes.values()}) < len(sizes) or len(operator.outputs) != 1:
+            return {}
+        call = self._by_output.get(self._key_of(operator.outputs[0]))
+        found: list[WeightHash] = []
+        for _ in range(_MOST_ABOVE):
+            if call is None:
+                return {}
+            known = call.weights()
+            # As a linear layer stores it, where a product has it the other way.
+            found += [each for n, each in known.items() if f"{n} transposed" not in known]
+            above = [
+                c for k in call.inputs if (c := self._by_output.get(k)) and self._computes(c)
+            ]
+            if is_layer(call.type):
+                below = [c for k in call.outputs for c in self._reference.consumers.get(k, ())]
+                found += [h for c in below if _is_sum(c.type) for h in c.weights().values()]
+                break
+            if len(above) != 1:
+                return {}
+            (call,) = above
+        fitting = {n: [h for h in found if h.size == size] for n, size in sizes.items()}
+        return fitting if all(fitting.values()) else {}
 
     def of_producer(self, operand: RuntimeOperand) -> Mapping[str, Array]:
         """Return the weights of what gives the tensor of an operand, by the reference's names.
@@ -105,9 +143,23 @@ class KnownWeights:
     def _by_output(self) -> Mapping[str | None, ReferenceOperator]:
         return {key: each for each in self._reference.operators for key in each.outputs}
 
+    def _computes(self, call: ReferenceOperator) -> bool:
+        """Whether a call reads more than constants."""
+        known = self._reference.by_key
+        return any(known[key].role != "constant" for key in call.inputs)
+
+    @cached_property
+    def _by_weight(self) -> Mapping[str, WeightHash]:
+        """The reference's weights by name, as of modules that it computes in several calls."""
+        return {n: each for o in self._reference.operators for n, each in o.weights().items()}
+
     @cached_property
     def _by_name(self) -> Mapping[str, ReferenceOperator]:
         return {each.name: each for each in self._reference.operators}
+
+
+def _is_sum(operator_type: str) -> bool:
+    return function_of(operator_type) == "add"
 
 
 def _is_same_kind(ours: RuntimeOperator, theirs: ReferenceOperator) -> bool:

@@ -67,18 +67,16 @@ def record(onnx_path, inputs, folder):
                 keys[name] = writer.tensor(value, name)
     writer.outputs += [keys[name] for name in outputs if name in keys]
     hashes = {}
+    for node in graph.node:  # exporters store equal weights once
+        if node.op_type == "Identity" and node.input[0] in weights:
+            weights[node.output[0]] = weights[node.input[0]]
     for node in graph.node:
-        for name in node.input:
-            if name in weights and name not in hashes:
-                array = numpy_helper.to_array(weights[name])
-                if array.dtype.kind in "fiu":
-                    hashes[name] = hash_of(array)
         writer.operator(
             node.name or node.output[0],
             node.op_type,
             [keys[name] for name in node.input if name in keys],
             [keys[name] for name in node.output if name in keys],
-            {name: hashes[name] for name in node.input if name in hashes},
+            _hashes(node, weights, hashes),
             {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute},
         )
     return writer.close()
@@ -101,6 +99,30 @@ _WITH_WEIGHTS = frozenset(
         "Reshape",
     ]
 )
+
+
+def _hashes(node, weights, known):
+    """Return the hashes of a node's weights, by name; `known` keeps them for the next nodes."""
+    found = {}
+    for place, name in enumerate(node.input):
+        if name not in weights:
+            continue
+        as_linear = place == 1 and _is_transposed(node)
+        for key in (name, f"{name} transposed") if as_linear else (name,):
+            if key not in known:
+                array = numpy_helper.to_array(weights[name])
+                array = array if key == name else array.T
+                known[key] = hash_of(array) if array.dtype.kind in "fiu" else None
+            if known[key] is not None:
+                found[key] = known[key]
+    return found
+
+
+def _is_transposed(node):
+    """Whether the second input of a node is the transposed weight of a linear layer."""
+    if node.op_type == "Gemm":
+        return not any(each.name == "transB" and each.i for each in node.attribute)
+    return node.op_type == "MatMul"
 
 
 def _exposing(model, names):

@@ -161,10 +161,10 @@ def test_a_reshape_gives_no_permuted_tensor(make_pair):
     assert "Set shape=(1, 20, 4, 4)" in comparison.origins[0].reasons[0].text
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["hashes", "no hashes"])
+@pytest.mark.parametrize("known", ["hashes", "hashes of a product", "no hashes"])
 def test_a_wrong_weight_is_no_bias_where_hashes_tell(make_pair, known):
     """Of an input that hardly varies in one place, a wrong weight adds a constant."""
-    x, weight = normal(0, 1, 20, 16), normal(1, 16, 16) / 4
+    x, weight, bias = normal(0, 1, 20, 16), normal(1, 16, 16) / 4, np.ones(16, np.float32)
     x[..., 3] = 1 + 1e-4 * x[..., 3]
     wrong = weight.copy()
     wrong[5, 3] += 2
@@ -173,14 +173,21 @@ def test_a_wrong_weight_is_no_bias_where_hashes_tell(make_pair, known):
         f"nn.Linear fc 1 1 0 1 bias=True in_features=16 out_features=16 @bias=(16)f32 "
         f"@weight=(16,16)f32 #1={SIZE}",
         f"F.relu act 1 1 1 2 $input=1 #2={SIZE}", "pnnx.Output out 1 0 2",
-        weights={"fc.weight": wrong, "fc.bias": np.ones(16, np.float32)},
+        weights={"fc.weight": wrong, "fc.bias": bias},
     )  # fmt: skip
-    made = x @ weight.T + 1
-    arrays = {"in": x, "addmm": made, "relu": np.maximum(made, 0)}
-    weights = {"fc.weight": weight, "fc.bias": np.ones(16, np.float32)} if known else {}
-    calls = (("addmm", ("in",), "addmm", weights), ("relu", ("addmm",), "relu", {}))
-    comparison = compare(path, arrays, calls, x)
-    assert first_reasons(comparison) == [("fc", ["weight_values" if known else "bias"])]
+    made = x @ weight.T
+    arrays = {"in": x, "mm": made, "add": made + bias, "relu": np.maximum(made + bias, 0)}
+    calls = {
+        "hashes": [("addmm", ("in",), "add", {"fc.weight": weight, "fc.bias": bias})],
+        "hashes of a product": [
+            ("MatMul", ("in",), "mm", {"onnx::1": weight.T, "onnx::1 transposed": weight}),
+            ("Add", ("mm",), "add", {"onnx::2": bias}),
+        ],
+        "no hashes": [("addmm", ("in",), "add", {})],
+    }[known]
+    comparison = compare(path, arrays, (*calls, ("relu", ("add",), "relu", {})), x)
+    kind = "bias" if known == "no hashes" else "weight_values"
+    assert first_reasons(comparison) == [("fc", [kind])]
 
 
 def test_a_sigmoid_instead_of_a_silu_whose_steps_are_shown(make_pair):

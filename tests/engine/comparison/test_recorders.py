@@ -17,6 +17,7 @@ from ncnn_files import INT8, f32, tagged, write_pair
 import engine
 from comparison_network import conv3x3, make_weights, truth
 from engine.comparison.recorders import RECORDERS, recorder_script
+from engine.comparison.references.reference import hash_weight
 
 
 def load_recorder(library, folder):
@@ -228,6 +229,31 @@ def ncnn_model(path):
              weights["mix.bias"]]  # fmt: skip
     data = b"".join(part if isinstance(part, bytes) else part.tobytes() for part in parts)
     path.with_suffix(".bin").write_bytes(data)
+
+
+def test_onnxruntime_hashes_the_weights_of_a_product_as_a_linear_layer_has_them(tmp_path):
+    """Exporters transpose them, and store equal ones once."""
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    rng = np.random.default_rng(3)
+    weight, bias = rng.standard_normal((4, 4)).astype("f"), rng.standard_normal(4).astype("f")
+    make, number = onnx.helper.make_node, onnx.TensorProto.FLOAT
+    nodes = [make("Identity", ["bias"], ["copy"]), make("MatMul", ["x", "onnx::1"], ["m"]),
+             make("Add", ["copy", "m"], ["y"])]  # fmt: skip
+    ends = [onnx.helper.make_tensor_value_info(name, number, [2, 4]) for name in "xy"]
+    stored = {"onnx::1": weight.T, "bias": bias}
+    tensors = [onnx.numpy_helper.from_array(a.copy(), name) for name, a in stored.items()]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, tmp_path / "m.onnx")
+    recorder = load_recorder("onnxruntime", tmp_path)
+    x = rng.standard_normal((2, 4)).astype("f")
+    folder = recorder.record(tmp_path / "m.onnx", [x], tmp_path / "recording")
+    calls = {call.type: call.weights() for call in engine.open_reference(folder).operators}
+    assert calls["MatMul"]["onnx::1"].float32 == hash_weight(weight.T).float32
+    assert calls["MatMul"]["onnx::1 transposed"].float32 == hash_weight(weight).float32
+    assert calls["Add"]["copy"].float32 == hash_weight(bias).float32
 
 
 def test_ncnn(make_session, tmp_path, image):
