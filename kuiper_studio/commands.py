@@ -9,50 +9,26 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QObject, Slot
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QApplication,
-    QLineEdit,
-    QMenu,
-    QWidget,
-)
-from typing_extensions import override
+from PySide6.QtGui import QAction
 
 from kuiper_studio.icons import icon
 from kuiper_studio.keymap import Keymap, native_key, set_keys
-from kuiper_studio.menus import add_menu, make_menu
+from kuiper_studio.menus import make_menu
 from kuiper_studio.session import RunState
+from kuiper_studio.surfaces import Command, Place, Submenu, Surface, entries, fill_menu
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
-    from PySide6.QtCore import QPoint
+    from PySide6.QtCore import QObject, QPoint
+    from PySide6.QtWidgets import QMenu, QWidget
 
     from kuiper_studio.theme import Theme
 
-__all__ = [
-    "COMMANDS",
-    "MENUS",
-    "SUBMENUS",
-    "Command",
-    "CommandState",
-    "Commands",
-    "FieldKeys",
-    "Place",
-    "Submenu",
-    "Surface",
-    "always",
-    "commands_on",
-    "entries",
-    "fill_menu",
-    "make_actions",
-]
+__all__ = ["COMMANDS", "SUBMENUS", "CommandState", "Commands", "make_actions"]
 
 
 # When a command is enabled
@@ -129,14 +105,6 @@ class CommandState:
     can_close_group: bool = False
     can_go_back: bool = False
     can_go_forward: bool = False
-
-
-StateT = TypeVar("StateT")
-
-
-def always(_state: object) -> bool:
-    """Enable a command, or show an entry, in every state."""
-    return True
 
 
 def _open(state: CommandState) -> bool:
@@ -282,138 +250,6 @@ def _can_go_back(state: CommandState) -> bool:
 
 def _can_go_forward(state: CommandState) -> bool:
     return _open(state) and state.can_go_forward
-
-
-# Where a command appears
-
-
-class Surface(Enum):
-    """Where commands appear: the menus of the menu bar by title, tool bars, context menus."""
-
-    FILE = "&File"
-    EDIT = "&Edit"
-    VIEW = "&View"
-    DEBUG = "&Debug"
-    TENSOR = "&Tensor"
-    ANALYSE = "&Analyse"
-    HELP = "&Help"
-    TOOL_BAR = "tool bar"
-    TOOL_BAR_END = "right end of the tool bar"
-    GRAPH = "context menu of the graph"
-    GRAPH_OPERATOR = "context menu of an operator in the graph"
-    OPERATORS = "context menu of the operators table"
-    TIMELINE = "context menu of the timeline"
-    COMPARISON = "context menu of the comparison's table"
-    COLOR_BY = "menu of what operators are coloured by"
-    GROUPS = "menu of the groups of the graph"
-    BOOKMARKS = "menu of bookmarks"
-    RECENT_MODELS = "menu of recent models"
-    RECENT_LAYERS = "menu of recent layer files"
-    TENSOR_VIEW = "context menu of the tensor view, and its part of the Tensor menu"
-    TENSOR_AXES = "menu of the axes of a tensor"
-    TENSOR_CHANNELS = "menu of more channels of a tensor"
-    TENSOR_RANGE = "menu of the range of a tensor"
-    TENSOR_ZOOM = "menu of the zoom of a tensor"
-    TENSOR_COPY = "menu of what is copied of a tensor"
-    RANGE_BAR = "buttons beside the range"
-
-
-MENUS: Final = (
-    Surface.FILE, Surface.EDIT, Surface.VIEW, Surface.DEBUG, Surface.TENSOR,
-    Surface.ANALYSE, Surface.HELP,
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Place(Generic[StateT]):
-    """A place on a surface.
-
-    Attributes
-    ----------
-    surface : Surface
-    section : int
-        Sections are in order, with a separator between them.
-    rank : int
-        Order in the section; equal ranks keep the order of the table.
-    with_text : bool
-        Whether a button shows the text beside the icon.
-    only_if : callable
-        When a context menu shows the entry.
-    """
-
-    surface: Surface
-    section: int = 1
-    rank: int = 0
-    with_text: bool = False
-    only_if: Callable[[StateT], bool] = always
-
-
-@dataclass(frozen=True, slots=True)
-class Command(Generic[StateT]):
-    """A user action.
-
-    Attributes
-    ----------
-    id : str
-        Its name everywhere, e.g. ``debug.step``.
-    text : str
-        Text in menus and the palette, with its mnemonic.
-    tip : str
-        Tool tip: what it does, in a few words.
-    calls : str
-        The method that carries it out, as a path from the window: ``session.step``. Those of
-        the tensor view begin at the pane.
-    places : tuple of Place
-        Where it appears; all commands are in the command palette.
-    keys : tuple of str
-        Shortcuts in Qt's portable notation; the first is shown.
-    icon : str
-        Name of an icon, ``""`` for none.
-    enabled : callable
-        When it is enabled; by `CommandState`, or by that of the tensor view.
-    checkable : bool
-    icon_color : str
-        Colour of the icon.
-    label : str
-        Text of a button, where `text` is too long for one.
-    key_elsewhere : bool
-        Whether the key is only shown, because a view handles it.
-    argument : int or None
-        What the method takes; None for nothing.
-    """
-
-    id: str
-    text: str
-    tip: str
-    calls: str
-    places: tuple[Place[StateT], ...]
-    keys: tuple[str, ...] = ()
-    icon: str = ""
-    enabled: Callable[[StateT], bool] = always
-    checkable: bool = False
-    icon_color: str = "text"
-    label: str = ""
-    key_elsewhere: bool = False
-    argument: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Submenu:
-    """Entries that the window creates inside a menu.
-
-    Attributes
-    ----------
-    fills : str
-        The method that fills them in, as a path from the window; it takes the menu.
-    place : Place
-    text : str
-        Title of a submenu, filled again whenever it opens; ``""`` where the entries are in the
-        menu itself.
-    """
-
-    fills: str
-    place: Place[Any]
-    text: str = ""
 
 
 _S: Final = Surface
@@ -797,76 +633,6 @@ SUBMENUS: Final = (
 )
 
 
-def commands_on(
-    surface: Surface, commands: Iterable[Command[StateT]]
-) -> list[tuple[Place[StateT], Command[StateT]]]:
-    """Return the commands of a surface in order, with their places there.
-
-    Parameters
-    ----------
-    surface : Surface
-    commands : iterable of Command
-        Rows of a table.
-    """
-    placed = ((place, command) for command in commands for place in command.places)
-    return sorted((p for p in placed if p[0].surface is surface), key=_order)
-
-
-def entries(
-    surface: Surface, commands: Iterable[Command[StateT]], submenus: Iterable[Submenu]
-) -> list[tuple[Place[StateT], Command[StateT] | Submenu]]:
-    """Return the commands and submenus of a surface in order, with their places there.
-
-    Parameters
-    ----------
-    surface : Surface
-    commands : iterable of Command
-        Rows of a table.
-    submenus : iterable of Submenu
-    """
-    found = [(sub.place, sub) for sub in submenus if sub.place.surface is surface]
-    return sorted([*commands_on(surface, commands), *found], key=_order)
-
-
-def _order(entry: tuple[Place[Any], object]) -> tuple[int, int]:
-    return entry[0].section, entry[0].rank
-
-
-def fill_menu(
-    menu: QMenu,
-    shown: Iterable[tuple[Place[StateT], Command[StateT] | Submenu]],
-    actions: Mapping[str, QAction],
-    owner: object,
-) -> None:
-    """Add entries to a menu, with separators between sections.
-
-    Parameters
-    ----------
-    menu : QMenu
-    shown : iterable of (Place, Command or Submenu)
-        From `entries`.
-    actions : mapping of str to QAction
-        By id.
-    owner : object
-        The paths of `Submenu.fills` begin at it.
-    """
-    section = None
-    for place, entry in shown:
-        if section not in (None, place.section):
-            menu.addSeparator()
-        section = place.section
-        if isinstance(entry, Command):
-            menu.addAction(actions[entry.id])
-            continue
-        fill: Callable[[QMenu], None] = operator.attrgetter(entry.fills)(owner)
-        if not entry.text:
-            fill(menu)
-            continue
-        added = add_menu(menu, entry.text)
-        added.setObjectName(entry.fills)
-        added.aboutToShow.connect(partial(fill, added))
-
-
 def make_actions(parent: QObject, theme: Theme) -> dict[str, QAction]:
     """Build the actions of all commands, by id."""
     return {command.id: _make_action(command, parent, theme) for command in COMMANDS}
@@ -985,42 +751,3 @@ def _without_argument(handler: Callable[[], object]) -> Callable[[], None]:
         handler()
 
     return call
-
-
-class FieldKeys(QObject):
-    """Gives commands precedence over text fields for their keys.
-
-    On X11 Qt's fields take Ctrl+E and Ctrl+K for themselves, as Emacs does: to go to the end
-    of the line, and to delete up to there.
-
-    Parameters
-    ----------
-    window : QWidget
-    commands : Commands
-    """
-
-    def __init__(self, window: QWidget, commands: Commands) -> None:
-        super().__init__(window)
-        self._window, self._commands = window, commands
-        application = QApplication.instance()
-        if isinstance(application, QApplication):
-            application.focusChanged.connect(self._on_focus_changed)
-
-    @Slot(QWidget, QWidget)
-    def _on_focus_changed(self, old: QWidget | None, new: QWidget | None) -> None:
-        # The filter is on the focused field only: Python sees no other events.
-        if old is not None:
-            old.removeEventFilter(self)
-        if isinstance(new, QLineEdit | QAbstractSpinBox) and new.window() is self._window:
-            new.installEventFilter(self)
-
-    # Override of a Qt method
-
-    @override
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            keys = QKeySequence(event.keyCombination()).toString()
-            if keys in self._commands.field_keys:
-                event.ignore()
-                return True
-        return super().eventFilter(watched, event)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 
-from kuiper_studio.commands import Surface
 from kuiper_studio.remembered_models import settings_key
+from kuiper_studio.surfaces import Surface
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QSettings

@@ -50,18 +50,12 @@ from kuiper_studio.appearance import (
     store_still,
     stored_size,
 )
-from kuiper_studio.commands import (
-    COMMANDS,
-    MENUS,
-    Commands,
-    CommandState,
-    FieldKeys,
-    Surface,
-)
+from kuiper_studio.commands import COMMANDS, Commands, CommandState
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.desktop_motion import desktop_is_still
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.export_commands import ExportCommands
+from kuiper_studio.field_keys import FieldKeys
 from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.find_commands import FindCommands
 from kuiper_studio.graph_view import GraphView
@@ -95,6 +89,7 @@ from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.sample_models import find_samples
 from kuiper_studio.selection_history import SelectionHistory
 from kuiper_studio.session import Failure, RunState, StudioSession
+from kuiper_studio.surfaces import MENUS, Surface
 from kuiper_studio.sweep_commands import SweepCommands
 from kuiper_studio.tensor_view import TENSOR_COMMANDS, Side, TensorView
 from kuiper_studio.theme import Scheme, Theme

@@ -13,13 +13,13 @@ from engine.fed_sizes import size_of
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
 from engine.paths import exists, is_folder
 from engine.shapes import parse_shapes
-from kuiper_studio.commands import Commands, Surface
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.recents import Recents
 from kuiper_studio.panels.start_page import dropped_model
 from kuiper_studio.remembered_models import ModelChoices, RememberedModels, settings_key
 from kuiper_studio.sample_models import SampleModel, find_samples
+from kuiper_studio.surfaces import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QMenu, QWidget
 
     from engine.runtime import RuntimeGraph
+    from kuiper_studio.commands import Commands
     from kuiper_studio.dialogs.conversion_dialog import ConversionDialog
     from kuiper_studio.file_dialogs import FileDialogs
     from kuiper_studio.session import StudioSession

@@ -11,8 +11,8 @@ from PySide6.QtGui import QActionGroup
 
 from engine.errors import NumbersFileError
 from engine.text import format_count, format_names
-from kuiper_studio.commands import Surface
 from kuiper_studio.session.overlaying import OverlayKind
+from kuiper_studio.surfaces import Surface
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QSettings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QDockWidget
 
-from kuiper_studio.commands import MENUS
+from kuiper_studio.surfaces import MENUS
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QAction

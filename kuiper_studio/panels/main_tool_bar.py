@@ -19,10 +19,11 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.backend_names import BACKEND_NAMES, installed_version, missing_packages
-from kuiper_studio.commands import COMMANDS, Surface, commands_on
+from kuiper_studio.commands import COMMANDS
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text, tip_text
 from kuiper_studio.session import dump_name
+from kuiper_studio.surfaces import Surface, commands_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

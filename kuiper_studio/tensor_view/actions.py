@@ -13,7 +13,9 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QIcon
 
 from kuiper_studio.colormaps import COLOR_MAPS, MAP_TIPS
-from kuiper_studio.commands import (
+from kuiper_studio.icons import icon
+from kuiper_studio.keymap import Keymap, set_keys
+from kuiper_studio.surfaces import (
     Command,
     Place,
     Submenu,
@@ -22,8 +24,6 @@ from kuiper_studio.commands import (
     entries,
     fill_menu,
 )
-from kuiper_studio.icons import icon
-from kuiper_studio.keymap import Keymap, set_keys
 from kuiper_studio.tensor_view.channel_order import Order
 from kuiper_studio.tensor_view.choice import Scope
 from kuiper_studio.tensor_view.complex_parts import Part

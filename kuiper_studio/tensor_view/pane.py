@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from engine.meanings.names import AUTOMATIC, class_names
 from engine.meanings.scores import are_probabilities, best_scores
-from kuiper_studio.commands import Surface
 from kuiper_studio.menus import make_menu
+from kuiper_studio.surfaces import Surface
 from kuiper_studio.tensor_view.actions import TensorActions, TensorState
 from kuiper_studio.tensor_view.axis_strip import AxisStrip
 from kuiper_studio.tensor_view.body import Body

@@ -29,7 +29,7 @@ from shiboken6 import isValid
 
 from engine.dump import DumpOptions
 from engine.inputs import InputSource
-from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, commands_on
+from kuiper_studio.commands import COMMANDS, CommandState
 from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn, OperatorRole
@@ -37,6 +37,7 @@ from kuiper_studio.open_commands import sizes_key
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.weight_view import WeightView
 from kuiper_studio.session import RunState
+from kuiper_studio.surfaces import MENUS, Surface, commands_on
 from kuiper_studio.tensor_view.actions import COMMANDS as TENSOR_COMMANDS
 
 CHAIN = (

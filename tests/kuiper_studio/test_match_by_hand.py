@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from kuiper_studio.commands import Surface
+from kuiper_studio.surfaces import Surface
 
 INPUT = np.array([1, 2, 3], np.float32)
 # The tensor with the name of operand 1 is another one; the right one has a name of its own.

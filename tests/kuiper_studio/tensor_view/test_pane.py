@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QMenu, QMessageBox, QToolButt
 from engine.axes import Axis, Layout
 from engine.axes import Kind as Meaning
 from engine.errors import ExportError
-from kuiper_studio.commands import Surface
+from kuiper_studio.surfaces import Surface
 from kuiper_studio.tensor_view import TensorPane, channel_pages
 from kuiper_studio.tensor_view.actions import COMMANDS
 from kuiper_studio.tensor_view.choice import Scope, ValueRange
