@@ -32,8 +32,8 @@ def group_rows(session: StudioSession, group: Group) -> Iterator[tuple[str, str,
         return
     inside = slice(group.first, group.last + 1)
     records, costs = session.snapshot.records, session.costs
-    span = f"{group.size}, #{group.first} to #{group.last}"
-    yield "operators", span, "Consecutive in execution order"
+    yield "operators", f"{group.size}", "Consecutive in execution order"
+    yield "indexes", f"#{group.first} to #{group.last}", "In execution order"
     if group.is_stack:
         yield "blocks", f"{len(group.children)}", "With equal operators, one after the other"
     ran = [record for record in records[inside] if record.status is OperatorStatus.EXECUTED]

@@ -246,7 +246,7 @@ class TestProperties:
         panel = window.properties_panel
         qtbot.waitUntil(lambda: "operators" in self.facts(window))
         facts = self.facts(window)
-        assert facts["operators"] == "60, #1 to #60"
+        assert (facts["operators"], facts["indexes"]) == ("60", "#1 to #60")
         assert facts["blocks"] == "10"
         assert facts["run"] == "0 of 60"
         assert "time" not in facts
