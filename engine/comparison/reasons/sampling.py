@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.backends.blas import one_blas_thread
-from engine.comparison.reasons.case import DROPPED, Alternative, Case
+from engine.comparison.reasons.case import DROPPED, Alternative, Case, make_case
 from engine.comparison.reasons.discrepancy import Discrepancy
 from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.sliding import sliding_of
@@ -25,6 +25,7 @@ from engine.layers.exactness import is_elementwise
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from engine.comparison.reasons.tails import Tail
     from engine.values import Array, Value
 
 __all__ = ["make_preview", "make_screen"]
@@ -35,7 +36,9 @@ _ROWS: Final = 16
 _STEPS: Final = 8  # of a sequence
 _CHANNELS: Final = 8
 _PLACES: Final = 5  # of each spatial axis, at least
-_CLIPPED: Final = ("out_channels", "in_channels", "num_features")
+_CLIPPED: Final = ("out_channels", "in_channels", "num_features", "out_features")
+_LARGE_LAYER: Final = 1 << 22  # multiply-accumulates from which some channels pay off
+_CHANNEL_AXES: Final = {"nn.Conv1d": 1, "nn.Conv2d": 1, "nn.Conv3d": 1, "nn.Linear": -1}
 _LOCAL: Final = frozenset({"eps"})
 
 
@@ -86,7 +89,7 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
     if not isinstance(expected, np.ndarray):
         return None
     if case.tail is not None and not case.tail.is_local:
-        return None
+        return _of_last_layer(case, case.tail)
     size = sum(value.size for value in case.inputs if isinstance(value, np.ndarray))
     if size + expected.size < _LARGE:
         return None
@@ -95,6 +98,55 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
     def left(alternative: Alternative) -> float | None:
         found = (preview.left(alternative) for preview in previews)
         return next((value for value in found if value is not None), None)
+
+    return left
+
+
+def _of_last_layer(case: Case, tail: Tail) -> Callable[[Alternative], float | None] | None:
+    """Try alternatives with some channels of the large layer that a tail ends with.
+
+    All that comes before is computed in whole.
+    """
+    parts, expected = tail.split(), case.expected
+    if parts is None or tail.macs < _LARGE_LAYER or not isinstance(expected, np.ndarray):
+        return None
+    before, last = parts
+    axis = _CHANNEL_AXES.get(last.type)
+    layer = make_case(last, (), expected, ours=expected) if axis is not None else None
+    given, ours = before(case.ours), case.finish(case.ours)
+    if axis is None or layer is None or not isinstance(ours, np.ndarray):
+        return None
+    if ours.shape != expected.shape or ours.ndim < 2 or layer.value("groups", 1) != 1:
+        return None
+    chosen = _worst_of(ours, expected, axis)
+    small = replace(
+        layer,
+        call=replace(
+            layer.call,
+            params={k: v for k, v in layer.params.items() if k not in _CLIPPED},
+            attributes={name: np.take(w, chosen, 0) for name, w in layer.weights.items()},
+        ),
+    )
+
+    def apply(value: Value) -> Value:
+        if value is None:
+            return None
+        with one_blas_thread:
+            return replace(small, inputs=(value,)).run(Alternative("", ""))
+
+    kept = np.take(ours, chosen, axis)
+    discrepancy = Discrepancy(kept, np.take(expected, chosen, axis))
+    again = apply(given)
+    # What is shown may be reshaped: then its channels are not those of the layer.
+    is_part = isinstance(again, np.ndarray) and Discrepancy(again, kept).is_rounding
+    if discrepancy.is_rounding or not is_part:
+        return None
+
+    def left(alternative: Alternative) -> float | None:
+        if alternative.swapped:
+            return None
+        found = apply(before(case.own_result_of(alternative)))
+        return math.inf if found is None else discrepancy.left(found)
 
     return left
 
@@ -304,10 +356,14 @@ def _worst_channels(case: Case, count: int) -> Array:
         return np.arange(count)
     if case.pair is None:
         return np.arange(_CHANNELS)
-    ours, expected = case.pair
-    others = (0, *range(2, ours.ndim))
-    distance = np.abs(expected.astype(np.float32) - ours).sum(others)
-    worst: Array = np.argsort(-np.nan_to_num(distance, nan=np.inf))[:_CHANNELS]
+    return _worst_of(*case.pair, 1)
+
+
+def _worst_of(ours: Array, expected: Array, axis: int) -> Array:
+    """Return the channels along an axis that differ most."""
+    distance = np.moveaxis(np.abs(expected.astype(np.float32) - ours), axis, 0)
+    sums = distance.reshape(len(distance), -1).sum(1)
+    worst: Array = np.argsort(-np.nan_to_num(sums, nan=np.inf))[:_CHANNELS]
     return np.sort(worst)
 
 

@@ -132,6 +132,17 @@ class Tail:
             for operator in self._operators
         )
 
+    def split(self) -> tuple[Tail, RuntimeOperator] | None:
+        """Return what comes before the last operator, and that one.
+
+        None if the last operator reads more than one operand, or gives more than what is shown.
+        """
+        last = self._operators[-1] if self._operators else None
+        if last is None or len(last.inputs) != 1 or list(last.outputs) != [self._end]:
+            return None
+        before = Tail(self._starts, self._operators[:-1], last.inputs[0], self._values)
+        return before, last
+
     def __call__(self, value: Value) -> Value:
         """Return what is shown for a result of our operator; None if an operator refuses.
 
