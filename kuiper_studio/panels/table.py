@@ -10,7 +10,6 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
-    QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
@@ -166,12 +165,8 @@ class Table(QTableView):
             chosen = self.selectionModel().selection()
             parts = [chosen.at(place) for place in range(chosen.size())]
             self._selected = [(part.top(), part.bottom()) for part in parts]
-        delegate = self.itemDelegate()
-        if isinstance(delegate, RowDelegate):
-            delegate.begin_painting()
-        super().paintEvent(event)
-        model = self.model()
-        painter = QPainter(self.viewport())
+        model, painter = self.model(), QPainter(self.viewport())
+        self._paint_cells(painter, event)
         if self._empty_text and model.rowCount() == 0:
             painter.setFont(self._theme.ui_font())
             painter.setPen(self._theme.color("text3"))
@@ -183,6 +178,42 @@ class Table(QTableView):
             painter.setPen(QPen(self._theme.color("focus"), 2))
             painter.drawRect(self.viewport().rect().adjusted(1, 1, -1, -1))
         painter.end()
+
+    def _paint_cells(self, painter: QPainter, event: QPaintEvent) -> None:
+        """Paint the cells of the rows that are to be painted.
+
+        Qt's own table asks the style sheet for a background of each, which it has not, and that
+        takes longer than the cells.
+        """
+        delegate, model, area = self.itemDelegate(), self.model(), event.rect()
+        if not isinstance(delegate, RowDelegate):
+            return
+        delegate.begin_painting()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        columns = [
+            (column, self.columnViewportPosition(column), width)
+            for column in range(self.horizontalHeader().count())
+            if (width := self.columnWidth(column))
+        ]
+        first, last = self.rowAt(area.top()), self.rowAt(area.bottom())
+        below = last + 1 if last >= 0 else model.rowCount()
+        for row in range(first if first >= 0 else below, below):
+            top, height = self.rowViewportPosition(row), self.rowHeight(row)
+            line = QRect(area.left(), top, area.width(), height)
+            if not event.region().intersects(line):
+                continue
+            selected = self.paints_selected(row)
+            if selected or row == self._hovered_row:
+                painter.fillRect(line, self._theme.color("sel" if selected else "hover"))
+            for column, left, width in columns:
+                painter.save()
+                delegate.draw_cell(
+                    painter,
+                    QRect(left, top, width, height),
+                    model.index(row, column),
+                    selected=selected,
+                )
+                painter.restore()
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -229,28 +260,6 @@ class RowDelegate(QStyledItemDelegate):
         painter.drawText(rect, align | Qt.AlignmentFlag.AlignVCenter, shown)
 
     # Overrides of Qt methods
-
-    @override
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: Index,
-    ) -> None:
-        rect: QRect = option.rect
-        view, row = self.parent(), index.row()
-        if isinstance(view, Table):
-            selected, hovered = view.paints_selected(row), view.hovered_row == row
-        else:
-            selected, hovered = bool(option.state & QStyle.StateFlag.State_Selected), False
-        if selected:
-            painter.fillRect(rect, self.theme.color("sel"))
-        elif hovered:
-            painter.fillRect(rect, self.theme.color("hover"))
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self.draw_cell(painter, rect, index, selected=selected)
-        painter.restore()
 
     @override
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:

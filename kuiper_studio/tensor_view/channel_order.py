@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,6 +24,9 @@ __all__ = [
     "likeness",
     "measure_channels",
 ]
+
+
+_BLOCK: Final = 1 << 16  # elements of channels that are correlated together, within a cache
 
 
 class Order(Enum):
@@ -194,16 +197,25 @@ def likeness(planes: Array, channel: int) -> Array:
     ndarray of shape (C,), float64
         Pearson's correlation; 1 for the channel itself, 0 where one is constant.
     """
-    wanted = _standardized(planes[channel])
-    found = np.array([float(np.vdot(wanted, _standardized(each))) for each in planes])
+    rows = planes.reshape(len(planes), -1)
+    wanted = _standardized(rows[channel : channel + 1])[0]
+    step = max(1, _BLOCK // max(rows.shape[1], 1))
+    parts = [
+        _standardized(rows[start : start + step]) @ wanted
+        for start in range(0, len(rows), step)
+    ]
+    found = np.concatenate(parts)
     found[channel] = 1.0
     return found
 
 
-def _standardized(plane: Array) -> Array:
-    """Return a plane less its mean, of length 1; all zeros for a constant one."""
-    values = np.where(np.isfinite(plane), plane, 0).astype(np.float64)
-    values /= np.abs(values).max(initial=0.0) or 1.0  # squares neither over- nor underflow
-    values -= values.mean()
-    length = float(np.linalg.norm(values))
-    return values / length if length > 1e-9 * np.sqrt(values.size) else np.zeros_like(values)
+def _standardized(rows: Array) -> Array:
+    """Return rows less their means, of length 1; all zeros for constant ones."""
+    values = np.where(np.isfinite(rows), rows, 0).astype(np.float64)
+    largest = np.abs(values).max(axis=1, initial=0.0, keepdims=True)
+    values /= np.where(largest > 0, largest, 1.0)  # squares neither over- nor underflow
+    values -= values.mean(axis=1, keepdims=True)
+    length = np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
+    varies = length > 1e-9 * np.sqrt(rows.shape[1])
+    found: Array = np.divide(values, length, out=np.zeros_like(values), where=varies)
+    return found
