@@ -151,16 +151,24 @@ class SceneState:
         self.summaries.clear()
         self._shapes.clear()
         self.follow_overlay()
-        records = session.snapshot.records
-        self._operators[:] = DisplayStatus.PENDING
-        for operator in self._graph_operators:
-            # Of most operators that have not run nothing else can be true.
-            if operator.index < len(records) or operator.error is not None:
-                self._operators[operator.index] = DISPLAY_STATUS[session.status(operator.name)]
+        self._read_statuses(range(len(self._graph_operators)))
         self._seconds[:] = 0.0
-        for record in records:
+        for record in session.snapshot.records:
             self._seconds[record.index] = record.seconds
         self._follow_all()
+
+    def _read_statuses(self, places: Iterable[int]) -> None:
+        """Read the statuses of some operators."""
+        session = self._session
+        if session is None:
+            return
+        operators, ran = self._graph_operators, len(session.snapshot.records)
+        for place in places:
+            operator, status = operators[place], DisplayStatus.PENDING
+            # Of most operators that have not run nothing else can be true.
+            if place < ran or operator.error is not None:
+                status = DISPLAY_STATUS[session.status(operator.name)]
+            self._operators[place] = status
 
     def _adopt(self, former: SceneState) -> None:
         self.generation = former.generation
@@ -243,9 +251,7 @@ class SceneState:
             self._operators[known] = DisplayStatus.FAILED
             self._block_behind(known)
         elif blocked.any():
-            for index in np.flatnonzero(blocked).tolist():
-                status = session.status(self._graph_operators[index].name)
-                self._operators[index] = DISPLAY_STATUS[status]
+            self._read_statuses(np.flatnonzero(blocked).tolist())
         self._gather()
 
     def follow_selection(self) -> None:

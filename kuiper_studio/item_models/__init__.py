@@ -6,12 +6,12 @@ from kuiper_studio.item_models.explanation import ExplainedArgument, explained_a
 from kuiper_studio.item_models.group_rows import boundary_rows, group_rows
 from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
 from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
+from kuiper_studio.item_models.operator_order import OperatorsFilterModel
 from kuiper_studio.item_models.operator_outline import OutlineModel
 from kuiper_studio.item_models.operators import (
     LARGEST_FIRST,
     OperatorColumn,
     OperatorRole,
-    OperatorsFilterModel,
     OperatorsModel,
     RowCells,
     output_shapes,

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from PySide6.QtCore import (
     QObject,
-    QSortFilterProxyModel,
     Qt,
-    Signal,
     Slot,
 )
 from typing_extensions import override
@@ -21,12 +19,6 @@ from engine.text import format_duration, format_milliseconds, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
-from kuiper_studio.item_models.operator_filter import (
-    FilterError,
-    OperatorFacts,
-    OperatorFilter,
-    parse_filter,
-)
 from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, OverlayModel
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.statuses import (
@@ -44,6 +36,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.shapes import ExportedShape
     from kuiper_studio.families import Family
+    from kuiper_studio.item_models.operator_filter import OperatorFacts
     from kuiper_studio.layout.groups import OutlineRow
     from kuiper_studio.session import Record, StudioSession
 
@@ -51,7 +44,6 @@ __all__ = [
     "LARGEST_FIRST",
     "OperatorColumn",
     "OperatorRole",
-    "OperatorsFilterModel",
     "OperatorsModel",
     "RowCells",
     "output_shapes",
@@ -560,162 +552,6 @@ class OperatorsModel(RowsModel):
             case Qt.ItemDataRole.TextAlignmentRole:
                 return self.alignment(column)
         return None
-
-
-class OperatorsFilterModel(QSortFilterProxyModel):
-    """Rows of an `OperatorsModel` that a filter accepts, in its order or by a column.
-
-    Parameters
-    ----------
-    source : OperatorsModel
-    outline : RowsModel, optional
-        The same operators with rows of groups. It is shown instead where it has rows, in
-        execution order and without a filter.
-
-    Signals
-    -------
-    hint_changed : str
-        The error in the filter's text; ``""`` for none.
-    """
-
-    hint_changed = Signal(str)
-
-    def __init__(
-        self,
-        source: OperatorsModel,
-        parent: QObject | None = None,
-        outline: RowsModel | None = None,
-    ) -> None:
-        super().__init__(parent)
-        self._source, self._outline = source, outline
-        self._text = ""
-        self._hint = ""
-        self._filter = OperatorFilter()
-        self._falls = False  # whether the largest come first
-        self._places: list[int] | None = None  # of the rows of the source, while all are sorted
-        self.setSourceModel(source)
-
-    @property
-    def text(self) -> str:
-        """The filter as typed."""
-        return self._text
-
-    @property
-    def hint(self) -> str:
-        """The error in the filter; ``""`` for none."""
-        return self._hint
-
-    def set_text(self, text: str) -> None:
-        """Set the filter; a text with an error leaves the last valid one in place."""
-        self._text = text
-        try:
-            parsed = parse_filter(text)
-        except FilterError as exc:
-            self._set_hint(str(exc))
-            self.choose_source()
-            return
-        self._set_hint("")
-        self._filter = parsed
-        self.choose_source()
-        self.invalidate()
-
-    @property
-    def is_outlined(self) -> bool:
-        """Whether the rows are those of the outline."""
-        return self.sourceModel() is not self._source
-
-    def choose_source(self) -> None:
-        """Show the outline or the flat list, whichever there is room for now."""
-        plain = not self._text.strip() and self.sortColumn() < 0
-        outline = self._outline
-        use_outline = plain and outline is not None and outline.rowCount() > 0
-        wanted = outline if outline is not None and use_outline else self._source
-        if self.sourceModel() is not wanted:
-            self.setSourceModel(wanted)
-
-    @property
-    def order(self) -> tuple[int, bool]:
-        """The column that sorts, -1 for execution order; and whether the largest come first."""
-        return self.sortColumn(), self._falls
-
-    def sort_by(self, column: int, *, falls: bool = False) -> None:
-        """Sort by a column, also as its values come; -1 for the source's order again.
-
-        Rows that have nothing in the column come last.
-        """
-        before = self.sortColumn()
-        self._falls = falls
-        order = Qt.SortOrder
-        self.sort(column, order.DescendingOrder if falls else order.AscendingOrder)
-        for section in {before, column} - {-1}:
-            self.headerDataChanged.emit(Qt.Orientation.Horizontal, section, section)
-
-    def _set_hint(self, hint: str) -> None:
-        if hint != self._hint:
-            self._hint = hint
-            self.hint_changed.emit(hint)
-
-    # Overrides of Qt methods
-
-    @override
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        if column >= 0 and self.is_outlined:
-            self.setSourceModel(self._source)
-        self._places = self._places_by(column) if column >= 0 else None
-        super().sort(column, order)
-        self._places = None
-        self.choose_source()
-
-    @override
-    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        # A direct call instead of a role: a model may have fifty thousand rows.
-        return not self._filter.tests or self._filter.accepts(self._source.facts(source_row))
-
-    @override
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        title = super().headerData(section, orientation, role)
-        if orientation is not Qt.Orientation.Horizontal:
-            return title
-        if section == OperatorColumn.VALUE and self._source.overlay is not None:
-            overlay = self._source.overlay
-            if role == Qt.ItemDataRole.DisplayRole:
-                title = overlay.short_title
-            elif role == Qt.ItemDataRole.ToolTipRole:
-                title = tip_text(f"{overlay.title}, as the graph is coloured")
-        # The style's own arrow would cover the title of so narrow a column.
-        if role == Qt.ItemDataRole.DisplayRole and section == self.sortColumn():
-            return f"{'↓' if self._falls else '↑'}{title}"
-        return title
-
-    @override
-    def lessThan(self, source_left: Index, source_right: Index) -> bool:
-        """Sort by the column, and by execution order where that is the same."""
-        left, right = source_left.row(), source_right.row()
-        if self._places is not None:
-            return self._places[left] < self._places[right]
-        column = source_left.column()
-        return self._key(left, column) < self._key(right, column)
-
-    def _places_by(self, column: int) -> list[int]:
-        """Return where each row of the source comes in the order of a column.
-
-        Qt compares thousands of rows many times over; each of them has one key.
-        """
-        rows = range(self._source.rowCount())
-        places = [0] * len(rows)
-        for place, row in enumerate(sorted(rows, key=lambda row: self._key(row, column))):
-            places[row] = place
-        return places
-
-    def _key(self, row: int, column: int) -> tuple[bool, tuple[Any, ...], int]:
-        key = self._source.sort_key(row, column)
-        # Turned round where the largest come first, which Qt does by exchanging the rows.
-        return (key is None) != self._falls, key or (), -row if self._falls else row
 
 
 def _natural(text: str) -> tuple[object, ...]:

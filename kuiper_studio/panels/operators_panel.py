@@ -721,7 +721,7 @@ class OperatorsPanel(Panel):
         """Return the row of the selected operator or group; of a closed one around it."""
         place, column = self.model.row_of(self.session.selected), OperatorColumn.TYPE
         if not self.rows.is_outlined:
-            return self.rows.mapFromSource(self.model.index(place, column))
+            return self.rows.index_of(place, column)
         outline, picked = self.outline, self._picked
         row = outline.row_of(place) if picked is None else outline.row_of_group(picked)
         return self.rows.mapFromSource(outline.index(row, column))

@@ -182,7 +182,6 @@ def test_a_filter_or_another_order_shows_all_operators(rows, model):
     for change, undo in (
         (lambda: rows.set_text("type:nn."), lambda: rows.set_text("")),
         (lambda: rows.sort_by(COLUMN.NAME), lambda: rows.sort_by(-1)),
-        (lambda: rows.sort(COLUMN.NAME), lambda: rows.sort(-1)),
     ):
         change()
         assert not rows.is_outlined

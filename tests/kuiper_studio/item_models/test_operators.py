@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPersistentModelIndex, Qt
 
 from engine.states import OperatorStatus
 from kuiper_studio.item_models import (
@@ -50,6 +51,28 @@ def test_model_is_sound(model, qtmodeltester) -> None:
 def test_filter_model_is_sound(rows, qtmodeltester) -> None:
     rows.set_text("type:nn.")
     qtmodeltester.check(rows)
+
+
+def test_sorted_rows_move_when_their_times_come(studio, rows, qtmodeltester) -> None:
+    """Without a time they come last, as executed; what points to a row stays with it."""
+    rows.sort_by(OperatorColumn.MS, falls=True)
+    qtmodeltester.check(rows)
+    operators = [each.name for each in studio.graph.operators]
+    kept = QPersistentModelIndex(rows.index_of(2, OperatorColumn.NAME))
+    for _ in range(4):
+        studio.step()
+        assert studio.wait_idle(10)
+        times = [-record.seconds for record in studio.snapshot.records]
+        slowest = [operators[place] for place in np.argsort(times, kind="stable")]
+        assert cells(rows, OperatorColumn.NAME) == slowest + operators[len(times) :]
+        assert kept.data() == operators[2]
+        assert rows.index_of(2, OperatorColumn.NAME) == kept
+    rows.set_text("type:nn.")
+    ran = [name for name in slowest if studio.graph.operator(name).type.startswith("nn.")]
+    assert cells(rows, OperatorColumn.NAME)[: len(ran)] == ran
+    rows.sort_by(-1)
+    rows.set_text("")
+    assert cells(rows, OperatorColumn.NAME) == operators
 
 
 def test_without_a_model(empty_session, qtmodeltester) -> None:
