@@ -7,7 +7,6 @@ other axes than the reference's, or keeps axes of size 1, seems to agree; its re
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -87,7 +86,7 @@ class LayoutRepairs:
             return ()
         if match is not None and match.matched_by == HAND:
             return ()
-        now = self._state.reading_of(operand.name) or self._state.repeated.get(operand.name)
+        now = self._now(operand)
         if now is None or self._sides.is_plain(now):
             return ()
         theirs = self._sides.index.shapes[now.key]
@@ -101,7 +100,7 @@ class LayoutRepairs:
 
     def _read_in_own_shape(self, operator: RuntimeOperator, source: RuntimeOperand) -> bool:
         """Match an operand with the reference's axes of size 1, if what follows needs them."""
-        now, shaped = self._state.reading_of(source.name), self._in_own_shape(source)
+        now, shaped = self._now(source), self._in_own_shape(source)
         if now is None or not shaped:
             return False
         # A reference without a batch has another shape than our file.
@@ -114,8 +113,9 @@ class LayoutRepairs:
         for read in shaped:
             if self._agrees(operator, source, read):
                 first, (reading, _) = self._first(source, read, self._in_own_shape)
-                known = self._state.result.matches[first.name]
-                self._walk.shift(first, replace(known, matched_by=ALIGNMENT), reading.shape)
+                known = self._state.result.matches.get(first.name)
+                match = reading.match(ALIGNMENT, known.confidence if known else 0.8)
+                self._walk.shift(first, match, reading.shape)
                 return True
         return False
 
@@ -130,8 +130,8 @@ class LayoutRepairs:
     def _in_own_shape(self, operand: RuntimeOperand) -> Sequence[_Read]:
         """Return the tensor with the reference's axes of size 1; empty if ours are the same."""
         match, producer = self._state.result.matches.get(operand.name), operand.producer
-        now = self._state.reading_of(operand.name)
-        if match is None or now is None or match.matched_by == HAND or now.layout.axes:
+        now = self._now(operand)
+        if now is None or (match is not None and match.matched_by == HAND) or now.layout.axes:
             return ()
         if producer is None or producer.is_input or producer.is_constant:
             return ()
@@ -142,6 +142,10 @@ class LayoutRepairs:
         return self._read(operand, [now._replace(shape=shape) for shape in shapes])
 
     # Both
+
+    def _now(self, operand: RuntimeOperand) -> Reading | None:
+        """Return how the tensor is read that an operand is matched with, or repeats."""
+        return self._state.reading_of(operand.name) or self._state.repeated.get(operand.name)
 
     def _read(self, operand: RuntimeOperand, readings: Sequence[Reading]) -> list[_Read]:
         values = [(each, self._values.read(operand.name, each)) for each in readings]

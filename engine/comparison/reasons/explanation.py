@@ -29,6 +29,7 @@ from engine.comparison.reasons.parameters import (
     other_epsilons,
     other_numbers,
     other_ranges,
+    other_shapes,
     other_values,
 )
 from engine.comparison.reasons.precision import other_precision
@@ -79,6 +80,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
     other_groups,
     other_arithmetic,
     other_values,
+    other_shapes,
     other_ranges,
     other_corners,
     other_epsilons,

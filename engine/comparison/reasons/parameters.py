@@ -13,6 +13,7 @@ from engine.comparison.reasons.case import Alternative
 from engine.comparison.reasons.fitting import fit_number
 from engine.comparison.reasons.reason import Change
 from engine.layers.annotations import is_union
+from engine.text import format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "other_epsilons",
     "other_numbers",
     "other_ranges",
+    "other_shapes",
     "other_values",
     "set_parameter",
 ]
@@ -39,6 +41,9 @@ WINDOWED: Final = re.compile(
 _SIZES: Final = frozenset(
     {"padding", "output_padding", "stride", "dilation", "kernel_size", "groups"}
 )
+
+_RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view", "torch.reshape", "ncnn.Reshape"})
+_SIDES: Final = {1: ("w",), 2: ("w", "h"), 3: ("w", "h", "c"), 4: ("w", "h", "d", "c")}
 
 # Parameters with a kind of reason of their own.
 _KINDS: Final = {
@@ -162,6 +167,26 @@ def other_ranges(case: Case) -> Iterator[Alternative]:
                 (Change("start", first), Change("end", stop)),
                 {"start": first, "end": stop},
             )
+
+
+def other_shapes(case: Case) -> Iterator[Alternative]:
+    """Return the reference's shape of a reshape, whose elements keep their order."""
+    ours, shape = case.ours, case.expected_shape
+    if case.type not in _RESHAPES or not isinstance(ours, np.ndarray) or shape is None:
+        return
+    if shape == ours.shape or math.prod(shape) != ours.size:
+        return
+    changes: tuple[Change, ...] = (Change("shape", shape),)
+    if case.type.startswith("ncnn."):  # which counts from the last axis
+        changes = tuple(map(Change, _SIDES.get(len(shape), ()), reversed(shape)))
+    wanted = ", ".join(f"{change.name}={change.value}" for change in changes)
+    more = " in place of shape_expr" if "shape_expr" in case.params else ""
+    yield Alternative(
+        "parameter",
+        f"The reference gives {format_shape(shape)}, the file {format_shape(ours.shape)}. "
+        f"Set {wanted}{more}.",
+        changes, result=ours.reshape(shape),
+    )  # fmt: skip
 
 
 def other_epsilons(case: Case) -> Iterator[Alternative]:

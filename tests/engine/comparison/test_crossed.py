@@ -282,3 +282,49 @@ def test_a_lost_grid_that_the_reference_computes_in_integers(make_pair):
     comparison = compare(path, arrays, calls, x)
     assert first_reasons(comparison) == [("more", ["expression"])]
     assert "adds the result of 'grid'" in comparison.origins[0].reasons[0].text
+
+
+@pytest.mark.parametrize("kind", ["Tensor.reshape", "ncnn.Reshape"])
+def test_a_reshape_to_another_rank_before_what_fails(make_pair, tmp_path, kind):
+    """Where the reference has no reshape at all, ours repeats its own input."""
+    x = normal(0, 12, 24)
+    if kind == "ncnn.Reshape":
+        lines = (
+            "7767517", "4 4", "Input in0 0 1 in0", "UnaryOp exp 1 1 in0 1 0=7",
+            'Reshape shape 1 1 1 2 6="0w,1,0h"', "LSTM last 1 1 2 out0 0=4 1=384 2=0",
+        )  # fmt: skip
+        path = tmp_path / "m.ncnn.param"
+        path.write_text("\n".join(lines) + "\n")
+        rng = np.random.default_rng(1)
+        parts = [rng.standard_normal(n).astype("f") / 4 for n in (384, 16, 64)]
+        tag = np.uint32(0).tobytes()
+        path.with_suffix(".bin").write_bytes(b"".join(tag + part.tobytes() for part in parts))
+        last = lstm(np.exp(x), *parts)
+    else:
+        path = make_pair(
+            "pnnx.Input in 0 1 0 #0=(12,24)f32", "torch.exp exp 1 1 0 1 $input=0 #1=(12,24)f32",
+            "Tensor.reshape shape 1 1 1 2 shape=(12,1,24) $input=1 #2=(12,24)f32",
+            "Tensor.permute turn 1 1 2 3 dims=(1,0) $input=2 #3=(24,12)f32",
+            "F.softmax last 1 1 3 4 dim=1 $input=3 #4=(24,12)f32", "pnnx.Output out 1 0 4",
+        )  # fmt: skip
+        last = softmax(np.exp(x).T)
+    arrays = {"in": x, "exp": np.exp(x), "last": last}
+    calls = (("exp", ("in",), "exp", {}), ("last", ("exp",), "last", {}))
+    comparison = compare(path, arrays, calls, x)
+    assert first_reasons(comparison) == [("shape", ["parameter"])]
+    text = comparison.origins[0].reasons[0].text
+    wanted = "w=24, h=12 in place of shape_expr" if kind[0] == "n" else "shape=(12, 24)"
+    assert f"Set {wanted}" in text
+
+
+def lstm(rows, weight, bias, state_weight):
+    """An LSTM of 4 units in one direction, whose gates are i, f, o and g as in ncnn."""
+    h = c = np.zeros(4)
+    made = []
+    for row in rows:
+        gates = weight.reshape(16, 24) @ row + bias + state_weight.reshape(16, 4) @ h
+        i, f, o = (1 / (1 + np.exp(-gates[n * 4 : n * 4 + 4])) for n in range(3))
+        c = f * c + i * np.tanh(gates[12:])
+        h = o * np.tanh(c)
+        made.append(h)
+    return np.float32(made)
