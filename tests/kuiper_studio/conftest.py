@@ -88,20 +88,27 @@ def wait_for_turns(qtbot):
 
 @pytest.fixture(autouse=True)
 def no_windows_left():
-    """Delete windows with their test, and take off the style sheet, which all of them share.
+    """Delete windows with their test, and take off the style sheet, which all of them share."""
+    yield
+    if QApplication.instance() is not None:
+        windows = [w for w in QApplication.topLevelWidgets() if isinstance(w, MainWindow)]
+        for window in windows:
+            window.close()
+        _delete_windows(windows)
+
+
+def _delete_windows(windows):
+    """Delete windows, and the style sheet where no other is left.
 
     Each new window lays it on all widgets that there are; its pictures go with its theme.
     """
-    yield
+    for window in windows:
+        window.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     app = QApplication.instance()
-    if app is not None:
-        for widget in QApplication.topLevelWidgets():
-            if isinstance(widget, MainWindow):
-                widget.close()
-                widget.deleteLater()
-        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-        if app.styleSheet():
-            app.setStyleSheet("")
+    is_left = any(isinstance(w, MainWindow) for w in QApplication.topLevelWidgets())
+    if app.styleSheet() and not is_left:
+        app.setStyleSheet("")
 
 
 @pytest.fixture
@@ -245,10 +252,17 @@ def settings(tmp_path):
 
 @pytest.fixture
 def open_window(qtbot, settings):
-    """A function that makes a window, shown at 1440x900 and closed at the end."""
+    """A function that makes a window, shown at 1440x900 and closed at the end.
+
+    It deletes those that the test has closed.
+    """
     windows = []
 
     def make(model=None, inputs=(), scheme=Scheme.DARK):
+        closed = [window for window in windows if not window.isVisible()]
+        for window in closed:
+            windows.remove(window)
+        _delete_windows(closed)
         window = make_window(model, inputs, theme=Theme(scheme), settings=settings)
         windows.append(window)
         window.resize(1440, 900)

@@ -92,6 +92,7 @@ def test_a_preset_holds_in_the_whole_window(qtbot, window, open_window, monkeypa
     window.activateWindow()
     qtbot.keyClick(window.graph_view.canvas, Qt.Key.Key_F8)
     qtbot.waitUntil(lambda: window.session.position == 1)
+    window.close()
     again = open_window()
     assert again.findChild(QAction, "debug.step").shortcut().toString() == "F8"
 

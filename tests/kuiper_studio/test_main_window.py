@@ -710,9 +710,15 @@ def test_legend_is_hidden_and_remembered(qtbot, window, open_window, settings):
     without = corner()
     assert without != with_legend
     assert not window.findChild(QAction, "view.legend").isChecked()
-    assert not open_window().findChild(QAction, "view.legend").isChecked()
     trigger(qtbot, window, "view.legend")
     assert corner() == with_legend
+    trigger(qtbot, window, "view.legend")
+    path = window.session.model_path
+    window.close()
+    again = open_window(path)
+    assert not again.findChild(QAction, "view.legend").isChecked()
+    trigger(qtbot, again, "view.legend")
+    again.close()
     assert open_window().findChild(QAction, "view.legend").isChecked()
 
 
@@ -968,7 +974,10 @@ class TestSeed:
         window = open_window(noisy, ["ones"])
         asked("17")
         trigger(qtbot, window, "debug.seed")
-        assert open_window().session.seed == 17
+        window.close()
+        again = open_window()
+        assert again.session.seed == 17
+        again.close()
         settings.setValue("seed", "nonsense")
         assert open_window().session.seed == 0
 
@@ -1428,9 +1437,11 @@ class TestOrderOfTheList:
 
     def test_it_is_remembered(self, qtbot, window, open_window):
         self.click(qtbot, window, OperatorColumn.NAME)
+        window.close()
         again = open_window()
         assert again.operators_panel.order == "NAME"
         again.operators_panel.sort_by(-1)
+        again.close()
         assert open_window().operators_panel.order == ""
 
     def test_a_narrow_list_keeps_types_and_names(self, qtbot, window):

@@ -299,10 +299,15 @@ class TestSetting:
         window = open_window()
         answer("2GiB")
         trigger(qtbot, window, "debug.memoryLimit")
-        assert open_window().session.memory_limit == 2 << 30
+        window.close()
+        window = open_window()
+        assert window.session.memory_limit == 2 << 30
         answer(None)
         trigger(qtbot, window, "debug.memoryLimit")
-        assert open_window().session.memory_limit is None
+        window.close()
+        window = open_window()
+        assert window.session.memory_limit is None
+        window.close()
         settings.setValue("memoryLimit", "nonsense")
         assert open_window().session.memory_limit is None
 
@@ -324,9 +329,10 @@ class TestSetting:
             shown["wanted"] = text
             trigger(qtbot, window, "debug.memoryLimit")
             assert window.session.memory_bound == bound
-            again = open_window()
-            assert again.session.memory_bound == bound
-            assert again.session.memory_limit is None
+            window.close()
+            window = open_window()
+            assert window.session.memory_bound == bound
+            assert window.session.memory_limit is None
             assert "is not an amount of memory" in shown["wrong"]
         assert shown["before"][0] == "3 GiB"
         assert shown["before"][1].endswith("GB, half of this machine's memory")
@@ -335,6 +341,7 @@ class TestSetting:
         window = open_window()
         window.session.set_memory_limit(5000)
         window.session.set_memory_bound(6000)
+        window.close()
         again = open_window()
         assert (again.session.memory_limit, again.session.memory_bound) == (5000, 6000)
 

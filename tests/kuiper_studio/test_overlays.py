@@ -244,6 +244,7 @@ def test_own_numbers_go_with_their_model(window, tmp_path, choose_file, make_pai
 
 def test_the_choice_is_remembered_and_in_both_menus(window, open_window, model):
     trigger(window, "view.colorByMemory")
+    window.close()
     again = open_window(model, [INPUT])
     assert again.session.wait_idle(10)
     assert again.findChild(QAction, "view.colorByMemory").isChecked()

@@ -215,4 +215,5 @@ def test_tuning_is_remembered(open_window, settings, monkeypatch):
     monkeypatch.setattr(PreferencesDialog, "exec", choose)
     window.findChild(QAction, "edit.preferences").trigger()
     assert not window.session.tunes
+    window.close()
     assert not open_window().session.tunes
