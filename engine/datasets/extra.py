@@ -28,7 +28,7 @@ def require_extra() -> None:
     missing = _missing()
     if missing:
         raise SweepError(
-            f"{' and '.join(missing)} is not installed, which data sets need: "
+            f"data sets need {', '.join(missing)}, not installed here: "
             "pip install 'kuiper-studio[datasets]'"
         )
 
