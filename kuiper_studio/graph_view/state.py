@@ -251,7 +251,9 @@ class SceneState:
             self._operators[known] = DisplayStatus.FAILED
             self._block_behind(known)
         elif blocked.any():
-            self._read_statuses(np.flatnonzero(blocked).tolist())
+            # Those that have run keep what their records said.
+            ran = len(session.snapshot.records)
+            self._read_statuses((ran + np.flatnonzero(blocked[ran:])).tolist())
         self._gather()
 
     def follow_selection(self) -> None:

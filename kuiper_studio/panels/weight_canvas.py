@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -218,21 +217,21 @@ class FilterBars(QWidget):
         slots = min(len(norms), self.width())
         slot = self.width() / slots
         bar = max(1.0, slot - 1 if slot > 3 else slot)
-        edges = np.linspace(0, len(norms), slots + 1).astype(int)
-        for at, (first, behind) in enumerate(pairwise(edges.tolist())):
-            part = slice(first, behind)
-            top = float(norms[part].max()) / most * high
-            color = self._theme.color("focus", 0.75)
-            if (filters.twin[part] >= 0).any():
-                color = self._theme.color("warn")
-            painter.fillRect(QRectF(at * slot, self.height() - top, bar, top), color)
-            if filters.is_dead[part].any():
-                painter.fillRect(
-                    QRectF(at * slot, self.height() - 3, bar, 3), self._theme.color("fail")
-                )
-            if first <= self._marked < behind:
-                mark = QRectF(at * slot, 0, max(bar, 2.0), 2)
-                painter.fillRect(mark, self._theme.color("text"))
+        starts = np.linspace(0, len(norms), slots + 1).astype(int)[:-1]
+        tops = np.maximum.reduceat(norms, starts) / most * high
+        twins = np.logical_or.reduceat(filters.twin >= 0, starts)
+        dead = np.logical_or.reduceat(filters.is_dead, starts)
+        usual, warning = self._theme.color("focus", 0.75), self._theme.color("warn")
+        floor = self.height()
+        for at, (top, twin) in enumerate(zip(tops.tolist(), twins.tolist(), strict=True)):
+            area = QRectF(at * slot, floor - top, bar, top)
+            painter.fillRect(area, warning if twin else usual)
+        for at in np.flatnonzero(dead).tolist():
+            painter.fillRect(QRectF(at * slot, floor - 3, bar, 3), self._theme.color("fail"))
+        if self._marked >= 0:
+            at = int(np.searchsorted(starts, self._marked, "right")) - 1
+            mark = QRectF(at * slot, 0, max(bar, 2.0), 2)
+            painter.fillRect(mark, self._theme.color("text"))
 
 
 class ValueStrip(QWidget):

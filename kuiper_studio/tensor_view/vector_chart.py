@@ -74,6 +74,8 @@ class VectorChart(QObject):
         self._hovered: int | None = None
         self._fitting = True
         self._drawn, self._tinted = False, False  # whether the outline is up to date
+        self._settles = False
+        self._shown: object = None  # all that the drawing was made of
         self._zoom = 0.0
         self._range = (0.0, 0.0)
         self.view = pg.GraphicsView(parent, background=None)
@@ -132,6 +134,7 @@ class VectorChart(QObject):
         if len(values) != len(self._values):
             self._fitting = True
         self._values, self._drawn, self._tinted = values, False, False
+        self._shown = None
         finite = np.isfinite(values)
         self._special = np.flatnonzero(~finite) if not finite.all() else np.empty(0, np.int64)
         self._low, self._high = low, high
@@ -162,6 +165,7 @@ class VectorChart(QObject):
         self._lines.setTickPen(color("line"))
         self._bottom.setTickPen(color("ctl"))
         self._zero.setPen(color("ctl"))
+        self._shown = None
         self._draw()
 
     # Geometry
@@ -259,6 +263,7 @@ class VectorChart(QObject):
         """Update the ranges for the vector and the size of the view."""
         extent, pixel = self._extent, self._pixel
         self._marks.set_area(self._box.geometry())
+        self._settles = True  # each change of a range would draw all again
         self._box.setLimits(
             xMin=0, xMax=extent, maxXRange=extent, minXRange=min(self._width / _WIDEST, extent)
         )
@@ -267,13 +272,19 @@ class VectorChart(QObject):
         self._box.setYRange(bottom, top, padding=0)
         if self._fitting:
             self._box.setXRange(0, extent, padding=0)
+        self._settles = False
         self._on_range_changed()
 
     # Drawing
 
     def _draw(self) -> None:
         """Draw the visible entries as bars, or as an outline if there are too many."""
-        group = max(1, math.ceil(1 / (self.zoom * self.view.devicePixelRatioF()) - 1e-9))
+        scale = self.view.devicePixelRatioF()
+        shown = self._coloring, self._box.viewRange(), self._box.size(), scale
+        if shown == self._shown:
+            return
+        self._shown = shown
+        group = max(1, math.ceil(1 / (self.zoom * scale) - 1e-9))
         as_bars = group <= _MOST_GROUPED
         bars = self._make_bars(group) if as_bars else Bars()
         self._show_bars(bars)
@@ -420,6 +431,8 @@ class VectorChart(QObject):
 
     @Slot()
     def _on_range_changed(self) -> None:
+        if self._settles:
+            return
         self._draw()
         if self.zoom != self._zoom:
             self._zoom = self.zoom
