@@ -130,12 +130,9 @@ def explain_by_reference_int8(
         return ""
     if not isinstance(array, np.ndarray) or not bottom.size:
         return ""
-    if not scales.size or len(weight) % scales.size:
-        return ""
-    steps = np.repeat(scales, len(weight) // scales.size)
-    steps = steps.reshape(-1, *(1,) * (weight.ndim - 1)).astype(np.float32)
+    steps = _spread(scales, weight)
     rounded = _round_input(array, float(bottom[0]))
-    if rounded is None or not np.isfinite(steps).all() or not steps.all():
+    if steps is None or rounded is None:
         return ""
     is_ours = (np.abs(weight * steps - whole) <= _ROUNDED_BY + _BY_FLOAT16).all()
     if not is_ours or not _is_kept(rounded, array, float(bottom[0])):
@@ -168,11 +165,18 @@ def _read_quantised(operator: RuntimeOperator, array: Value) -> tuple[Array, Arr
     kept = _round_input(array, float(steps[0]))
     if kept is None or not _is_kept(kept, array, float(steps[0])):
         return None
-    per_output = np.repeat(scales, len(weight) // scales.size)
-    per_output = per_output.reshape(-1, *(1,) * (weight.ndim - 1)).astype(np.float32)
+    per_output = _spread(scales, weight)
+    return (weight.astype(np.float32), per_output) if per_output is not None else None
+
+
+def _spread(scales: Array, weight: Array) -> Array | None:
+    """Return the scales of a weight in a shape that fits; None for scales that cannot be."""
+    if not scales.size or len(weight) % scales.size:
+        return None
+    per_output = np.repeat(scales, len(weight) // scales.size).astype(np.float32)
     if not np.isfinite(per_output).all() or not per_output.all():
         return None
-    return weight.astype(np.float32), per_output
+    return per_output.reshape(-1, *(1,) * (weight.ndim - 1))
 
 
 def _in_float(operator: RuntimeOperator, weight: Array) -> RuntimeOperator:
