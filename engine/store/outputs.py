@@ -133,12 +133,6 @@ class StepOutputs(Mapping[str, "Value"]):
         """
         return materialise(self._fetch(check_cancelled)[name])
 
-    def fetch_all(
-        self, check_cancelled: Callable[[], None] | None = None
-    ) -> Mapping[str, Value]:
-        """Read all values; see `fetch`."""
-        return _materialise_each(self._fetch(check_cancelled))
-
     def fetch_resident(self) -> Mapping[str, Value] | None:
         """Read all values; None where that would recompute them."""
         resident = self.resident

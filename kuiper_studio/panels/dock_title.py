@@ -41,15 +41,15 @@ class DockTitleBar(QFrame):
         self._theme = theme
         self.setProperty("role", "head")
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._title = QLabel(title)
-        self._title.setProperty("role", "subtitle")
+        bold = QLabel(title)
+        bold.setProperty("role", "subtitle")
         self._suffix = QLabel()
         self._suffix.setTextFormat(Qt.TextFormat.PlainText)
         self._suffix.setProperty("role", "mono2")
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(10, 0, 4, 0)
         self._row.setSpacing(2)
-        self._row.addWidget(self._title)
+        self._row.addWidget(bold)
         self._row.addSpacing(4)
         self._row.addWidget(self._suffix)
         self._row.addStretch(1)
@@ -70,10 +70,6 @@ class DockTitleBar(QFrame):
         for action in panel.title_actions():
             bar.add_action_button(action)
         return bar
-
-    def set_title(self, text: str) -> None:
-        """Change the bold title."""
-        self._title.setText(text)
 
     def set_suffix(self, text: str) -> None:
         """Change the text beside the title."""

@@ -194,7 +194,7 @@ def test_cancelling():
 
     with pytest.raises(KeyboardInterrupt):
         chain.outputs[20].fetch("20", check_cancelled)
-    np.testing.assert_array_equal(chain.outputs[20].fetch_all()["20"], full(20))
+    np.testing.assert_array_equal(chain.outputs[20].fetch("20"), full(20))
 
 
 def test_nothing_is_recomputed_for_what_is_resident():
