@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["AT_ONCE", "Answer", "Measurer", "What"]
 
 AT_ONCE: Final = 1 << 21  # elements; about 5 ms
-_PASSES: Final = 16  # over an array, that a difference takes as long as
+_PASSES: Final = 16  # over an array, that a difference, or to know channels, takes as long as
 # One processor is left to the window, which paints the array meanwhile.
 _THREADS: Final = min(2, max(1, (os.cpu_count() or 1) - 1))
 
@@ -144,7 +144,7 @@ class Measurer(QObject):
             None if the signal will deliver the result.
         """
         request = _Request(self._next(what), what, array, low, high, channel)
-        return self._carry_out(request, array.size)
+        return self._carry_out(request, array.size * (_PASSES if what is What.KEYS else 1))
 
     def _next(self, what: What) -> int:
         self._number += 1
