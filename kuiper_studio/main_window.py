@@ -269,27 +269,19 @@ class MainWindow(QMainWindow):
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
         self._add_dock(self.input_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
         self._add_dock(self.properties_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self._add_dock(self.comparison_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["properties"], self._docks["comparison"])
-        self._add_dock(self.precision_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["comparison"], self._docks["precision"])
-        self._add_dock(self.provenance_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["precision"], self._docks["provenance"])
-        self._add_dock(self.attention_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["provenance"], self._docks["attention"])
-        self._add_dock(self.history_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["attention"], self._docks["history"])
-        self._add_dock(self.overlay_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["history"], self._docks["overlay"])
-        self._add_dock(self.output_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["overlay"], self._docks["output"])
-        self._add_dock(self.data_set_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        self.tabifyDockWidget(self._docks["output"], self._docks["dataSet"])
-        for name in (
-            "comparison", "precision", "provenance", "attention", "history", "overlay",
-            "output", "dataSet",
-        ):  # fmt: skip
-            self._docks[name].hide()  # until there is a result
+        results = (
+            self.comparison_panel, self.precision_panel, self.provenance_panel,
+            self.attention_panel, self.history_panel, self.overlay_panel, self.output_panel,
+            self.data_set_panel,
+        )  # fmt: skip
+        last = self._docks["properties"]
+        for panel in results:
+            self._add_dock(panel, Qt.DockWidgetArea.RightDockWidgetArea)
+            dock = self._docks[panel.objectName()]
+            self.tabifyDockWidget(last, dock)
+            last = dock
+        for panel in results:
+            self._docks[panel.objectName()].hide()  # until there is a result
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
 
