@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -214,6 +215,9 @@ class TimelinePainter:
     def _paint_bars(self, painter: QPainter) -> None:
         bars, space = self.bars, self._geometry
         families = self._model.families
+        # Bars of one look are painted at once: there may be hundreds at every step.
+        ran: dict[str, list[QRect]] = defaultdict(list)
+        estimated: dict[str, list[QRect]] = defaultdict(list)
         for bar, height in enumerate(self.heights.tolist()):
             if not height:
                 continue
@@ -224,24 +228,26 @@ class TimelinePainter:
             elif bars.unsupported[bar]:
                 self._paint_dashed(painter, rect)
             elif bars.ran[bar]:
-                painter.fillRect(rect, self._theme.color(token))
+                ran[token].append(rect)
             else:
-                self._paint_estimate(painter, rect, token, self._solid_part(bar, height))
+                estimated[token].append(rect.adjusted(0, 0, -1, -1))
+                solid = self._solid_part(bar, height)
+                if solid:
+                    ran[token].append(rect.adjusted(0, rect.height() - solid, 0, 0))
+        for token, rects in estimated.items():
+            painter.setPen(self._theme.color(token))
+            painter.setBrush(self._theme.color(token, ESTIMATE))
+            painter.drawRects(rects)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for token, rects in ran.items():
+            painter.setBrush(self._theme.color(token))
+            painter.drawRects(rects)
 
     def _solid_part(self, bar: int, height: int) -> int:
         """Return the height of the executed part of a partly executed bar."""
         total = float(self.bars.total[bar])
         share = float(self.bars.measured[bar]) / total if total > 0 else 0.0
         return round(height * share)
-
-    def _paint_estimate(self, painter: QPainter, rect: QRect, token: str, solid: int) -> None:
-        color = self._theme.color(token)
-        painter.fillRect(rect, self._theme.color(token, ESTIMATE))
-        painter.setPen(color)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRect(rect.adjusted(0, 0, -1, -1))
-        if solid:
-            painter.fillRect(rect.adjusted(0, rect.height() - solid, 0, 0), color)
 
     def _paint_hatched(self, painter: QPainter, rect: QRect) -> None:
         color = self._theme.color(_FAILED.token)
