@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from engine.comparison.aligning.calls import is_layer
 from engine.comparison.aligning.limits import ROUNDED
 from engine.comparison.aligning.state import Reading
 from engine.comparison.aligning.values import shape_in_file
@@ -113,6 +114,8 @@ class LayoutRepairs:
         for read in shaped:
             if self._agrees(operator, source, read):
                 first, (reading, _) = self._first(source, read, self._in_own_shape)
+                if first.producer is not None and is_layer(first.producer.type):
+                    continue  # which keeps the axes of its input, whatever is wrong with it
                 known = self._state.result.matches.get(first.name)
                 match = reading.match(ALIGNMENT, known.confidence if known else 0.8)
                 self._walk.shift(first, match, reading.shape)

@@ -373,8 +373,8 @@ def other_scale(case: Case) -> Iterator[Alternative]:
                 (Change("weight", scaled),), result=(ours - shift) * factor + shift,
                 fitted=1, least=_EXACT,
             )  # fmt: skip
-    if norm_family(case) and "weight" not in case.weights:
-        return  # such factors are the weight that it lost
+    if norm_family(case) and not case.weights.keys() >= {"weight", "bias"}:
+        return  # such factors are its own weight, which is wrong or lost
     yield from _channel_scales(case, ours, expected)
     # Statistics of a norm, folded into the weight; a norm's own weight is such a factor.
     if weight is not None and weight.ndim > 1 and bias is not None:

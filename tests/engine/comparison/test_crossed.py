@@ -328,3 +328,19 @@ def lstm(rows, weight, bias, state_weight):
         h = o * np.tanh(c)
         made.append(h)
     return np.float32(made)
+
+
+def test_a_layer_does_not_change_the_rank_of_what_follows(make_pair):
+    """The product of the reference lacks an axis of size 1, where the axis would be right."""
+    x, weight = normal(0, 12, 1, 16), normal(1, 24, 16) / 4
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(12,1,16)f32",
+        "nn.Linear fc 1 1 0 1 bias=False in_features=16 out_features=24 @weight=(24,16)f32 "
+        "#1=(12,1,24)f32",
+        "F.softmax soft 1 1 1 2 dim=1 $input=1 #2=(12,1,24)f32", "pnnx.Output out 1 0 2",
+        weights={"fc.weight": weight},
+    )  # fmt: skip
+    product = x @ weight.T
+    arrays = {"in": x, "mm": product[:, 0], "softmax": softmax(product)}
+    calls = (("mm", ("in",), "mm", {"w": weight}), ("softmax", ("mm",), "softmax", {}))
+    assert first_reasons(compare(path, arrays, calls, x)) == [("soft", ["axis"])]

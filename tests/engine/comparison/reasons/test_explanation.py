@@ -441,6 +441,17 @@ def test_a_layer_norm_is_told_from_one_by_root_mean_squares(biased):
     assert "mean" in reason.text
 
 
+def test_the_weight_of_a_norm_without_bias_is_no_scale():
+    x, weight = normal(1, 40, 12), normal(12)
+    params = {"normalized_shape": (12,), "eps": 1e-5, "elementwise_affine": True}
+    ours = make_operator("nn.RMSNorm", params, {"weight": np.ones(12, np.float32)}, [x])
+    wide = x.astype(np.float64)
+    y = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5) * weight
+    (reason, *_) = explain(ours, [x], y.astype(np.float32))
+    assert reason.kind == "normalization"
+    np.testing.assert_allclose(reason.changes[0].value, weight, rtol=1e-4)
+
+
 def test_two_of_five_sizes_are_exchanged():
     x = normal(1, 24, 5)
     operator = make_operator("Tensor.reshape", {"shape": (1, 2, 3, 4, 5)}, {}, [x])
