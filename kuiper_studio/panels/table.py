@@ -183,7 +183,7 @@ class Table(QTableView):
         """Paint the cells of the rows that are to be painted.
 
         Qt's own table asks the style sheet for a background of each, which it has not, and that
-        takes longer than the cells.
+        takes nearly as long as the cells.
         """
         delegate, model, area = self.itemDelegate(), self.model(), event.rect()
         if not isinstance(delegate, RowDelegate):
