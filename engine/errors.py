@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -296,6 +297,13 @@ class ParameterError(EngineError):
         )
 
 
+@lru_cache(maxsize=64)  # a model, or the search for a reason, asks for the same type often
+def _nearest(operator_type: str, known: tuple[str, ...]) -> str:
+    """Return the known type that is most like another; ``""`` for none."""
+    near = difflib.get_close_matches(operator_type, known, n=1, cutoff=0.85)
+    return near[0] if near else ""
+
+
 class UnsupportedOperatorError(EngineError):
     """No layer is registered for an operator type, or no backend computes it.
 
@@ -322,13 +330,12 @@ class UnsupportedOperatorError(EngineError):
         known: Collection[str] = (),
         reason: str = "",
     ) -> None:
-        near = difflib.get_close_matches(operator_type, known, n=1, cutoff=0.85)
-        hint = f"; the nearest known type is {near[0]}" if near else ""
+        self.suggestion = _nearest(operator_type, tuple(known))
+        hint = f"; the nearest known type is {self.suggestion}" if self.suggestion else ""
         where = f"{operator!r}: " if operator else ""
         reason = reason or f"no layer for operator type {operator_type}"
         super().__init__(f"{where}{reason}{hint}")
         self.operator, self.operator_type = operator, operator_type
-        self.suggestion = near[0] if near else ""
         self.status = InferStatus.kInferLayerNotImplement
 
 
