@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
-    QTabBar,
     QVBoxLayout,
     QWidget,
 )
@@ -43,7 +42,7 @@ from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.note_view import NoteView
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.random_row import RandomRow
-from kuiper_studio.panels.section import Section
+from kuiper_studio.panels.section import Section, SectionTabs
 from kuiper_studio.panels.shape_formula import SizeFormula, size_formulas
 from kuiper_studio.panels.table import Index, RowDelegate, Table
 from kuiper_studio.panels.weight_view import WeightSummary, WeightView, summarize
@@ -424,7 +423,8 @@ class PropertiesPanel(Panel):
         self._background.finished.connect(self._on_summarized)
         self._lock = self._make_lock_action()
         self._header = _Header(session, theme)
-        self._tabs = self._make_tabs()
+        self._tabs = SectionTabs(("Parameters", "Attributes", "Operands", "About"))
+        self._tabs.setAccessibleName("Parts of the properties")
         self._empty = QLabel("Select an operator to see its parameters and weights.")
         self._empty.setProperty("role", "secondary")
         self._empty.setWordWrap(True)
@@ -460,16 +460,6 @@ class PropertiesPanel(Panel):
         action.setCheckable(True)
         action.toggled.connect(self._on_lock_toggled)
         return action
-
-    def _make_tabs(self) -> QTabBar:
-        tabs = QTabBar()
-        tabs.setDrawBase(False)
-        tabs.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
-        tabs.setExpanding(False)
-        for title in ("Parameters", "Attributes", "Operands", "About"):
-            tabs.addTab(title)
-        tabs.setAccessibleName("Parts of the properties")
-        return tabs
 
     def _make_sections(self) -> None:
         theme = self.theme
@@ -552,7 +542,7 @@ class PropertiesPanel(Panel):
         self.operand_table.activated.connect(self._follow_link)
         self._header.layers_requested.connect(self.layers_requested)
         self._header.seed_requested.connect(self.seed_requested)
-        self._tabs.tabBarClicked.connect(self._go_to_section)
+        self._tabs.chosen.connect(self._go_to_section)
         self._scroll.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self._attribute_section.head.toggled.connect(self._request_summaries)
         self._on_graph_changed()

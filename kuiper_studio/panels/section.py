@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter, QPen
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QTabBar, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from kuiper_studio.icons import pixmap
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPaintEvent
+    from collections.abc import Iterable
+
+    from PySide6.QtGui import QKeyEvent, QPaintEvent
 
     from kuiper_studio.theme import Theme
 
-__all__ = ["Section", "SectionHead"]
+__all__ = ["Section", "SectionHead", "SectionTabs"]
 
 HEAD_HEIGHT = 24
 
@@ -112,3 +114,36 @@ class Section(QWidget):
     def unfold(self) -> None:
         """Show the body."""
         self.head.setChecked(True)
+
+
+class SectionTabs(QTabBar):
+    """Tabs that lead to the sections of a panel.
+
+    Parameters
+    ----------
+    titles : iterable of str
+
+    Signals
+    -------
+    chosen : int
+        The user chose the tab with the mouse or a key. Scrolling selects tabs, too, but
+        must not scroll again.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, titles: Iterable[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setDrawBase(False)
+        self.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        self.setExpanding(False)
+        for title in titles:
+            self.addTab(title)
+        self.tabBarClicked.connect(self.chosen)
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        before = self.currentIndex()
+        super().keyPressEvent(event)
+        if self.currentIndex() != before:
+            self.chosen.emit(self.currentIndex())

@@ -430,6 +430,19 @@ def test_tabs_lead_to_the_parts(qtbot, panel, studio) -> None:
     assert panel._tabs.currentIndex() > 0
 
 
+def test_tabs_lead_to_the_parts_by_keyboard(qtbot, panel, studio) -> None:
+    studio.select("layer1.conv")
+    panel.resize(274, 260)
+    panel._operand_section.head.setChecked(False)
+    panel._tabs.setFocus()
+    qtbot.keyClick(panel._tabs, Qt.Key.Key_Right)
+    bar = panel._scroll.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.value() > 0)
+    assert panel._tabs.currentIndex() == 1
+    qtbot.keyClick(panel._tabs, Qt.Key.Key_Right)
+    assert panel._operand_section.head.isChecked()
+
+
 @pytest.mark.parametrize(
     ("values", "low", "high"),
     [
