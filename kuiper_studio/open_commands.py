@@ -142,7 +142,7 @@ class OpenCommands(QObject):
             self.open_sample(found[0])
 
     def open_dropped(self, paths: Sequence[str]) -> None:
-        """Open dropped files: a model, its folder, inputs, or labels."""
+        """Open dropped files: a model, its folder, inputs, labels or a vocabulary."""
         model = dropped_model(paths)
         if model:
             self.open_model(model)
@@ -152,7 +152,7 @@ class OpenCommands(QObject):
                 "Open a model first",
                 f"{names} is not a .param, .bin, .pt, .onnx or folder.",
             )
-        elif Path(paths[0]).suffix.lower() == ".txt":
+        elif Path(paths[0]).suffix.lower() in {".txt", ".json"}:
             self.use_labels(paths[0])
         else:
             self.feed_files(paths)

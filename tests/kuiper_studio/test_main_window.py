@@ -626,6 +626,13 @@ def test_drop_of_something_else(qtbot, window, tmp_path):
     assert "is not an image" in window.banner.plain_text()
 
 
+def test_drop_of_a_vocabulary(window, tmp_path):
+    path = tmp_path / "vocab.json"
+    path.write_text(json.dumps({"a": 0, "cat": 1}))
+    drop(window, path)
+    assert window.session.workspace.labels == ("a", "cat")
+
+
 def test_open_dialogs(qtbot, open_window, make_pair, tmp_path, image, monkeypatch):
     path = make_pair(*CHAIN)
     np.save(tmp_path / "x.npy", image)
