@@ -465,6 +465,9 @@ def locate_scan(call: Call, box: Box) -> Mapping[str, Box]:
     return {input.name: (*box[:axis], Interval(0, box[axis].stop), *box[axis + 1 :])}
 
 
+_MOST_DIFFERENCES: Final = 1029  # the binomials of more are beyond float64
+
+
 def difference_weights(call: Call) -> tuple[int, list[int]]:
     """Return the dimension of differences of neighbours, and what each neighbour counts."""
     input, arguments = call.array("input"), call.arguments
@@ -473,6 +476,8 @@ def difference_weights(call: Call) -> tuple[int, list[int]]:
         raise NoBreakdownError("what is joined to the elements first is not followed")
     if input.dtype.kind == "b":
         raise NoBreakdownError("whether neighbours differ is no sum")
+    if times > _MOST_DIFFERENCES:
+        raise NoBreakdownError(f"the weights of {times} differences are too large")
     return int(arguments["dim"]) % input.ndim, [
         (-1) ** (times - place) * math.comb(times, place) for place in range(times + 1)
     ]

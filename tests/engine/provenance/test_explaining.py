@@ -774,6 +774,13 @@ def test_too_many_terms_are_refused(run):
     assert "1100000 terms" in found.reason
 
 
+def test_weights_beyond_floats_are_refused(run):
+    session, _ = run("torch.diff dim=0 n=1030", [(1031,)], {})
+    found = engine.explain_element(session, "y", (0,))
+    assert found.kind is Kind.UNKNOWN
+    assert "1030 differences" in found.reason
+
+
 @pytest.mark.parametrize("backend", ["onnxruntime", "ncnn"])
 @pytest.mark.parametrize(
     "name", ["conv2d", "conv2d-depthwise", "linear", "layernorm", "softmax"]
