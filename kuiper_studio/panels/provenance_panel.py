@@ -103,6 +103,8 @@ class ProvenancePanel(Panel):
     theme : Theme
     """
 
+    _mapped: tuple[str, ...] = ()  # operands whose values the maps take
+
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
@@ -148,7 +150,7 @@ class ProvenancePanel(Panel):
         self._group: int | None = None
         self._shown: Breakdown | None = None
         self._filled: list[object] = ["", ""]  # with what both parts were filled last
-        self._field_input = self._mapped = ""
+        self._field_input = ""
         self._picture = InputPicture(session)
         self._build()
         self._connect()
@@ -337,7 +339,7 @@ class ProvenancePanel(Panel):
         """Show what the chosen channel gives, or the one that gives the most."""
         breakdown, provenance = self._shown, self.session.explaining.provenance
         terms = breakdown.terms if breakdown is not None else None
-        self._mapped = ""
+        self._mapped = ()
         maps = None
         if (
             breakdown is not None and provenance is not None and terms is not None
@@ -345,7 +347,7 @@ class ProvenancePanel(Panel):
             and terms.factors[0].is_operand
         ):  # fmt: skip
             names = provenance.operand, terms.factors[0].name
-            self._mapped = names[1]
+            self._mapped = names
             tensors = self.session.tensors
             is_here = [tensors.look(name) for name in names]  # both are asked for
             if all(is_here):
@@ -544,7 +546,7 @@ class ProvenancePanel(Panel):
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:
-        if operand == self._mapped:
+        if operand in self._mapped:
             self._show_maps()
         field = self.session.explaining.field
         if operand == self._field_input and field is not None:

@@ -136,6 +136,22 @@ def test_the_operator_is_selected_after_the_answer(window, qtbot, monkeypatch):
     qtbot.waitUntil(lambda: session.selected == "layer1.conv")
 
 
+def test_maps_are_shown_when_the_last_of_their_values_has_come(window, qtbot, monkeypatch):
+    explain(window, qtbot, "layer1.conv", (0, 1, 2, 2))
+    panel, tensors = window.provenance_panel, window.session.tensors
+    qtbot.waitUntil(panel.maps.isVisible)
+    for late in ("1", "0"):  # the output, the input
+        look = tensors.look
+        monkeypatch.setattr(
+            tensors, "look", lambda name, look=look, late=late: name != late and look(name)
+        )
+        panel._show_maps()
+        assert not panel.maps.isVisible()
+        monkeypatch.undo()
+        tensors.recalled.emit(late)
+        assert panel.maps.isVisible()
+
+
 def test_a_quick_step_leaves_the_one_before_in_the_history(window, qtbot):
     explain(window, qtbot, "add", (0, 1, 2, 2))
     session = window.session
@@ -426,6 +442,6 @@ def test_a_layer_of_ncnn_that_applies_relu(open_window, tmp_path, qtbot):
     assert panel.check.text().splitlines()[0].split() == ["value", "float64", "0"]
     assert panel.difference.text().startswith("✓ difference 0")
     assert panel.sums.isVisible()
-    assert panel.maps.isVisible()
+    qtbot.waitUntil(panel.maps.isVisible)
     assert panel.model.rowCount() == 27
     assert panel.field_texts["Region"].text() == "rows 2–4, columns 3–5"
