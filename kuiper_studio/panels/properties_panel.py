@@ -576,8 +576,9 @@ class PropertiesPanel(Panel):
 
     @Slot()
     def _on_notes_changed(self) -> None:
-        self.parameters.show_operator(self._operator)
-        self._show_note(self._operator)
+        if self._operator is not None:
+            self.parameters.show_operator(self._operator)
+            self._show_note(self._operator)
 
     @Slot()
     def _follow(self) -> None:

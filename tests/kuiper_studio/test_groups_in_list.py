@@ -254,6 +254,8 @@ class TestProperties:
         assert facts["outputs"] == "1.4 kB"  # 60 outputs of six float32
         assert self.operands(window) == [["in", "0", "image"], ["out", "60", "head.t0"]]
         assert panel._tabs.tabText(0) == "Contents"
+        window.session.notes_changed.emit()
+        assert self.facts(window) == facts
         window.session.resume()
         qtbot.waitUntil(lambda: window.session.selected == "out" and not window.session.busy)
         go_to(window, "body ×10")
