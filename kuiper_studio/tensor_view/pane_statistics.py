@@ -146,8 +146,10 @@ class PaneStatistics(QObject):
     # The sample
 
     def begin_sample(self) -> None:
-        """Show nothing that was measured of another sample."""
+        """Show nothing that was measured of another sample, or that still is."""
         self.forget_distances()
+        for what in (What.KEYS, What.LIKENESS):
+            self._measurer.forget(what)
         self._show_special()
 
     def settle(self) -> None:

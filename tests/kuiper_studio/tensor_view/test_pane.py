@@ -929,6 +929,26 @@ def test_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch)
     assert numbers(pane)["max"] == "0.0000"
 
 
+def test_channels_of_the_value_before_are_not_those_of_this_one(
+    shown, theme, qtbot, monkeypatch
+):
+    """They were still measured when another value came, of more channels."""
+    pane = shown(TensorPane(theme), 820, 378)
+    monkeypatch.setattr(pane.parts.measurer, "_at_once", 100)
+    known = []
+    take = pane.model.set_keys
+    monkeypatch.setattr(
+        pane.model, "set_keys", lambda keys: known.append(len(keys.twin)) or take(keys)
+    )
+    pane.set_value("x", np.ones((1, 2, 20, 20)))
+    pane.measures._measure_channels()  # as at rest
+    pane.set_value("y", np.random.default_rng(0).normal(size=(1, 9, 20, 20)))
+    qtbot.waitUntil(lambda: bool(known) and known[-1] == 9)
+    assert known == [9]
+    assert pane.findChild(QLabel, "specialChannels").text() == ""
+    pane.mosaic.grab()
+
+
 # Pictures, and the channel that opens
 
 
