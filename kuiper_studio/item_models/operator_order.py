@@ -189,7 +189,7 @@ class OperatorsFilterModel(QSortFilterProxyModel):
         return self.sourceModel() is self._outline
 
     def choose_source(self) -> None:
-        """Show the outline or the flat list, whichever there is room for now."""
+        """Show the sorted list where a column sorts, else the outline or the flat list."""
         plain = not self._text.strip()
         outline = self._outline
         wanted: RowsModel = self._source

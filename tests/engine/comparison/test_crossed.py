@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import engine
-from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
-from engine.comparison.references.reference import hash_weight
+from array_reference import compare, reference_of
 
 SIZE = "(1,20,16)f32"
 
@@ -19,22 +16,6 @@ def normal(seed, *shape):
 def softmax(x):
     powers = np.exp(x - x.max(-1, keepdims=True))
     return powers / powers.sum(-1, keepdims=True)
-
-
-def compare(path, arrays, calls, *inputs):
-    """Compare with a reference of arrays by key, and of calls."""
-    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
-    operators = [
-        ReferenceOperator(
-            f"{kind}{place}", kind, given, (made,),
-            lambda weights=weights: {n: hash_weight(w) for n, w in weights.items()},
-        )
-        for place, (kind, given, made, weights) in enumerate(calls)
-    ]  # fmt: skip
-    keys = tuple(arrays)
-    session = engine.Session(engine.load(path), backend="numpy")
-    session.feed(inputs)
-    return engine.compare(session, Reference("theirs", tensors, operators, keys[:1], keys[-1:]))
 
 
 def first_reasons(comparison):
@@ -66,7 +47,7 @@ def test_queries_and_values_are_exchanged(make_pair):
         *(("mm", ("in",), name, {f"{name}.weight": weights[name]}) for name in "qkv"),
         ("attention", ("q", "k", "v"), "mixed", {}),
     )
-    comparison = compare(path, arrays, calls, x)
+    comparison = compare(path, reference_of(arrays, calls), x)
     assert first_reasons(comparison) == [("scores", ["expression"])]
     text = comparison.origins[0].reasons[0].text
     assert text.startswith("The reference has 'q' and 'v' exchanged")
@@ -99,7 +80,7 @@ def test_keys_and_values_are_exchanged_before_what_copies_them(make_pair):
         ("tanh", ("first",), "tanh", {}), ("exp", ("second",), "exp", {}),
         ("add", ("tanh", "exp"), "add", {}),
     )  # fmt: skip
-    found = compare(path, arrays, calls, x)
+    found = compare(path, reference_of(arrays, calls), x)
     assert all(kinds == ["expression"] for _, kinds in first_reasons(found)), found.origins
     texts = [origin.reasons[0].text for origin in found.origins]
     assert [("'one'" in text or "copies" in text) for text in texts] == [True] * len(texts)
@@ -133,7 +114,7 @@ def test_a_part_confirms_nothing_of_the_whole(make_pair):
         ("slice", ("norm",), "slice", {}), ("select", ("norm",), "select", {}),
         ("mm", ("select",), "mm", {"head.weight": weight}),
     )  # fmt: skip
-    comparison = compare(path, arrays, calls, x)
+    comparison = compare(path, reference_of(arrays, calls), x)
     (origin,) = comparison.origins
     assert origin.operator.name in {"token", "join"}
 
@@ -156,7 +137,7 @@ def test_a_reshape_gives_no_permuted_tensor(make_pair):
         ("mul", ("in",), "mul", {}), ("transpose", ("mul",), "transpose", {}),
         ("softmax", ("transpose",), "softmax", {}),
     )  # fmt: skip
-    comparison = compare(path, arrays, calls, x)
+    comparison = compare(path, reference_of(arrays, calls), x)
     assert first_reasons(comparison) == [("split", ["parameter"])]
     assert "Set shape=(1, 20, 4, 4)" in comparison.origins[0].reasons[0].text
 
@@ -185,7 +166,9 @@ def test_a_wrong_weight_is_no_bias_where_hashes_tell(make_pair, known):
         ],
         "no hashes": [("addmm", ("in",), "add", {})],
     }[known]
-    comparison = compare(path, arrays, (*calls, ("relu", ("add",), "relu", {})), x)
+    comparison = compare(
+        path, reference_of(arrays, (*calls, ("relu", ("add",), "relu", {}))), x
+    )
     kind = "bias" if known == "no hashes" else "weight_values"
     assert first_reasons(comparison) == [("fc", [kind])]
 
@@ -205,7 +188,7 @@ def test_a_sigmoid_instead_of_a_silu_whose_steps_are_shown(make_pair):
         ("sigmoid", ("in",), "sigmoid", {}), ("mul", ("in", "sigmoid"), "silu", {}),
         ("mul", ("silu", "up"), "mul", {}),
     )  # fmt: skip
-    comparison = compare(path, arrays, calls, x, other)
+    comparison = compare(path, reference_of(arrays, calls), x, other)
     assert first_reasons(comparison) == [("act", ["activation_missing"])]
     assert "silu instead of F.sigmoid" in comparison.origins[0].reasons[0].text
 
@@ -226,7 +209,7 @@ def test_an_axis_that_is_kept_before_what_needs_its_rank(make_pair):
         ("sum", ("in",), "sum", {}), ("permute", ("sum",), "permute", {}),
         ("relu", ("permute",), "relu", {}),
     )  # fmt: skip
-    comparison = compare(path, arrays, calls, x)
+    comparison = compare(path, reference_of(arrays, calls), x)
     assert first_reasons(comparison) == [("sum", ["parameter"])]
     assert "Set keepdim=False" in comparison.origins[0].reasons[0].text
 
@@ -258,7 +241,7 @@ def test_a_wrong_shape_is_the_only_origin_of_what_fails_behind_it(make_pair):
         ("transpose", ("mul",), "back", {}), ("mm", ("back",), "mm", {"fc.weight": weight}),
         ("add", ("in", "mm"), "add", {}), ("tanh", ("add",), "tanh", {}),
     )  # fmt: skip
-    comparison = compare(path, arrays, calls, x)
+    comparison = compare(path, reference_of(arrays, calls), x)
     assert first_reasons(comparison) == [("join", ["parameter"])]
 
 
@@ -279,7 +262,7 @@ def test_a_lost_grid_that_the_reference_computes_in_integers(make_pair):
         ("arange", (), "range", {}), ("sub", ("in", "range"), "sub", {}),
         ("add", ("in", "range"), "add", {}), ("cat", ("sub", "add"), "cat", {}),
     )  # fmt: skip
-    comparison = compare(path, arrays, calls, x)
+    comparison = compare(path, reference_of(arrays, calls), x)
     assert first_reasons(comparison) == [("more", ["expression"])]
     assert "adds the result of 'grid'" in comparison.origins[0].reasons[0].text
 
@@ -310,7 +293,7 @@ def test_a_reshape_to_another_rank_before_what_fails(make_pair, tmp_path, kind):
         last = softmax(np.exp(x).T)
     arrays = {"in": x, "exp": np.exp(x), "last": last}
     calls = (("exp", ("in",), "exp", {}), ("last", ("exp",), "last", {}))
-    comparison = compare(path, arrays, calls, x)
+    comparison = compare(path, reference_of(arrays, calls), x)
     assert first_reasons(comparison) == [("shape", ["parameter"])]
     text = comparison.origins[0].reasons[0].text
     wanted = "w=24, h=12 in place of shape_expr" if kind[0] == "n" else "shape=(12, 24)"
@@ -343,4 +326,4 @@ def test_a_layer_does_not_change_the_rank_of_what_follows(make_pair):
     product = x @ weight.T
     arrays = {"in": x, "mm": product[:, 0], "softmax": softmax(product)}
     calls = (("mm", ("in",), "mm", {"w": weight}), ("softmax", ("mm",), "softmax", {}))
-    assert first_reasons(compare(path, arrays, calls, x)) == [("soft", ["axis"])]
+    assert first_reasons(compare(path, reference_of(arrays, calls), x)) == [("soft", ["axis"])]

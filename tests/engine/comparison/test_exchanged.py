@@ -4,36 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from array_reference import compare, reference_of
 
-import engine
-from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
-from engine.comparison.references.reference import hash_weight
+from engine.comparison.references import Reference, ReferenceTensor
 
 SIZE = "(1,20,16)f32"
 
 
 def normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def reference_of(arrays, calls):
-    """A reference of arrays by key, and of calls: type, inputs, output and named weights."""
-    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
-    operators = [
-        ReferenceOperator(
-            f"{kind}{place}", kind, given, (made,),
-            lambda weights=weights: {n: hash_weight(w) for n, w in weights.items()},
-        )
-        for place, (kind, given, made, weights) in enumerate(calls)
-    ]  # fmt: skip
-    keys = tuple(arrays)
-    return Reference("theirs", tensors, operators, keys[:1], keys[-1:])
-
-
-def compare(path, reference, *inputs):
-    session = engine.Session(engine.load(path), backend="numpy")
-    session.feed(inputs)
-    return engine.compare(session, reference)
 
 
 def names(comparison):
