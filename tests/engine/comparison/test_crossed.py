@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from array_reference import compare, reference_of
 
 SIZE = "(1,20,16)f32"

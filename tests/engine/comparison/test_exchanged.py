@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from array_reference import compare, reference_of
 
+from array_reference import compare, reference_of
 from engine.comparison.references import Reference, ReferenceTensor
 
 SIZE = "(1,20,16)f32"
