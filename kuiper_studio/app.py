@@ -43,6 +43,7 @@ from kuiper_studio.picture_files import write_picture
 from kuiper_studio.sample_models import default_sample
 from kuiper_studio.session import RunState, StudioSession
 from kuiper_studio.theme import Scheme, Theme
+from kuiper_studio.unexpected_errors import UnexpectedErrors, make_overrides_safe
 
 if TYPE_CHECKING:
     import argparse
@@ -71,6 +72,7 @@ def make_application() -> QApplication:
     if isinstance(running, QApplication):
         CycleCollector.ensure(running)
         return running
+    make_overrides_safe()
     application = QApplication(sys.argv[:1])
     sys.setswitchinterval(_SWITCH_SECONDS)
     application.setApplicationName("kuiper-studio")
@@ -227,7 +229,8 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
     logging.getLogger().addHandler(handler)
     window.show()
     try:
-        return application.exec()
+        with UnexpectedErrors():
+            return application.exec()
     finally:
         logging.getLogger().removeHandler(handler)
 
