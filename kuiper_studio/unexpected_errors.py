@@ -5,8 +5,8 @@ on. Somebody who started the program from a menu sees nothing of that, so it is 
 
 Before Python 3.12 an exception that C code raised, such as the IndexError of a list, has no
 instance until Python code catches it. Qt for Python 6.11 ends the process when such a one
-leaves two overrides, one called by the other: a ``paintEvent`` called by ``QWidget.event``, where
-the widget has an ``event`` too. An override that catches and raises it makes the instance.
+leaves two overrides, one called by the other: a ``paintEvent`` called by ``QWidget.event``,
+where the widget has an ``event`` too. An override that raises it again makes one.
 """
 
 from __future__ import annotations
