@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from kuiper_studio.tensor_view.element import Counterpart, subtract
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from engine.comparison import Row
@@ -148,7 +149,7 @@ class Sides(QObject):
         self._side = Side.ALL
         self._pair: Pair | None = None
         self._difference: tuple[Array, Array, Array] | None = None  # ours, the other, result
-        session.comparing.changed.connect(self.changed)
+        session.comparing.changed.connect(self._on_compared)
         session.comparing.tensors.recalled.connect(self.changed)
 
     def set_pair(self, pair: Pair | None) -> None:
@@ -222,6 +223,14 @@ class Sides(QObject):
         if len(both) < 2 or not np.isfinite([*lows, *highs]).all():
             return None
         return min(lows), max(highs)
+
+    @Slot()
+    def _on_compared(self) -> None:
+        """Tell of the other sides in a turn of their own: the rows of a comparison take one."""
+        if self._session.comparing.comparison is None:
+            self.changed.emit()
+        else:
+            take_turn(self, self.changed.emit)
 
     @Slot(object)
     def choose(self, side: Side) -> None:

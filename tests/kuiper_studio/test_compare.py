@@ -113,6 +113,20 @@ def test_parts_of_the_window_are_painted_in_turns(compared, reference, wait_for_
     assert all(part.updatesEnabled() for part in parts)
 
 
+def test_the_tensor_follows_the_rows_in_a_later_turn(compared, reference, wait_for_turns):
+    window = compared(*net(3))
+    window.actions_by_id["analyse.clear"].trigger()
+    sides = window.tensor_view.strip.sides
+    assert not sides.isVisible()  # at once, for what it showed is gone
+    shown = []
+    window.session.comparing.changed.connect(lambda: shown.append(sides.isVisible()))
+    window.session.compare(reference)
+    assert window.session.wait_idle(20)
+    assert shown == [False]
+    wait_for_turns()
+    assert sides.isVisible()
+
+
 def test_a_choice_of_the_user_is_kept(compared, reference, wait_for_turns):
     """The first origin is selected in a later turn; another operator may be selected before."""
     window = compared(*net(3))

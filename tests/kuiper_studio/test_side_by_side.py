@@ -31,7 +31,7 @@ VECTOR = (
 
 
 @pytest.fixture
-def compared(qtbot, open_window, make_pair, tmp_path):
+def compared(qtbot, open_window, make_pair, tmp_path, wait_for_turns):
     """A function that opens a network in a window, runs it and compares it."""
 
     def make(lines, fed, theirs):
@@ -44,6 +44,7 @@ def compared(qtbot, open_window, make_pair, tmp_path):
         assert session.wait_idle(10)
         session.compare(path)
         assert session.wait_idle(20)
+        wait_for_turns()
         body = window.tensor_view.pane.body
         canvases = body.planes if len(fed.shape) > 1 else body.vectors
         if window.tensor_view.sides.side("1") is Side.ALL:
