@@ -130,6 +130,9 @@ def main() -> int:
     parser.add_argument(
         "--exports", type=int, metavar="N", help="instead: so many exporters that do harm"
     )
+    parser.add_argument(
+        "--models", type=Path, nargs="+", default=[], metavar="FILE", help="models to open too"
+    )
     parser.add_argument("--engine", choices=("process", "thread"), default="process")
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
@@ -182,6 +185,7 @@ def _soak(arguments: argparse.Namespace, rng: np.random.Generator, folder: Path)
     if arguments.exports:
         install_exporter(folder)
     files = make_files(folder, SAMPLES, rng)
+    files.models.extend(path.resolve() for path in arguments.models)
     settings = QSettings(str(folder / "settings.ini"), QSettings.Format.IniFormat)
     window = make_window(settings=settings, engine=arguments.engine)
     traces.keep()

@@ -103,6 +103,40 @@ def write_branches(folder: Path, rng: np.random.Generator, name: str = "branches
     return write_pair(folder, name, lines, weights)
 
 
+def write_large(folder: Path, rng: np.random.Generator) -> Path:
+    """Write a network of large operands, whose statistics are measured on other threads.
+
+    A picture of 48 channels becomes tokens, then heads of an attention. So the number and the
+    meaning of channels change from operand to operand.
+    """
+    weights = {
+        "widen.bias": rng.normal(size=48).astype(np.float32),
+        "widen.weight": rng.normal(size=(48, 3, 1, 1)).astype(np.float32),
+        "grow.bias": rng.normal(size=96).astype(np.float32),
+        "grow.weight": rng.normal(size=(96, 48)).astype(np.float32),
+    }
+    lines = (
+        f"pnnx.Input in 0 1 0 #0={IMAGE}",
+        "nn.Upsample up 1 1 0 1 mode=nearest size=(64,64) #1=(1,3,64,64)f32",
+        (
+            "nn.Conv2d widen 1 1 1 2 bias=True dilation=(1,1) groups=1 in_channels=3 "
+            "kernel_size=(1,1) out_channels=48 padding=(0,0) padding_mode=zeros stride=(1,1) "
+            "@bias=(48)f32 @weight=(48,3,1,1)f32 $input=1 #2=(1,48,64,64)f32"
+        ),
+        "torch.flatten flat 1 1 2 3 end_dim=-1 start_dim=2 #3=(1,48,4096)f32",
+        "torch.transpose tokens 1 1 3 4 dim0=1 dim1=2 $input=3 #4=(1,4096,48)f32",
+        (
+            "nn.Linear grow 1 1 4 5 bias=True in_features=48 out_features=96 @bias=(96)f32 "
+            "@weight=(96,48)f32 $input=4 #5=(1,4096,96)f32"
+        ),
+        "Tensor.reshape split 1 1 5 6 shape=(1,4096,6,16) $input=5 #6=(1,4096,6,16)f32",
+        "Tensor.permute heads 1 1 6 7 dims=(0,2,1,3) $input=6 #7=(1,6,4096,16)f32",
+        "F.softmax scores 1 1 7 8 dim=-1 $input=7 #8=(1,6,4096,16)f32",
+        "pnnx.Output out 1 0 8",
+    )
+    return write_pair(folder, "large", lines, weights)
+
+
 def write_ncnn(folder: Path, rng: np.random.Generator, name: str = "deployed") -> Path:
     """Write the same kind of network as an ncnn pair, with new random weights."""
     lines = [
@@ -172,6 +206,7 @@ def make_files(folder: Path, samples: Path, rng: np.random.Generator) -> Files:
     models.append(write_pair(folder, "long", long, {}))
     no_inputs = ("soak.Missing odd 0 1 x #x=(3)f32", "pnnx.Output out 1 0 x")
     models.append(write_pair(folder, "no_inputs", no_inputs, {}))
+    models.append(write_large(folder, rng))
     models.append(write_ncnn(folder, rng))
     models.extend(sorted(samples.glob("*/*.pnnx.param")))
     with suppress(ConversionError):  # pnnx is not there
