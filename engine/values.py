@@ -103,11 +103,14 @@ class LazyArray:
     @property
     def array(self) -> Array:
         """The array, read-only; materialised once, the same one each time."""
-        # A session's values are looked at from several threads.
-        with _materialising:
-            if self._array is None:
-                self._array = self._stored = self._arrange(self._stored, self.shape)
-                self._array.flags.writeable = False
+        # A session's values are looked at from several threads. Whoever wants an array that is
+        # there already waits for no other one.
+        if self._array is None:
+            with _materialising:
+                if self._array is None:
+                    array = self._arrange(self._stored, self.shape)
+                    array.flags.writeable = False
+                    self._array = self._stored = array
         return self._array
 
     def read(self) -> Array:
