@@ -62,6 +62,10 @@ class Factors:
         Name of the weight that a factor comes from.
     frames : set of int
         Factors that count pictures beside a batch; see `note_frames`.
+    series : set of int
+        Factors that count sequences beside a batch; see `note_series`.
+    slid : dict of int to Dim
+        By factor that counts windows: the dimension along which they lie.
     """
 
     def __init__(self) -> None:
@@ -70,6 +74,8 @@ class Factors:
         self.shifts: dict[int, tuple[int, int]] = {}
         self.hints: dict[int, str] = {}
         self.frames: set[int] = set()
+        self.series: set[int] = set()
+        self.slid: dict[int, Dim] = {}
         self._same: list[int] = []
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
@@ -104,6 +110,15 @@ class Factors:
         long = self._without_ones(dim)
         if len(long) == 1 and self.sizes[long[0]] != 1:  # one position has no meaning to give
             self.relate(made, long[0])
+        return (made,)
+
+    def take(self, dim: Dim, size: Size) -> Dim:
+        """Make a dimension of some of the positions, which may mean something else.
+
+        Positions in a window of a signal are features to the layer that reads them at once.
+        """
+        made = self.make(size)
+        self._wholes[made] = (self.whole(dim),)
         return (made,)
 
     def roll(self, dim: Dim, shift: int) -> Dim:
@@ -239,9 +254,19 @@ class Factors:
 
         Windows are no pictures of their own, but parts of one.
         """
-        self.frames |= {
-            leaf for leaf in self.leaves(dim) if self.sizes[leaf] != 1 and not self.wholes(leaf)
-        }
+        self.frames |= self._beside_batch(dim)
+
+    def note_series(self, dim: Dim) -> None:
+        """Note that a dimension counts the sequences of several samples.
+
+        They are the channels of a signal, each of which a model of time series follows alone.
+        """
+        if len(dim) > 1:
+            self.series |= self._beside_batch(dim)
+
+    def _beside_batch(self, dim: Dim) -> set[int]:
+        leaves = self.leaves(dim)
+        return {leaf for leaf in leaves if self.sizes[leaf] != 1 and not self.wholes(leaf)}
 
     def _contradict(self, first: int, second: int) -> bool:
         """Whether there is certain evidence that two roots have different meanings."""
@@ -466,6 +491,9 @@ class Factors:
         for factor in self.frames:
             if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time
                 self.claim((factor,), Kind.TIME, Rank.STATED)
+        for factor in self.series:
+            if self.rank(factor) <= Rank.GUESSED:
+                self.claim((factor,), Kind.CHANNEL, Rank.DERIVED)
         for _ in range(3):  # each direction may wait for the other
             changed = self._spread_kinds()
             for factor in range(len(self.sizes)):

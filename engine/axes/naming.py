@@ -66,9 +66,17 @@ class _Namer:
         return Layout(tuple(axes))
 
     def _members(self, dim: Dim) -> list[int]:
-        """Return the factors of a dimension; complete sequences of parts become their whole."""
+        """Return the factors of a dimension; complete sequences of parts become their whole.
+
+        Rows and columns stay apart, even if a product of matrices made them one factor.
+        """
         found = [leaf for leaf in self.factors.leaves(dim) if self.factors.sizes[leaf] != 1]
-        return self.factors.merge(found) or [self.factors.find(dim[0])]
+        merged = self.factors.merge(found.copy())
+        if len(merged) == 1 and self.factors.kind(merged[0]) is Kind.FEATURE:
+            kinds = {self.factors.kind(leaf) for leaf in found}
+            if len(kinds) > 1 and kinds <= SPATIAL:
+                return found
+        return merged or [self.factors.find(dim[0])]
 
     def _axis(self, place: int) -> Axis:
         members, size = self.members[place], self.factors.extent(self.dims[place])
@@ -109,7 +117,7 @@ class _Namer:
         axes: list[Axis] = []
         grid: list[Axis] = []
         is_outer = True
-        for _, group in groupby(members, self.factors.origin):
+        for _, group in groupby(members, self._run):
             parts = list(group)
             axis = self._plain(parts[0])
             if len(parts) > 1:
@@ -122,6 +130,11 @@ class _Namer:
             grid, is_outer = [], True
             axes.append(axis)
         return (*axes, *_fold_grid(grid, is_outer=is_outer))
+
+    def _run(self, member: int) -> tuple[int, Kind | None]:
+        """Return what neighbouring factors share that are parts of one axis."""
+        kind = self.factors.kind(member)
+        return self.factors.origin(member), kind if kind in SPATIAL else None
 
     def _plain(self, member: int) -> Axis:
         shift = self._shift(member)
@@ -258,7 +271,7 @@ class _Namer:
     def _name_channels(self, axes: list[Axis]) -> None:
         """Call the features of positions of an image or a signal channels."""
         positions = [p for p, axis in enumerate(axes) if _is_position(axis)]
-        if any(axis.kind is Kind.HEAD for axis in axes):
+        if any(axis.kind in {Kind.HEAD, Kind.CHANNEL} for axis in axes):
             return
         for place, axis in enumerate(axes):
             if axis.kind is not Kind.FEATURE or axis.factors:

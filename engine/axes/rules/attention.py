@@ -78,6 +78,8 @@ def attend_by_heads(call: Call) -> Results:
     if query is None or shape is None or len(query) != len(shape) or not shape:
         return []
     batch_first = call.param("batch_first") is True and len(query) == 3
+    if len(query) == 3:
+        call.factors.note_series(query[0 if batch_first else 1])
     given = [dims for dims in call.inputs[:3] if dims is not None and len(dims) == len(query)]
     for dims in given:
         _claim_tokens(call, dims, batch_first=batch_first)

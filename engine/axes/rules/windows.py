@@ -18,10 +18,40 @@ if TYPE_CHECKING:
 def unfold(call: Call) -> Results:
     """Take windows of an image: channels and positions within, and positions of windows."""
     dims, shape = call.first, call.shape
+    if dims is not None and shape is not None and len(shape) == len(dims) + 1:
+        return [slide(call, dims, shape)]
     if dims is None or shape is None or len(dims) != 4 or not call.claim_image(dims, 2):
         return []
     columns = _columns(call, dims)
     return [call.fit(columns)] if columns is not None and len(shape) == 3 else []
+
+
+def slide(call: Call, dims: Dims, shape: tuple[Size, ...]) -> Dims | None:
+    """Take windows along one dimension; the positions within are a new last one.
+
+    So does ``Tensor.unfold``. The dimension is the one whose size changes. Its positions have
+    an order: that is time, or rows and columns where windows are taken along two dimensions.
+    """
+    factors = call.factors
+    extents = [factors.extent(dim) for dim in dims]
+    changed = [place for place, size in enumerate(extents) if size != shape[place]]
+    if len(changed) != 1:
+        return None
+    place, dim = changed[0], dims[changed[0]]
+    length, count, size = extents[place], shape[place], shape[-1]
+    if isinstance(count, int) and isinstance(size, int) and count * size == length:
+        windows, within = factors.regroup((dim,), (count, size))
+    else:
+        windows, within = factors.derive(dim, count), factors.take(dim, size)
+    factors.claim(dim, Kind.TIME, Rank.STATED)
+    for other, each in enumerate(dims[:place]):
+        whole = factors.slid.get(factors.find(each[0]))
+        if whole is not None:
+            call.claim((whole, dim), (Kind.ROW, Kind.COLUMN), Rank.DECLARED)
+            if other > 1:
+                call.factors.claim(dims[1], Kind.FEATURE, Rank.EXPECTED)
+    factors.slid[factors.find(windows[0])] = dim
+    return call.fit((*dims[:place], windows, *dims[place + 1 :], within))
 
 
 @rule("fold")

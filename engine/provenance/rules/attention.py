@@ -181,10 +181,18 @@ def _add_mask(
 def locate_ncnn_multihead(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the queries, and all keys and values."""
     found = {each.name: each.whole for each in call.arrays}
-    query, *others = call.arrays
-    if others and query.name not in {each.name for each in others}:
+    query, *others = _split(call)
+    if query.name not in {each.name for each in others if each is not None}:
         found[query.name] = (box[0], query.whole[1])
     return found
+
+
+def _split(call: Call) -> tuple[Operand, Operand, Operand, Operand | None]:
+    """Return query, key, value and mask of ncnn's attention."""
+    layer = call.layer
+    if not isinstance(layer, ncnn.MultiHeadAttention):
+        raise NoBreakdownError("attention with these operands has no breakdown")
+    return layer.split(call.arrays)
 
 
 class _Projection(NamedTuple):
@@ -218,6 +226,8 @@ class _Heads(NamedTuple):
         Additional keys and values, projected; shape (K, E).
     row : int
         Of the query.
+    unseen : float
+        Weights of a query that attends to no key.
     """
 
     heads: int
@@ -228,12 +238,13 @@ class _Heads(NamedTuple):
     masks: list[Array]
     extra: tuple[Array, Array]
     row: int
+    unseen: float = math.nan
 
 
 def _read_heads(call: Call, index: tuple[int, ...]) -> _Heads:
     layer = call.layer
     if isinstance(layer, ncnn.MultiHeadAttention):
-        *operands, mask = layer.split(call.arrays)
+        *operands, mask = _split(call)
         query, key, value, out = (
             _Projection(*layer.weights[name]) for name in ("q", "k", "v", "out")
         )
@@ -271,6 +282,7 @@ def _read_heads(call: Call, index: tuple[int, ...]) -> _Heads:
         _rows_of_masks(given, sample, row),
         torch_layer.extra_rows,
         row,
+        torch_layer.unseen,
     )
 
 
@@ -399,10 +411,12 @@ def _ask(layer: _Heads) -> _Asked:
     extra = _cut(layer.extra[0], heads, q.shape[1])
     more = np.matmul(extra, q[..., np.newaxis])[..., 0] * scale
     scores = np.concatenate([scores, more], axis=1)
-    if not np.isfinite(scores.max(axis=1)).all():
+    peaks = scores.max(axis=1, keepdims=True)
+    is_unseen = np.isneginf(peaks)
+    if not np.isfinite(peaks[~is_unseen]).all() or (is_unseen.any() and layer.unseen):
         raise NoBreakdownError("the query attends to no key, or its scores are not finite")
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return _Asked(q, scores, powers / powers.sum(axis=1, keepdims=True))
+    powers = np.exp(scores - np.where(is_unseen, 0.0, peaks))
+    return _Asked(q, scores, powers / np.where(is_unseen, 1.0, powers.sum(1, keepdims=True)))
 
 
 def _cut(rows: Array, heads: int, width: int) -> npt.NDArray[np.float64]:

@@ -200,6 +200,75 @@ def test_windows_that_overlap(texts: Callable[..., dict[str, str]]) -> None:
     assert found["e"] == "channels × rows × columns"
 
 
+def test_scores_of_neighbours_that_a_layer_gives(texts: Callable[..., dict[str, str]]) -> None:
+    """VOLO's scores come from a linear layer: of each place of a window for each other one."""
+    windows = "dilation=(1,1) kernel_size=(3,3) padding=(1,1) stride=(2,2)"
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8,6,6)f32",
+        f"nn.Unfold u 1 1 a b {windows} #b=(1,72,9)f32",
+        "Tensor.reshape p 1 1 b c shape=(1,2,4,9,9) $input=b #c=(1,2,4,9,9)f32",
+        "Tensor.permute v 1 1 c d dims=(0,1,4,3,2) $input=c #d=(1,2,9,9,4)f32",
+        "nn.AvgPool2d m 1 1 a e kernel_size=(2,2) stride=(2,2) #e=(1,8,3,3)f32",
+        "Tensor.permute q 1 1 e g dims=(0,2,3,1) $input=e #g=(1,3,3,8)f32",
+        "nn.Linear l 1 1 g h in_features=8 out_features=162 #h=(1,3,3,162)f32",
+        "Tensor.reshape r 1 1 h i shape=(1,9,2,9,9) $input=h #i=(1,9,2,9,9)f32",
+        "Tensor.permute s 1 1 i j dims=(0,2,1,3,4) $input=i #j=(1,2,9,9,9)f32",
+        "F.softmax t 1 1 j k dim=-1 $input=j #k=(1,2,9,9,9)f32",
+        "torch.matmul x 2 1 k d n $input=k $other=d #n=(1,2,9,9,4)f32",
+        "Tensor.permute y 1 1 n o dims=(0,1,4,3,2) $input=n #o=(1,2,4,9,9)f32",
+        "Tensor.reshape z 1 1 o w shape=(1,72,9) $input=o #w=(1,72,9)f32",
+        f"F.fold f 1 1 w z {windows} output_size=(6,6) $input=w #z=(1,8,6,6)f32",
+        "pnnx.Output out 1 0 z",
+    )
+    assert found["z"] == "channels × rows × columns"
+    assert found["i"] == "3×3 tokens × heads × 3×3 queries × 3×3 keys"
+    assert found["k"] == "heads × 3×3 tokens × 3×3 queries × 3×3 keys"
+    assert found["n"] == "heads × 3×3 tokens × 3×3 tokens × features"
+
+
+SERIES = (
+    "pnnx.Input in 0 1 a #a=(1,20,5)f32",
+    "torch.mean m 1 1 a b dim=(1) keepdim=True #b=(1,1,5)f32",
+    "pnnx.Expression c 2 1 a b c expr=sub(@0,@1) #c=(1,20,5)f32",
+    "Tensor.unfold u 1 1 c d dimension=1 size=8 step=4 $input=c #d=(1,4,5,8)f32",
+    "torch.transpose t 1 1 d e dim0=1 dim1=2 $input=d #e=(1,5,4,8)f32",
+    "nn.Linear l 1 1 e f in_features=8 out_features=6 #f=(1,5,4,6)f32",
+    "Tensor.reshape r 1 1 f g shape=(5,4,6) $input=f #g=(5,4,6)f32",
+    (
+        "nn.MultiheadAttention h 1 1 g i num_heads=2 embed_dim=6 batch_first=True "
+        "$input=g #i=(5,4,6)f32"
+    ),
+    "Tensor.reshape s 1 1 i j shape=(1,5,24) $input=i #j=(1,5,24)f32",
+    "nn.Linear p 1 1 j k in_features=24 out_features=7 #k=(1,5,7)f32",
+    "torch.transpose x 1 1 k n dim0=1 dim1=2 $input=k #n=(1,7,5)f32",
+    "pnnx.Expression y 2 1 n b o expr=add(@0,@1) #o=(1,7,5)f32",
+    "pnnx.Output out 1 0 o",
+)
+
+
+def test_series_that_are_followed_one_by_one(texts: Callable[..., dict[str, str]]) -> None:
+    """PatchTST cuts each channel of a signal to windows in time, and gives the mean back."""
+    found = texts(*SERIES)
+    assert found["a"] == found["c"] == found["o"] == "time × channels"
+    assert found["e"] == found["f"] == found["g"] == found["i"] == "channels × time × features"
+    assert found["d"] == "time × channels × features"
+
+
+def test_windows_along_two_dimensions(texts: Callable[..., dict[str, str]]) -> None:
+    """A picture is cut to patches by ``x.unfold(2, 4, 4).unfold(3, 4, 4)``."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,8,12)f32",
+        "Tensor.unfold u 1 1 a b dimension=2 size=4 step=4 $input=a #b=(1,3,2,12,4)f32",
+        "Tensor.unfold v 1 1 b c dimension=3 size=4 step=4 $input=b #c=(1,3,2,3,4,4)f32",
+        "Tensor.permute p 1 1 c d dims=(0,2,3,1,4,5) $input=c #d=(1,2,3,3,4,4)f32",
+        "Tensor.reshape r 1 1 d e shape=(1,6,48) $input=d #e=(1,6,48)f32",
+        "nn.Linear l 1 1 e f in_features=48 out_features=16 #f=(1,6,16)f32",
+        "pnnx.Output out 1 0 f",
+    )
+    assert found["a"] == "channels × rows × columns"
+    assert found["f"] == "2×3 tokens × features"
+
+
 def test_unfolding_of_unknown_size_names_the_picture_only(
     texts: Callable[..., dict[str, str]],
 ) -> None:

@@ -652,6 +652,33 @@ def test_the_formula_has_the_indices(run):
     assert found.breakdown.offset_name == "bias[2]"
 
 
+def test_a_query_that_may_attend_to_nothing(make_pair):
+    """An exporter turned the mask of a decoder around; such rows are the bias alone."""
+    line = (
+        "nn.MultiheadAttention a 2 1 0 1 2 embed_dim=4 num_heads=2 batch_first=True "
+        "$input=0 $attn_mask=1 @in_proj_weight=(12,4)f32 @in_proj_bias=(12)f32 "
+        "@out_proj.weight=(4,4)f32 @out_proj.bias=(4)f32 #2=(1,3,4)f32"
+    )
+    weights = {
+        "a.in_proj_weight": np.ones((12, 4), np.float32),
+        "a.in_proj_bias": np.ones(12, np.float32),
+        "a.out_proj.weight": np.ones((4, 4), np.float32),
+        "a.out_proj.bias": np.array([1, 2, 3, 4], np.float32),
+    }
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,4)f32", "pnnx.Input mask 0 1 1 #1=(3,3)bool", line,
+        "pnnx.Output out 1 0 2", weights=weights,
+    )  # fmt: skip
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.ones((1, 3, 4), np.float32), np.tri(3, dtype=bool)])
+    session.run()
+    found = engine.explain_element(session, "2", (0, 2, 1))
+    assert (found.value, found.breakdown.total, found.breakdown.offset) == (2.0, 2.0, 2.0)
+    assert not found.breakdown.terms.products.any()
+    # One key is left for the query before: every feature of its value is 5.
+    assert engine.explain_element(session, "2", (0, 1, 1)).breakdown.total == 4 * 5 + 2
+
+
 def test_not_finite_numbers(run):
     session, _ = run("torch.sum dim=(1) keepdim=False", [(2, 3)], {})
     session.feed([np.array([[1, np.nan, 2], [1, np.inf, 2]], np.float32)])

@@ -53,6 +53,8 @@ CASES = {
     "multihead": ("MultiHeadAttention 0=4 1=2 2=16", [(5, 4)], [16, -4] * 4, SUM, True),
     "multihead-mask": ("MultiHeadAttention 0=4 1=2 2=16 5=1", [(3, 4), (5, 4), (5, 4), (3, 5)],
                        [16, -4] * 4, SUM, False),
+    "multihead-own-mask": ("MultiHeadAttention 0=4 1=2 2=16 5=1", [(5, 4), (5, 5)],
+                           [16, -4] * 4, SUM, False),
     "pool": ("Pooling 0=0 1=3 2=2 3=1", [(2, 6, 7)], [], CHOICE, True),
     "pool-mean": ("Pooling 0=1 1=3 2=2 3=1 5=0", [(2, 6, 7)], [], SUM, True),
     "pool-mean-padding": ("Pooling 0=1 1=3 2=2 3=1 5=1 6=1", [(2, 7, 7)], [], SUM, True),
