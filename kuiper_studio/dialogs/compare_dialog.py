@@ -81,6 +81,8 @@ class CompareDialog(Question):
         self.other = QRadioButton("Another run of this model")
         self.path = QComboBox()
         self.path.setEditable(True)
+        # Enter would take the completion of a text that is selected, instead of comparing.
+        self.path.setCompleter(None)
         self.path.addItems(list(dict.fromkeys([*recent, *map(str, beside)])))
         self.path.setAccessibleName("Reference")
         self.path.setMinimumContentsLength(30)

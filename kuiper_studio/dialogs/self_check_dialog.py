@@ -47,16 +47,16 @@ _ROW_HEIGHT: Final = 22
 _TOLERANCES: Final = ("1e-6", "1e-5", "1e-4", "1e-3", "1e-2")
 _WIDTHS: Final = {
     ComparisonColumn.INDEX: 52,
-    ComparisonColumn.NAME: 150,
-    ComparisonColumn.TYPE: 120,
-    ComparisonColumn.KERNEL: 156,
-    ComparisonColumn.VERDICT: 100,
-    ComparisonColumn.LARGEST: 82,
-    ComparisonColumn.RELATIVE: 82,
-    ComparisonColumn.OF_ELEMENT: 86,
-    ComparisonColumn.BEYOND: 78,
-    ComparisonColumn.MS: 62,
-    ComparisonColumn.REFERENCE_MS: 86,
+    ComparisonColumn.NAME: 140,
+    ComparisonColumn.TYPE: 112,
+    ComparisonColumn.KERNEL: 186,
+    ComparisonColumn.VERDICT: 70,
+    ComparisonColumn.LARGEST: 74,
+    ComparisonColumn.RELATIVE: 80,
+    ComparisonColumn.OF_ELEMENT: 80,
+    ComparisonColumn.BEYOND: 64,
+    ComparisonColumn.MS: 54,
+    ComparisonColumn.REFERENCE_MS: 76,
 }
 _WORDS: Final = frozenset(
     {ComparisonColumn.NAME, ComparisonColumn.TYPE, ComparisonColumn.VERDICT}

@@ -45,6 +45,10 @@ _PNG_HEAD: Final = b"\x89PNG\r\n\x1a\n"
 _UP: Final = 2  # PNG's filter by which equal rows become zeros
 # Control characters and non-characters in UTF-8, which Qt does not escape.
 _NOT_IN_XML: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+# The window brings its fonts along, an SVG does not: browsers would take a serif font.
+_SVG_FAMILY: Final = re.compile(rb'(?<= font-family="|\nfont-family=")[^"]*')
+_OTHER_SANS: Final = "Arial, Helvetica, sans-serif"
+_OTHER_MONO: Final = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +165,19 @@ def _write_svg(page: Page, path: Path) -> Rendered:
     target = QPainter(generator)
     page.paint(target, page.area, 1.0)
     target.end()
-    data = bytes(buffer.data().data())
-    write_data(path, _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}".encode(), data))
+    data = _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}".encode(), bytes(buffer.data().data()))
+    write_data(path, _with_other_fonts(data, page.theme.mono_font().family()))
     return Rendered(path, shown.width(), shown.height(), scale)
+
+
+def _with_other_fonts(svg: bytes, mono: str) -> bytes:
+    """Name fonts of the same kind after each font, for programs that lack it."""
+
+    def others(match: re.Match[bytes]) -> bytes:
+        kind = _OTHER_MONO if match[0].decode() == mono else _OTHER_SANS
+        return match[0] + f", {kind}".encode()
+
+    return _SVG_FAMILY.sub(others, svg)
 
 
 def _write_pdf(page: Page, path: Path) -> Rendered:

@@ -354,6 +354,16 @@ def _count(result: Result | None) -> str:
     return str(len(result.rows)) if isinstance(result, Boxes) else ""
 
 
+def _box_count(boxes: Boxes) -> str:
+    """Return how many boxes are shown, and of how many."""
+    if not boxes.passed:
+        return f"None of {format_count(boxes.candidates, 'box', 'boxes')} above the threshold"
+    return (
+        f"{len(boxes.rows)} of {format_count(boxes.passed, 'box', 'boxes')} above the "
+        f"threshold, {boxes.candidates} in all"
+    )
+
+
 def _note(result: Result | None) -> str:
     """Return what is to be said of the rows."""
     if result is None:
@@ -362,12 +372,9 @@ def _note(result: Result | None) -> str:
     if isinstance(result, Classes):
         parts.append(f"{format_count(result.count, 'class', 'classes')} in all")
     elif isinstance(result, Boxes):
-        parts.append(
-            f"{len(result.rows)} of {format_count(result.passed, 'box', 'boxes')} above the "
-            f"threshold, {result.candidates} in all"
-        )
+        parts.append(_box_count(result))
     elif isinstance(result, Tokens):
-        parts.append(f"position {result.position} of {result.count}, {result.words} tokens")
+        parts.append(f"Position {result.position} of {result.count}, {result.words} tokens")
     elif isinstance(result, Embedding):
         parts.append(f"{format_count(result.count, 'feature')} in all")
     elif isinstance(result, Transcript):

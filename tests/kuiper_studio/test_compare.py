@@ -262,6 +262,19 @@ def test_the_dialog_names_what_is_missing(qtbot, tmp_path, reference):
     assert (dialog.reference, dialog.tolerance) == (reference, 1e-4)
 
 
+def test_enter_compares_with_the_reference_that_is_selected_in_the_dialog(qtbot, reference):
+    from kuiper_studio.dialogs.compare_dialog import CompareDialog
+
+    dialog = CompareDialog([str(reference)], str, str)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    qtbot.waitExposed(dialog)
+    dialog.path.setFocus()
+    dialog.path.lineEdit().selectAll()
+    with qtbot.waitSignal(dialog.accepted, timeout=1000):
+        qtbot.keyClick(dialog.path, Qt.Key.Key_Return)
+
+
 def test_fields_of_the_dialog_are_in_one_line_and_the_path_is_typed_at_once(qtbot, tmp_path):
     from kuiper_studio.dialogs.compare_dialog import CompareDialog
 

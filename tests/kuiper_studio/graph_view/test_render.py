@@ -37,6 +37,19 @@ def test_svg(theme, load_graph, tmp_path):
     assert [path.name for path in tmp_path.glob("*.part")] == []
 
 
+def test_svg_names_fonts_of_the_same_kind_for_programs_that_lack_ours(
+    theme, load_graph, tmp_path
+):
+    rendered = render_graph(load_graph(), tmp_path / "graph.svg", theme)
+    kinds = {
+        text.text: text.attrib["font-family"].rpartition(", ")[2]
+        for text in ET.parse(rendered.path).iter("{http://www.w3.org/2000/svg}text")
+    }
+    assert kinds["pnnx.Expression"] == "sans-serif"
+    assert kinds["stem.relu"] == "monospace"
+    assert set(kinds.values()) == {"sans-serif", "monospace"}
+
+
 @pytest.mark.parametrize("name", ["a\x01b", "a\x1b[2Jb", "a\uffffb", "<b>&amp;</b>"])
 def test_svg_is_xml_whatever_names_hold(theme, load_graph, tmp_path, name):
     graph = load_graph(

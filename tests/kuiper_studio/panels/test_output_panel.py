@@ -89,6 +89,7 @@ def test_the_threshold_by_its_slider(qtbot, detected) -> None:
     panel.options.field("threshold").setValue(100)
     qtbot.waitUntil(lambda: not texts(panel))
     assert isinstance(panel.meaning.result, Boxes)
+    assert "None of 84 boxes above the threshold." in panel.note.text()
 
 
 def test_box_and_row_are_selected_together(qtbot, detected) -> None:
