@@ -33,6 +33,7 @@ from PySide6.QtWidgets import (
     QSplitter,
     QStackedWidget,
     QStyle,
+    QTabBar,
     QVBoxLayout,
     QWidget,
 )
@@ -98,6 +99,7 @@ from kuiper_studio.turns import take_turn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from PySide6.QtCore import QChildEvent
     from PySide6.QtGui import (
         QCloseEvent,
         QDragEnterEvent,
@@ -988,6 +990,15 @@ class MainWindow(QMainWindow):
             # a step would paint most of the window five times.
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
         return super().event(event)
+
+    @override
+    def childEvent(self, event: QChildEvent) -> None:
+        bar = event.child()
+        # Qt elides the tabs of docks, to "Pr…" where there are many.
+        if event.type() == QEvent.Type.ChildPolished and isinstance(bar, QTabBar):
+            bar.setElideMode(Qt.TextElideMode.ElideNone)
+            bar.setUsesScrollButtons(True)
+        super().childEvent(event)
 
     @override
     def showEvent(self, event: QShowEvent) -> None:

@@ -82,7 +82,7 @@ class CompareDialog(Question):
         self.path = QComboBox()
         self.path.setEditable(True)
         # Enter would take the completion of a text that is selected, instead of comparing.
-        self.path.setCompleter(None)
+        self.path.setCompleter(None)  # type: ignore[arg-type] # None removes it
         self.path.addItems(list(dict.fromkeys([*recent, *map(str, beside)])))
         self.path.setAccessibleName("Reference")
         self.path.setMinimumContentsLength(30)

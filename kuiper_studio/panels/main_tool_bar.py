@@ -189,7 +189,10 @@ class MainToolBar(QToolBar):
             if action.objectName() == _ABOUT_MODEL:
                 action.setVisible(graph is not None)
         sources = list(self._session.inputs.values())
-        names = [s.path.name if s.path is not None else s.text for s in sources]
+        # Several inputs may be members of one file.
+        names = list(
+            dict.fromkeys(s.path.name if s.path is not None else s.text for s in sources)
+        )
         text = names[0] if names else "none yet"
         if len(names) > 1:
             text += f" and {len(names) - 1} more"

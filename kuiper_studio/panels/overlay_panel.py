@@ -157,7 +157,11 @@ class OverlayPanel(Panel):
             return "This model has no input that is a picture."
         if plane.operand == source.operand:
             return "This is the input itself. Select an operator after it."
-        none = f"The rows and columns of {plane.operand} are not places of {source.operand}."
+        none = (
+            f"The rows and columns of operand {plane.operand} are not places of input "
+            f"{source.operand}. Select an operator whose output is a picture or a "
+            "grid of tokens."
+        )
         if plane.is_image is False:
             return none
         found = self.session.aligning.look(

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QScrollArea,
+    QTabBar,
     QTableView,
     QToolButton,
     QWidget,
@@ -254,6 +255,17 @@ def test_a_dock_from_the_menu_comes_to_the_front(window):
     assert docks["output"].visibleRegion().isEmpty()
     docks["overlay"].toggleViewAction().trigger()
     assert docks["overlay"].isHidden()
+
+
+def test_tabs_of_docks_are_not_cut_off(qtbot, window):
+    for name in ("provenance", "attention", "history", "overlay", "output"):
+        window._docks[name].toggleViewAction().trigger()
+    (bar,) = (bar for bar in window.findChildren(QTabBar) if bar.parent() is window)
+    qtbot.waitUntil(lambda: bar.count() == 6 and bar.currentIndex() == 5)
+    for tab in range(bar.count()):
+        text = bar.fontMetrics().horizontalAdvance(bar.tabText(tab))
+        assert bar.tabRect(tab).width() >= text
+    assert bar.rect().contains(bar.tabRect(5))  # the shown one is in view
 
 
 def test_failed_operator(qtbot, open_window, make_pair):
@@ -1218,6 +1230,8 @@ class TestArchiveForSeveralInputs:
         qtbot.waitUntil(lambda: self.told(window)[0] == ("2×3 f32", ""))
         second.use_file(str(archive))
         self.check(qtbot, window, arrays)
+        shown = window.findChild(QPushButton, "inputChoice")
+        assert shown.text() == "both.npz"  # one file, not "and 1 more"
 
     def test_chosen_in_one_card_beside_another_source(
         self, qtbot, open_window, make_pair, archive, arrays

@@ -117,8 +117,8 @@ def test_hovering_says_the_value(window, qtbot) -> None:
 def test_what_is_no_place_of_the_input_is_said(window, qtbot) -> None:
     panel = window.overlay_panel
     show(window, qtbot, "turned")
-    expected = "The rows and columns of 3 are not places of 0."
-    qtbot.waitUntil(lambda: panel.message.text() == expected)
+    expected = "The rows and columns of operand 3 are not places of input 0."
+    qtbot.waitUntil(lambda: panel.message.text().startswith(expected))
     assert panel.message.isVisible()
     window.session.select("in")
     qtbot.waitUntil(lambda: panel.message.text().startswith("This is the input itself"))
