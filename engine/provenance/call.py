@@ -11,7 +11,9 @@ import numpy as np
 
 from engine.errors import EngineError
 from engine.layers.binding import FunctionLayer, code_of
+from engine.layers.containers import Unpack
 from engine.provenance.records import Factor, Interval
+from engine.runtime.members import LISTS
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ class Call:
 
     @classmethod
     def of(cls, session: Session, operator: RuntimeOperator, place: int) -> Call:
-        """Bind an operator that has run.
+        """Bind an operator that has run; for one that unpacks, that which made the member.
 
         Raises
         ------
@@ -118,6 +120,7 @@ class Call:
             If a weight cannot be read.
         """
         metadata = session.metadata(operator.outputs[place].name)
+        operator, place = _maker(operator, place)
         layer = operator.layer
         if layer is None:
             raise NoBreakdownError(f"{operator.type} has no layer")
@@ -171,10 +174,12 @@ class Call:
         """The inputs that are arrays."""
         return tuple([each for each in self.inputs if isinstance(each, Operand)])
 
-    @property
-    def name(self) -> str:
-        """Name of the output."""
-        return self.operator.outputs[self.place].name
+    def forward(self, values: Sequence[Value]) -> Value:
+        """Run the operator on other values, and return the output that is explained."""
+        found = self.operator.forward(list(values))
+        if len(found) == 1 and isinstance(found[0], tuple):  # unpacked by the next operator
+            found = found[0]
+        return found[self.place]
 
 
 def take(source: Operand | Array, label: str, indices: npt.NDArray[np.int64]) -> Factor:
@@ -202,6 +207,25 @@ def rounding(dtype: np.dtype[Any]) -> float:
     if dtype.kind != "f":
         return 0.0
     return float(np.finfo(dtype).eps) / 2
+
+
+def _maker(operator: RuntimeOperator, place: int) -> tuple[RuntimeOperator, int]:
+    """Follow a member of a tuple to the operator that made it, and to its place there."""
+    while operator.layer is not None and code_of(operator.layer) is Unpack:
+        given = operator.inputs[0].producer
+        if given is None:
+            raise NoBreakdownError(f"nothing makes what {operator.type} unpacks")
+        if given.type in LISTS:
+            member = given.inputs[place]
+            if member.producer is None:
+                raise NoBreakdownError(f"nothing makes operand {member.name}")
+            operator = member.producer
+            place = [each.name for each in operator.outputs].index(member.name)
+        elif given.type == "pnnx.Input" or not given.inputs:
+            raise NoBreakdownError("a tuple that the model is given has no breakdown")
+        else:
+            return given, place
+    return operator, place
 
 
 def _describe(session: Session, name: str) -> Operand | Value:

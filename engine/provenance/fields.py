@@ -190,15 +190,13 @@ class FieldWalk:
             if not operator.inputs:
                 continue
             self.operators += 1
-            self._pass(operator, boxes)
-            waiting |= {
-                each.producer.index
-                for each in operator.inputs
-                if each.name in boxes and each.producer is not None
-            }
+            reached = [graph.operand(name) for name in self._pass(operator, boxes)]
+            waiting |= {each.producer.index for each in reached if each.producer is not None}
         return boxes
 
-    def _pass(self, operator: RuntimeOperator, boxes: dict[str, Box]) -> None:
+    def _pass(self, operator: RuntimeOperator, boxes: dict[str, Box]) -> set[str]:
+        """Add the regions that an operator's outputs depend on; return their operands."""
+        reached: set[str] = set()
         for place, output in enumerate(operator.outputs):
             box = boxes.get(output.name)
             if box is None or output.name in self._session.overrides:
@@ -208,6 +206,8 @@ class FieldWalk:
                 self.guessed[operator.name] = operator.label
             for name, region in located.regions.items():
                 boxes[name] = join_boxes(boxes.get(name), region)
+            reached |= located.regions.keys()
+        return reached
 
     def _look_up(self, operator: RuntimeOperator, place: int, box: Box) -> _Located:
         """Return the regions of the inputs, which no other walk through this step computes."""
@@ -234,7 +234,7 @@ class FieldWalk:
             rule = location_of(call.layer)
             if rule is not None:
                 found |= rule(call, box)
-                for each, given in zip(operator.inputs, call.inputs, strict=True):
+                for each, given in zip(call.operator.inputs, call.inputs, strict=True):
                     if isinstance(given, (tuple, int, float, str)):
                         found[each.name] = ()  # such as a computed size
                 return _Located(found)

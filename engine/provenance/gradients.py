@@ -84,12 +84,11 @@ def effective_weight(
         waiting.remove(position)
         operator = session.graph.operators[position]
         check_cancelled()
-        _go_back(session, operator, gradients)
+        reached = [session.graph.operand(n) for n in _go_back(session, operator, gradients)]
         waiting |= {
             each.producer.index
-            for each in operator.inputs
-            if each.name in gradients
-            and each.producer is not None
+            for each in reached
+            if each.producer is not None
             and each.producer.inputs
             and each.producer.name in upstream
         }
@@ -114,8 +113,15 @@ def _go_back(
     session: Session,
     operator: RuntimeOperator,
     gradients: dict[str, npt.NDArray[np.float64]],
-) -> None:
-    """Replace the gradients by an operator's outputs with those by its inputs."""
+) -> set[str]:
+    """Replace the gradients by an operator's outputs with those by its inputs.
+
+    Returns
+    -------
+    set of str
+        The operands whose gradient changed.
+    """
+    reached: set[str] = set()
     for number, output in enumerate(operator.outputs):
         gradient = gradients.pop(output.name, None)
         if gradient is None or output.name in session.overrides or not gradient.any():
@@ -133,6 +139,8 @@ def _go_back(
         for name, part in found.items():
             before = gradients.get(name)
             gradients[name] = part if before is None else before + part
+        reached |= found.keys()
+    return reached
 
 
 def check_field(

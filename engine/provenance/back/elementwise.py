@@ -74,7 +74,7 @@ def _quotients(
 
 def _forward(call: Call, values: Sequence[Value]) -> Array:
     with np.errstate(all="ignore"):
-        found = call.operator.forward(list(values))[call.place]
+        found = call.forward(list(values))
     if not isinstance(found, np.ndarray) or found.shape != call.shape:
         raise NoBreakdownError("the result has another shape in float64")
     return found.astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -90,7 +91,7 @@ def _chosen(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     given, dim = call.array("input"), call.arguments.get("dim")
     result = np.zeros(given.shape)
     if dim is None and call.layer_code in _CHOICES[:4]:  # of all elements
-        equal = np.flatnonzero(given.value == call.operator.forward(_values(call))[0])
+        equal = np.flatnonzero(given.value == call.forward(_values(call)))
         if equal.size:
             np.put(result, equal, float(gradient.reshape(-1)[0]) / equal.size)
         return {given.name: result}
@@ -99,7 +100,7 @@ def _chosen(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     if not given.ndim:
         return {given.name: gradient.reshape(())}
     axis = int(-1 if dim is None else dim) % given.ndim
-    places = np.asarray(call.operator.forward(_values(call))[1])
+    places = np.asarray(replace(call, place=1).forward(_values(call)))
     if places.ndim < given.ndim:
         places = np.expand_dims(places, axis)
     grid: list[Array] = list(np.indices(places.shape, sparse=True))

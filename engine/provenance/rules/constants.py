@@ -40,7 +40,7 @@ def explain_constant(call: Call, index: tuple[int, ...]) -> Breakdown:
         else each.value if isinstance(each, Operand) else each
         for each in call.inputs
     ]  # fmt: skip
-    found = np.asarray(call.operator.forward(values)[call.place])
+    found = np.asarray(call.forward(values))
     if found.shape != call.shape:
         raise NoBreakdownError("its size is computed")
     value = float(found[index])

@@ -206,7 +206,7 @@ def _compute(call: Call, factors: Mapping[int, Factor]) -> float:
         for place, each in enumerate(call.inputs)
     ]
     try:
-        found = call.operator.forward(values)[call.place]
+        found = call.forward(values)
     except EngineError as exc:
         raise NoBreakdownError(f"one element alone has no result: {exc}") from exc
     if np.size(found) != 1:  # type: ignore[arg-type]

@@ -164,7 +164,7 @@ def _run(call: Call, given: Mapping[str, Any]) -> npt.NDArray[Any]:
         else:
             values.append(_value_of(each, given))
     try:
-        found = call.operator.forward(values)[call.place]
+        found = call.forward(values)
     except EngineError as exc:
         raise NoBreakdownError(f"its elements cannot be numbered: {exc}") from exc
     if not isinstance(found, np.ndarray) or found.shape != call.shape:

@@ -353,7 +353,7 @@ def explain_choice(call: Call, index: tuple[int, ...]) -> Breakdown:
         place if len(call.shape) == len(sizes) and sizes[axis] > 1 else 0
         for axis, place in enumerate(index)
     ])  # fmt: skip
-    found = np.asarray(call.operator.forward(values)[call.place])
+    found = np.asarray(call.forward(values))
     number = found[at if found.ndim == len(index) else ()]
     is_position = call.place > 0 or call.layer_code in _POSITIONS
     total = float(number)

@@ -228,3 +228,59 @@ def test_weights_of_keys(run, average, first, extra):
         found = engine.explain_element(session, "w", index)
         assert found.kind is (Kind.SUM if average else Kind.SHARE)
         assert found.breakdown.total == pytest.approx(expected[index].item(), abs=1e-9)
+
+
+UNPACKED = (
+    "pnnx.Input in 0 1 x #x=(1,2,4,6)f32",
+    "nn.AdaptiveMaxPool2d pool 1 1 x p output_size=(2,3) return_indices=True",
+    "prim::TupleUnpack op 1 2 p y z #y=(1,2,2,3)f32 #z=(1,2,2,3)i64",
+    "F.relu after 1 1 y w #w=(1,2,2,3)f32",
+    "pnnx.Output out 2 0 w z",
+)
+
+
+def test_members_of_a_tuple_come_from_its_operator(make_pair):
+    """pnnx leaves results of a pooling in a tuple, which the next operator unpacks."""
+    session = engine.Session(engine.load(make_pair(*UNPACKED)), "numpy")
+    x = floats(1, 2, 4, 6)
+    session.feed([x])
+    session.run()
+    check(session)
+    window = x[0, 1, 2:4, 2:4]
+    row, column = np.unravel_index(window.argmax(), (2, 2))
+    found = engine.explain_element(session, "y", (0, 1, 1, 1))
+    assert (found.kind, found.value) == (Kind.CHOICE, float(window.max()))
+    assert found.breakdown.terms.factors[0].indices.tolist() == [
+        [0, 1, 2 + r, 2 + c] for r in range(2) for c in range(2)
+    ]
+    position = engine.explain_element(session, "z", (0, 1, 1, 1))
+    assert position.breakdown.total == position.value == (2 + row) * 6 + 2 + column
+    field = engine.receptive_field(session, "w", (0, 1, 1, 1))
+    assert field.guessed == ()
+    assert field.inputs[0].slices == (slice(0, 1), slice(1, 2), slice(2, 4), slice(2, 4))
+    expected = np.zeros(x.shape)
+    expected[0, 1, 2 + row, 2 + column] = window.max() > 0
+    weight = engine.effective_weight(session, "w", (0, 1, 1, 1), "x")
+    np.testing.assert_array_equal(weight.gradient, expected)
+
+
+def test_members_that_were_packed_before(make_pair):
+    lines = (
+        "pnnx.Input in 0 1 x #x=(2,3)f32",
+        "F.relu one 1 1 x a #a=(2,3)f32",
+        "torch.split two 1 1 x s split_size_or_sections=1 dim=0 $tensor=x",
+        "prim::TupleConstruct pack 2 1 a s t",
+        "prim::TupleUnpack first 1 2 t b c #b=(2,3)f32",
+        "prim::TupleUnpack op 1 2 s d e #d=(1,3)f32 #e=(1,3)f32",
+        "pnnx.Output out 3 0 b d e",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)), "numpy")
+    session.feed([floats(2, 3)])
+    session.run()
+    x = session.value("x")
+    found = engine.explain_element(session, "b", (1, 2))
+    assert (found.value, found.kind) == (max(x[1, 2], 0), Kind.FUNCTION)
+    assert found.breakdown.terms.factors[0].indices.tolist() == [[1, 2]]
+    found = engine.explain_element(session, "e", (0, 2))
+    assert (found.value, found.kind) == (x[1, 2], Kind.MOVE)
+    assert found.breakdown.terms.factors[0].indices.tolist() == [[1, 2]]
