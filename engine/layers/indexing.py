@@ -65,7 +65,7 @@ class Index(Layer):
             return
         try:
             parsed = expression.parse(expression_text(expr), operand_count=0)
-            self._constant = _to_numpy_index(parsed.evaluate(()))
+            self._constant = to_numpy_index(parsed.evaluate(()))
         except (ExpressionError, LayerError) as exc:
             raise ParameterError("expr", str(exc)) from exc
 
@@ -86,7 +86,7 @@ class Index(Layer):
         if self._constant is not None and self._takes_everything(input):
             return input.reshape([1] * self._added(input) + list(input.shape)).copy()
         places = (
-            _to_numpy_index(expr)
+            to_numpy_index(expr)
             if self._constant is None
             else self._restore_indices(input.ndim)
         )
@@ -158,7 +158,7 @@ def index_put(input: Array, indices: Value, values: Operand, accumulate: bool = 
     ndarray of the shape of `input`
         A copy.
     """
-    result, places = input.copy("C"), _to_numpy_index(indices)
+    result, places = input.copy("C"), to_numpy_index(indices)
     new = cast(np.asarray(values), input.dtype)
     try:
         if not accumulate:
@@ -509,7 +509,7 @@ def _copy_and_places(input: Array, dim: Value, index: Array) -> tuple[Array, Pla
     return np.atleast_1d(input.copy()), places
 
 
-def _to_numpy_index(indices: Value) -> Places:
+def to_numpy_index(indices: Value) -> Places:
     """Convert PyTorch's list of indices to NumPy's index; None is a whole dimension."""
     items = indices if isinstance(indices, tuple) else (indices,)
     return tuple(slice(None) if item is None else _index_array(item) for item in items)

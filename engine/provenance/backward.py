@@ -48,7 +48,9 @@ def go_back(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
         If there is no rule for the operator, or not for these arguments.
     """
     layer = call.layer
-    rule = give_back if find_moved(layer) is not None else find_gradient(layer)
+    rule = find_gradient(layer)
+    if rule is None and find_moved(layer) is not None:
+        rule = give_back
     if rule is None and (is_elementwise(layer) or isinstance(layer, Expression)):
         rule = follow_function
     if rule is None:

@@ -112,9 +112,9 @@ def check_index(shape: Sequence[int], index: Sequence[int]) -> tuple[int, ...]:
 
 def explanation_of(layer: Layer) -> Explain | None:
     """Return the rule that breaks an element of a layer down, or None."""
-    if find_moved(layer) is not None:
-        return explain_move
     found = find_explanation(layer)
+    if found is None and find_moved(layer) is not None:
+        return explain_move
     if found is None and (is_elementwise(layer) or isinstance(layer, Expression)):
         return explain_function
     return found
@@ -122,9 +122,9 @@ def explanation_of(layer: Layer) -> Explain | None:
 
 def location_of(layer: Layer) -> Locate | None:
     """Return the rule that finds the regions that a region depends on, or None."""
-    if find_moved(layer) is not None:
-        return locate_move
     found = find_location(layer)
+    if found is None and find_moved(layer) is not None:
+        return locate_move
     if found is None and (is_elementwise(layer) or isinstance(layer, Expression)):
         return locate_elementwise
     return found

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.layers.concatenate import cat
+from engine.layers.indexing import index_add, index_put, scatter_add
 from engine.layers.ncnn import shapes as ncnn_shapes
+from engine.provenance.call import NoBreakdownError
 from engine.provenance.rules.constants import CONSTANTS
+from engine.provenance.rules.joining import put_places, read_joined
 from engine.provenance.rules.moving import joined_members, moved_numbers
 from engine.provenance.table import passes_back
 
@@ -40,6 +43,42 @@ def _joined(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     found: dict[str, Gradient] = {}
     for member, part in zip(members, np.split(gradient, seams, axis), strict=True):
         found[member.name] = found.get(member.name, 0.0) + part
+    return found
+
+
+@passes_back(index_put)
+def _put(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Give the gradient to the old elements, and to the values that are added to them."""
+    if not call.arguments["accumulate"]:
+        return give_back(call, gradient)
+    input, values = call.array("input"), call.array("values")
+    places, sources = put_places(call)
+    found: dict[str, Gradient] = {input.name: gradient}
+    sums: Any = np.bincount(
+        sources, gradient.reshape(-1)[places], minlength=int(np.prod(values.shape))
+    )
+    found[values.name] = found.get(values.name, 0.0) + sums.reshape(values.shape)
+    return found
+
+
+@passes_back(index_add, scatter_add)
+def _added(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Give the gradient to the old elements, and to those that an index adds to them."""
+    given = read_joined(call)
+    numbers, axis = np.atleast_1d(given.numbers.value), given.axis
+    found: dict[str, Gradient] = {given.input.name: gradient}
+    if not given.input.ndim or given.source.ndim != given.input.ndim:
+        raise NoBreakdownError("elements that are added to a number have no slope")
+    numbers = numbers % given.input.shape[axis]
+    if given.is_by_slice:
+        part = np.take(gradient, numbers, axis)
+    else:
+        lead = tuple([slice(size) for size in numbers.shape])
+        cut: Any = (*lead[:axis], slice(None), *lead[axis + 1 :])
+        part = np.zeros(given.source.shape)
+        part[lead] = np.take_along_axis(gradient[cut], numbers, axis)
+    source = given.source.name
+    found[source] = found.get(source, 0.0) + given.factor * part
     return found
 
 

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.layers.indexing import index_add, scatter_add, scatter_reduce
+from engine.layers.indexing import (
+    index_add,
+    index_put,
+    scatter_add,
+    scatter_reduce,
+    to_numpy_index,
+)
 from engine.provenance.arithmetic import add_up, format_index, make_factor, multiply
 from engine.provenance.call import NoBreakdownError, Operand, take
 from engine.provenance.records import Breakdown, Interval, join_boxes
+from engine.provenance.rules.moving import explain_move, locate_move
 from engine.provenance.rules.pooling import choose
 from engine.provenance.table import explains, locates
 
@@ -22,7 +29,16 @@ if TYPE_CHECKING:
     from engine.provenance.call import Call
     from engine.provenance.records import Box
 
-__all__ = ["JOINING", "Joined", "explain_joined_elements", "locate_joined_elements"]
+__all__ = [
+    "JOINING",
+    "Joined",
+    "explain_joined_elements",
+    "explain_put",
+    "locate_joined_elements",
+    "locate_put",
+    "put_places",
+    "read_joined",
+]
 
 JOINING = (index_add, scatter_add, scatter_reduce)
 
@@ -148,3 +164,54 @@ def _choose(
         return choose(index, multiply([old], (1,), ("element",)), old.name, 0)
     terms = multiply([new], (math.prod(values.shape),), ("element",))
     return choose(index, terms, new.name, chosen - is_kept)
+
+
+def put_places(call: Call) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where ``index_put`` adds its values.
+
+    Returns
+    -------
+    ndarray of int64
+        The flat indices of the places.
+    ndarray of int64
+        The flat index of the value that comes to each of them.
+    """
+    input, values = call.array("input"), call.array("values")
+    given = call.arguments["indices"]
+    members = given if isinstance(given, tuple) else (given,)
+    lists = tuple([each.value if isinstance(each, Operand) else each for each in members])
+    numbers = np.arange(math.prod(input.shape)).reshape(input.shape)
+    places = numbers[to_numpy_index(lists)]
+    sources = np.arange(math.prod(values.shape)).reshape(values.shape)
+    return places.reshape(-1), np.broadcast_to(sources, places.shape).reshape(-1)
+
+
+@explains(index_put)
+def explain_put(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Add the values that the indices bring here to the old element, or return the last."""
+    if not call.arguments["accumulate"]:
+        return explain_move(call, index)
+    input, values = call.array("input"), call.array("values")
+    places, sources = put_places(call)
+    here = sources[places == np.ravel_multi_index(index, input.shape)]
+    new = take(values, "values", np.stack(np.unravel_index(here, values.shape), axis=1))
+    old = take(input, "input", np.array([index], np.int64))
+    place = format_index(index)
+    formula = (
+        f"y{place} = {old.name}{place} + Σ the {len(here)} elements of {new.name} whose index "
+        "is here"
+    )
+    terms = multiply([new], (len(here),), ("element",))
+    return add_up(call, formula, terms, float(old.values[0]), f"{old.name}{place}")
+
+
+@locates(index_put)
+def locate_put(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the old elements, and all indices and values."""
+    if not call.arguments["accumulate"]:
+        return locate_move(call, box)
+    found: dict[str, Box] = {each.name: each.whole for each in call.arrays}
+    input = call.array("input")
+    if sum(each.name == input.name for each in call.arrays) == 1:
+        found[input.name] = box
+    return found

@@ -61,7 +61,7 @@ _VIEWS: Final = frozenset({
     reshape.unflatten_module, reshape.squeeze, reshape.unsqueeze, slicing.slice_tensor,
     slicing.select, slicing.narrow, split.chunk, split.tensor_split, split.hsplit,
     split.vsplit, split.dsplit, split.unbind, strides.unfold, slicing.SliceIndexes,
-    *codes_of("torch.flatten"),
+    *codes_of("torch.flatten"), strides.as_strided,
     ncnn.noop, ncnn.Split, ncnn.flatten, ncnn.Reshape, ncnn.Squeeze, ncnn.expand_dims,
 })  # fmt: skip
 
@@ -96,6 +96,7 @@ moves(
     arguments=("input",),
 )  # fmt: skip
 moves(ncnn.noop, ncnn.Reshape, ncnn.Crop, arguments=("inputs",))
+moves(strides.as_strided, arguments=("input", "base"))
 moves(
     concatenate.stack, concatenate.hstack, concatenate.vstack,
     concatenate.dstack, concatenate.column_stack, concatenate.block_diag,

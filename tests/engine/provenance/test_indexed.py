@@ -284,3 +284,75 @@ def test_members_that_were_packed_before(make_pair):
     found = engine.explain_element(session, "e", (0, 2))
     assert (found.value, found.kind) == (x[1, 2], Kind.MOVE)
     assert found.breakdown.terms.factors[0].indices.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_values_that_are_put_at_indices(make_pair, accumulate):
+    lines = (
+        "pnnx.Input in0 0 1 x #x=(3,4)f32",
+        "pnnx.Input in1 0 1 r #r=(4)i64",
+        "pnnx.Input in2 0 1 c #c=(4)i64",
+        "pnnx.Input in3 0 1 v #v=(4)f32",
+        "pnnx.Expression list 2 1 r c i expr=[@0,@1]",
+        (
+            f"Tensor.index_put op 3 1 x i v y accumulate={accumulate} "
+            "$input=x $indices=i $values=v #y=(3,4)f32"
+        ),
+        "pnnx.Output out 1 0 y",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)), "numpy")
+    x, values = floats(3, 4), floats(4)
+    session.feed([x, np.array([2, 0, 2, 2]), np.array([1, 3, -3, 0]), values])
+    session.run()
+    check(session)
+    found = engine.explain_element(session, "y", (2, 1)).breakdown
+    weight = engine.effective_weight(session, "y", (2, 1), "v").gradient
+    if accumulate:
+        assert terms_of(session, (2, 1))[0] == {(0,): values[0], (2,): values[2]}
+        assert (found.offset, found.offset_name) == (float(x[2, 1]), "x[2, 1]")
+        assert weight.tolist() == [1, 0, 1, 0]
+        field = engine.receptive_field(session, "y", (2, 1)).inputs[0]
+        assert field.slices == (slice(2, 3), slice(1, 2))
+        assert engine.explain_element(session, "y", (1, 1)).breakdown.total == x[1, 1]
+    else:
+        assert terms_of(session, (2, 1))[0] == {(2,): values[2]}
+        assert weight.tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("line", "shapes"),
+    [
+        ("torch.index_add dim=1 alpha=0.5 $input=x0 $index=x1 $source=x2",
+         [(2, 4, 3), (5,), (2, 5, 3)]),
+        ("torch.scatter_add dim=1 $input=x0 $index=x1 $src=x2", [(3, 4), (2, 6), (2, 6)]),
+    ],
+)  # fmt: skip
+def test_slopes_of_added_elements_are_those_of_pytorch(run, line, shapes):
+    torch = pytest.importorskip("torch")
+    x, source = floats(*shapes[0]), floats(*shapes[2])
+    numbers = RNG.integers(0, 4, shapes[1])
+    session = run(line, [x, numbers, source])
+    index = (1,) * (x.ndim - 1) + (2,)
+    given = [torch.tensor(each, requires_grad=True) for each in (x, source)]
+    if "index_add" in line:
+        y = torch.index_add(given[0], 1, torch.tensor(numbers), given[1], alpha=0.5)
+    else:
+        y = torch.scatter_add(given[0], 1, torch.tensor(numbers), given[1])
+    y[index].backward()
+    for name, each in zip(("x0", "x2"), given, strict=True):
+        weight = engine.effective_weight(session, "y", index, name).gradient
+        np.testing.assert_allclose(weight, each.grad.numpy(), atol=1e-7)
+
+
+def test_elements_that_are_read_by_strides(run):
+    x = floats(4, 6)
+    session = run("torch.as_strided size=(3,2,2) stride=(6,1,2) storage_offset=1", [x])
+    check(session)
+    found = engine.explain_element(session, "y", (2, 1, 1))
+    assert found.kind is Kind.MOVE
+    # 1 + 2 * 6 + 1 + 2 = 16
+    assert found.breakdown.terms.factors[0].indices.tolist() == [[2, 4]]
+    expected = np.zeros((4, 6))
+    expected[2, 4] = 1
+    weight = engine.effective_weight(session, "y", (2, 1, 1), "x0").gradient
+    np.testing.assert_array_equal(weight, expected)
