@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["inherited_part", "make_rows"]
 
 _SHARE_BEFORE: Final = 0.9  # share of the elements within a thousandth at the inputs
+_AGREES: Final = "it agrees on the reference's inputs; the run has no value"
 _SHARE_BEHIND: Final = 0.6  # the same at the output, for an operator that could not run
 
 
@@ -161,12 +162,16 @@ class _RowMaker:
         if agrees:
             return Status.SAME, ""
         if measures is None:
-            return Status.NOT_COMPARED, note
+            agrees = born is not None and born.measured and not self._has_value(operand)
+            return Status.NOT_COMPARED, _AGREES if agrees else note
         if born is not None and born.measured:
             return Status.INHERITED, ""
         if self._falls(operator, measures):
             return Status.ORIGIN, note
         return Status.NOT_COMPARED, note
+
+    def _has_value(self, operand: RuntimeOperand) -> bool:
+        return self._session.has_value(operand.name)
 
     def _agrees_as_bytes(
         self, operand: RuntimeOperand, measures: Measures, metadata: ArrayMetadata | None

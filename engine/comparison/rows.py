@@ -225,10 +225,14 @@ class UnmatchedTensor:
     operand : str
         Our operand, or the key of the reference's tensor.
     reason : str
+    is_open : bool
+        Whether nothing shows that it is right: neither results downstream, nor that it is a
+        constant of the model.
     """
 
     operand: str
     reason: str
+    is_open: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +288,24 @@ class Comparison:
     tolerances: Tolerances
     missing_outputs: tuple[str, ...] = ()
     reference_failure: str = ""
+
+    @property
+    def checked(self) -> int:
+        """Number of operands without a value that agree on the reference's inputs."""
+        return sum(
+            row.measures is None and row.born is not None and row.status is Status.NOT_COMPARED
+            for row in self.rows
+        )
+
+    @property
+    def reservation(self) -> str:
+        """What an equal verdict leaves out: ``outputs not compared``; ``""`` for nothing."""
+        if not self.missing_outputs:
+            return ""
+        known = sum(row.measures is not None for row in self.rows) + self.checked
+        left = len(self.rows) - known + sum(each.is_open for each in self.unmatched.ours)
+        most = "most operands and the " if left > known else ""
+        return f"{most}outputs not compared"
 
     @property
     def advice(self) -> str:

@@ -30,9 +30,13 @@ def find_unmatched(
     unreadable : mapping of str to str
         Why tensors of the reference could not be read, by key.
     """
-    rows = aligned.rows
+    rows, stand_ins = aligned.rows, aligned.alignment.stand_ins
     ours = [
-        UnmatchedTensor(operand.name, _why(aligned, matcher, operator, operand))
+        UnmatchedTensor(
+            operand.name,
+            _why(aligned, matcher, operator, operand),
+            is_open=not operator.is_constant and operand.name not in stand_ins,
+        )
         for operator in aligned.session.graph.operators
         for operand in operator.outputs
         if operand.name not in rows

@@ -81,9 +81,11 @@ def _summary(found: Comparison) -> str:
         if rounded:
             differ = format_count(rounded, "operand differs", "operands differ")
             text += f"; {differ} by {cause}"
-    same = "same"
+    if found.checked:
+        agree = format_count(found.checked, "operand agrees", "operands agree")
+        text += f"; {agree} on the reference's values, where the run has none"
+    same = ", ".join(filter(None, ("same", found.reservation)))
     if found.missing_outputs:
-        same += ", outputs not compared"
         text += f"; outputs of the model not compared: {format_names(found.missing_outputs)}"
     if found.reference_failure:
         text += f"; the reference is incomplete: {found.reference_failure}"

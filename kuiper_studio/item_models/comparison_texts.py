@@ -32,7 +32,7 @@ def format_verdict(comparison: Comparison) -> str:
     if comparison.advice:
         return "? Nothing compared"
     if comparison.verdict == "same":
-        return "= Same, outputs not compared" if comparison.missing_outputs else "= Same"
+        return ", ".join(filter(None, ("= Same", comparison.reservation)))
     return f"≠ Differs: {format_count(len(comparison.origins), 'origin')}"
 
 

@@ -20,7 +20,9 @@ where an operator of ours is wrong, no tensor has the elements of its result.
    repairs are tried upstream: an input may be right only in the reference's own layout
    (`layout_repairs`), or be a tensor further down, where one side lacks a function (`shifts`).
    Then what follows is computed again, and the next one is decided.
-3. **Finish** (`finishing`). Ends of the model, and what could not be computed.
+3. **Resume** (`resuming`). Behind an operator that nothing can compute, the walk goes on from
+   tensors that weights and matches downstream name.
+4. **Finish** (`finishing`). Ends of the model, and what could not be computed.
 
 `state` holds what is known meanwhile; `values` reads and computes; `matches` stores a match and
 measures what is born; `calls` is the reference's own graph; `result` is what comes out.
@@ -36,6 +38,7 @@ from engine.comparison.aligning.evidence import Evidence
 from engine.comparison.aligning.finishing import Finishing
 from engine.comparison.aligning.layout_repairs import LayoutRepairs
 from engine.comparison.aligning.result import Alignment, Born
+from engine.comparison.aligning.resuming import Resuming
 from engine.comparison.aligning.shifts import Shifts
 from engine.comparison.aligning.state import Sides
 from engine.comparison.aligning.tools import Tools
@@ -79,9 +82,12 @@ def align(
     walk = Walk(tools, Content(tools))
     layouts, shifts = LayoutRepairs(tools, walk), Shifts(tools, walk)
     decisions = Decisions(tools, walk, Evidence(tools), layouts, shifts)
+    resuming = Resuming(tools, walk)
     walk.run(progress)
     decisions.decide_all(progress)
     if decisions.revise_origins():
+        decisions.decide_all(progress)
+    while resuming.resume(progress):
         decisions.decide_all(progress)
     Finishing(tools, walk).finish()
     return tools.state.result

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decisions"]
 
+_COPY: Final = "ncnn.Split"  # the same value for each consumer
 _MOST: Final = 3  # times the number of operators
 _TELLING: Final = 1.5  # evidence that names a match, even if a trial confirms it
 _ENOUGH: Final = 2.0  # evidence for a match that no trial confirms
@@ -189,8 +190,10 @@ class Decisions:
             return None
         placed = self._labels.is_placed(operator, operand, best.reading.key)
         if placed and is_guess(best.match.matched_by) and not best.is_confirmed:
-            # Moved from a wrong input, elements lead to the tensor of another operand.
-            placed = not self._values.only_moves(operator, result)
+            # Moved from a wrong input, elements lead to the tensor of another operand; and a
+            # copy is like the next sum of a residual block.
+            copies = operator.type == _COPY
+            placed = not copies and not self._values.only_moves(operator, result)
         return best._replace(is_placed=placed)
 
     def _try(

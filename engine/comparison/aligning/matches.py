@@ -33,6 +33,7 @@ __all__ = ["Matches"]
 _FEW: Final = 5  # results that do not show how much a reference rounds
 _RECENT: Final = 64
 _UNUSUAL: Final = 30.0  # multiple of the usual rounding
+_NOT_COMPUTED: Final = "what it reads cannot be computed, nor is it shown by the reference"
 
 
 class Matches:
@@ -94,6 +95,19 @@ class Matches:
             state.result.born[operand] = replace(born, group=tuple(group))
             self._confirm(operand, match.key, result, born, waiting)
         state.stand_ins.pop(operand, None)
+        state.waiting.pop(operand, None)
+
+    def adopt(self, operand: str, match: Match, shape: tuple[int, ...]) -> None:
+        """Match an operand whose producer cannot be computed; nothing is known of that one."""
+        state = self._state
+        state.result.matches[operand], state.result.shapes[operand] = match, shape
+        producer = self._sides.session.graph.operand(operand).producer
+        why = _NOT_COMPUTED
+        if producer is not None and producer.error is not None:
+            why = producer.reason
+        state.result.born[operand] = Born(1.0, why, measured=False)
+        state.taken.setdefault(match.key, operand)
+        state.failures.pop(operand, None)
         state.waiting.pop(operand, None)
 
     def has_result(self, operand: str, result: Value) -> bool:

@@ -170,6 +170,12 @@ class Values:
                 return None
         return found
 
+    def knows_inputs(self, operator: RuntimeOperator) -> bool:
+        """Whether the reference's values of all inputs are known, or ours instead."""
+        names = [operand.name for operand in operator.inputs]
+        state = self._state
+        return all(state.is_matched(name) or name in state.stand_ins for name in names)
+
     def compute(
         self, operator: RuntimeOperator, arguments: Sequence[Value]
     ) -> tuple[tuple[Value, ...], str]:

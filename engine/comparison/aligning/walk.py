@@ -78,7 +78,8 @@ class Walk:
             if operator.is_output or operator.is_input:
                 continue
             stale = any(operand.name in changed for operand in operator.inputs)
-            if not stale and operator.index not in self._state.blocked:
+            waits = operator.index in self._state.blocked
+            if not (self._values.knows_inputs(operator) if waits else stale):
                 continue
             names = [operand.name for operand in operator.outputs]
             before = {name: (self._state.forget(name), shapes.get(name)) for name in names}

@@ -126,7 +126,7 @@ class _Page:
         origins = format_count(len(comparison.origins), "origin")
         differs, reference = comparison.verdict == "differs", escape(comparison.reference)
         missing = ", ".join(map(escape, comparison.missing_outputs))
-        same = "Same, outputs not compared" if missing else "Same"
+        same = ", ".join(filter(None, ("Same", comparison.reservation)))
         title = f"Differs: {origins}" if differs else same
         glyph, kind = ("≠", " differs") if differs else ("=", "")
         text = f"{escape(name)} compared with {reference}. Operands: {found}."
