@@ -25,9 +25,10 @@ sweep
 hooks
     PyTorch, which gathers the same but for saturation: see `benchmarks.hooked`.
 
-Columns: inputs per second by the clock; CPU of all its processes for an input, which other work
-on the machine changes less; speed as a share of the loop's, by both; memory of the client and
-of the largest worker in MB after each quarter of the inputs, and at most.
+Columns: inputs per second by the clock; the same once everything has started, which leaves out
+the first and the last eighth of the inputs; CPU of all its processes for an input, which other
+work on the machine changes less; speed as a share of the loop's, by these three; memory of the
+client and of the largest worker in MB after each quarter of the inputs, and at most.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from benchmarks.swept import measured
 _SHAPES = {"digits": (1, 32, 32)}
 _COUNTS = {"digits": 20_000, "resnet18": 2_000}
 _PROGRAMS = ("run", "loop", "sweep 0", "sweep 1", "sweep 2", "hooks")
+_MEASURED = ("rate", "steady", "cpu")
 _WANTED = (("sweep 1", "loop", 0.9), ("sweep 2", "sweep 1", 1.7), ("sweep 1", "hooks", 1.0))
 
 
@@ -81,23 +83,24 @@ def compare(network, count, models, rounds, programs):
 
 def _print_table(found):
     print(
-        f"{'':8} {'inputs/s':>9} {'CPU ms':>8} {'of loop':>8} {'by CPU':>7}   "
+        f"{'':8} {'inputs/s':>9} {'steady':>8} {'CPU ms':>7} {'of loop':>8} {'steady':>7} "
+        f"{'by CPU':>7}   "
         "client MB, a quarter each (most)   worker MB"
     )
 
     def ratio(one, other, key):
         pairs = zip(found[one], found[other], strict=False)
-        way = 1 if key == "rate" else -1
+        way = -1 if key == "cpu" else 1
         return statistics.median((a[key] / b[key]) ** way for a, b in pairs)
 
     for name, answers in found.items():
-        rate, cpu = (
-            statistics.median(each[key] for each in answers) for key in ("rate", "cpu")
+        rate, steady, cpu = (
+            statistics.median(each[key] for each in answers) for key in _MEASURED
         )
         ratios = (
-            [f"{ratio(name, 'loop', key):.2f}" for key in ("rate", "cpu")]
+            [f"{ratio(name, 'loop', key):.2f}" for key in _MEASURED]
             if "loop" in found
-            else ["", ""]
+            else [""] * len(_MEASURED)
         )
         memory, most = answers[-1]["memory"], answers[-1]["most"]
         client, worker = (
@@ -105,15 +108,20 @@ def _print_table(found):
             for place in (0, 1)
         )
         print(
-            f"{name:8} {rate:9.1f} {cpu:8.2f} {ratios[0]:>8} {ratios[1]:>7}   {client:34} "
+            f"{name:8} {rate:9.1f} {steady:8.1f} {cpu:7.2f} {ratios[0]:>8} {ratios[1]:>7} "
+            f"{ratios[2]:>7}   {client:34} "
             f"{worker if name.startswith('sweep') and name != 'sweep 0' else ''}",
             flush=True,
         )
     for one, other, wanted in _WANTED:
         if one in found and other in found:
-            value = ratio(one, other, "rate")
+            value, whole = (ratio(one, other, key) for key in ("steady", "rate"))
             verdict = "holds" if value >= wanted else "does not hold"
-            print(f"{one} / {other}: {value:.2f}, wanted {wanted}: {verdict}", flush=True)
+            print(
+                f"{one} / {other}: {value:.2f} ({whole:.2f} with start and end), "
+                f"wanted {wanted}: {verdict}",
+                flush=True,
+            )
 
 
 def main() -> None:

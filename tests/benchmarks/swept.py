@@ -16,8 +16,11 @@ _QUARTERS = 4
 _PAUSE = 0.2  # seconds between looks at the memory
 
 
-class _Memory:
-    """Memory of this process and of its largest child, in MB, over a run."""
+_EDGE = 1 / 8  # of the inputs, at either end, which the steady rate leaves out
+
+
+class _Watched:
+    """Memory of this process and of its largest child, in MB, and when inputs were done."""
 
     def __init__(self):
         import psutil
@@ -25,6 +28,7 @@ class _Memory:
         self._me = psutil.Process()
         self._ended = threading.Event()
         self._done = 0.0
+        self._edges = []
         self.rows = [[0, 0] for _ in range(_QUARTERS)]
         self.most = [0, 0]
 
@@ -39,6 +43,14 @@ class _Memory:
 
     def progress(self, done, count):
         self._done = done / count
+        if self._done >= _EDGE and (self._done <= 1 - _EDGE or len(self._edges) < 2):
+            self._edges[1:] = [(done, time.perf_counter())]
+
+    @property
+    def steady_rate(self):
+        """Inputs per second, without the first and the last eighth of them."""
+        (begin, began), (end, ended) = self._edges
+        return (end - begin) / (ended - began)
 
     def _watch(self):
         import psutil
@@ -62,20 +74,21 @@ def measured(program: str, network: str, folder: str, models: str) -> dict:
     inputs = np.load(path, mmap_mode="r")
     model = _DIGITS if network == "digits" else Path(models, f"{network}.pnnx.param")
     kind, _, workers = program.partition(" ")
-    with _Memory() as memory:
+    with _Watched() as watched:
         began, before = time.perf_counter(), _used()
         if kind == "sweep":
-            _sweep(model, path, Path(folder, program.replace(" ", "")), int(workers), memory)
+            _sweep(model, path, Path(folder, program.replace(" ", "")), int(workers), watched)
         elif kind == "hooks":
-            _hooks(network, models, inputs, memory)
+            _hooks(network, models, inputs, watched)
         else:
-            _loop(model, inputs, memory, is_read=kind == "loop")
+            _loop(model, inputs, watched, is_read=kind == "loop")
         seconds, cpu = time.perf_counter() - began, _used() - before
     return {
         "rate": len(inputs) / seconds,
+        "steady": watched.steady_rate,
         "cpu": cpu / len(inputs) * 1e3,
-        "memory": memory.rows,
-        "most": memory.most,
+        "memory": watched.rows,
+        "most": watched.most,
     }
 
 
@@ -84,7 +97,7 @@ def _used():
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, both))
 
 
-def _loop(model, inputs, memory, *, is_read):
+def _loop(model, inputs, watched, *, is_read):
     import engine
     from engine.threads import limit_threads
 
@@ -96,18 +109,20 @@ def _loop(model, inputs, memory, *, is_read):
         if is_read:
             for operand in session.graph.operands:
                 session.value(operand)
-        memory.progress(number, len(inputs))
+        watched.progress(number + 1, len(inputs))
 
 
-def _sweep(model, path, output, workers, memory):
+def _sweep(model, path, output, workers, watched):
     import engine
     from engine.threads import limit_threads
 
     limit_threads(1)  # each worker gets as many
-    engine.sweep(model, path, output, workers=workers, progress=memory.progress, overwrite=True)
+    engine.sweep(
+        model, path, output, workers=workers, progress=watched.progress, overwrite=True
+    )
 
 
-def _hooks(network, models, inputs, memory):
+def _hooks(network, models, inputs, watched):
     import torch
 
     from benchmarks.hooked import run_with_hooks
@@ -127,7 +142,7 @@ def _hooks(network, models, inputs, memory):
 
     def counted():
         for number, item in enumerate(inputs):
-            memory.progress(number, len(inputs))
+            watched.progress(number + 1, len(inputs))
             yield item
 
     run_with_hooks(module, counted(), sample_size(len(inputs)))
