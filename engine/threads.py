@@ -7,7 +7,7 @@ import os
 from functools import cache
 from typing import Final
 
-__all__ = ["can_start_threads", "limit_threads", "thread_count"]
+__all__ = ["can_start_threads", "limit_threads", "processor_count", "thread_count"]
 
 # A session works with a few of its own and with those of each library.
 _PROBED: Final = 8
@@ -50,6 +50,11 @@ def thread_count() -> int:
     """How many threads compute: one for each processor that this process may use."""
     if not can_start_threads():
         return 1
-    affinity = getattr(os, "sched_getaffinity", None)
-    count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    count = processor_count()
     return count if _most is None else max(1, min(count, _most))
+
+
+def processor_count() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -149,6 +149,9 @@ def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distri
                 # Its own has memory given back at once: a sweep takes half as long again.
                 "distributed.nanny.pre-spawn-environ": {},
                 "distributed.worker.daemon": True,
+                # Looks at the stacks of a worker a hundred times a second, for a page that
+                # nobody opens.
+                "distributed.worker.profile.enabled": False,
                 # After 15 s, by default, Dask gives up a worker that is started anew.
                 "distributed.deploy.lost-worker-timeout": _WITHOUT_WORKERS,
             }

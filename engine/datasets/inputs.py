@@ -204,7 +204,7 @@ def _array_set(path: Path, text: str, limit: int | None) -> InputSet:
     return InputSet(kind, str(path.absolute()), text, count)
 
 
-def _open_npy(path: Path) -> Array:
+def _open_npy(path: Path) -> np.memmap[Any, np.dtype[Any]]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as exc:
@@ -242,6 +242,41 @@ def _require_numbers(path: Path, array: Any) -> None:  # noqa: ANN401 - NumPy's 
 # Reading
 
 
+class _Entries:
+    """The entries of an ``.npy``, read one by one.
+
+    The pages of a mapped file would count as memory of the process, for which Dask ends a
+    worker.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        array = _open_npy(path)
+        self._shape, self._dtype = array.shape[1:], array.dtype
+        self._count = math.prod(self._shape)
+        # In the order of Fortran an entry is all over the file.
+        self._mapped = None if array.flags.c_contiguous else array
+        self._begin = array.offset
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def __getitem__(self, index: int) -> Array:
+        if self._mapped is not None:
+            return np.asarray(self._mapped[index])
+        if self._file is None:
+            self._file = self._path.open("rb")
+        self._file.seek(self._begin + index * self._count * self._dtype.itemsize)
+        return np.fromfile(self._file, self._dtype, self._count).reshape(self._shape)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
 class InputReader:
     """Reads the inputs of a set, one by one.
 
@@ -266,7 +301,7 @@ class InputReader:
                 self._begins = np.load(path / _INDEX, mmap_mode="r", allow_pickle=False)
                 self._listing = (path / LISTING).open("rb")
             else:
-                self._array = _open_npy(path) if inputs.kind == "npy" else _open_zarr(path)
+                self._array = _Entries(path) if inputs.kind == "npy" else _open_zarr(path)
         except OSError as exc:
             raise SweepError(f"{path} cannot be read: {format_os_error(exc)}") from exc
 
@@ -277,9 +312,11 @@ class InputReader:
         self.close()
 
     def close(self) -> None:
-        """Close the listing."""
+        """Close the files."""
         if self._listing is not None:
             self._listing.close()
+        if isinstance(self._array, _Entries):
+            self._array.close()
 
     def name(self, index: int) -> str:
         """Return the path of an input, or its place in the array.
@@ -331,7 +368,7 @@ class InputReader:
             return np.asarray(self._array[index])
         except EngineError:
             raise
-        except Exception as exc:  # of a damaged chunk
+        except Exception as exc:  # of a damaged chunk, or a file that has become shorter
             raise FeedError(f"{name} cannot be read: {exc}") from exc
 
     def digest(self, index: int) -> bytes:

@@ -47,6 +47,8 @@ class SweepPlan:
         Whether tensors are written.
     strict : bool
         Whether an unreadable input ends the sweep.
+    overlaps : bool
+        Whether each worker has a processor to spare, for a thread that gathers.
     """
 
     output: str
@@ -57,6 +59,7 @@ class SweepPlan:
     key: str
     dump: bool = False
     strict: bool = False
+    overlaps: bool = False
 
     @property
     def shards(self) -> int:

@@ -29,7 +29,7 @@ from engine.file_lock import locked
 from engine.memory_bound import default_bound
 from engine.plain import plain
 from engine.runtime import RuntimeGraph, load
-from engine.threads import thread_count
+from engine.threads import processor_count, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ _TRIED: Final = 16  # inputs, until one can be read
 _SHARDS: Final = 64  # of a data set, about
 _SHARD: Final = (16, 1024)  # least and most inputs of a task
 _DUMPED: Final = 256 << 20  # bytes of a task's tensors, which are in memory together
-_BATCHED: Final = 16 << 20  # bytes of all values of a batch
+_BATCHED: Final = 96 << 20  # bytes of all values of a batch
 _LARGEST_BATCH: Final = 32
 _REPEATED: Final = "the model takes several inputs at once; each input fills its batch alone"
 
@@ -127,7 +127,8 @@ def sweep(
             _clear_folder(folder, resume=resume, overwrite=overwrite)
             graph = model if isinstance(model, RuntimeGraph) else _load_model(model, asked)
             hashes = _hashes(graph)
-            plan = _make_plan(graph, hashes, inputs, folder, asked, max(count, 1))
+            own = max(count, 1) if scheduler is None else 0
+            plan = _make_plan(graph, hashes, inputs, folder, asked, own)
             run = Run(plan.inputs.count, progress, cancelled, note)
             remarks = _remarks(graph, plan.model)
             for remark in remarks:
@@ -212,6 +213,7 @@ def _make_plan(
         _key_of(hashes, spec, options, found, studies),
         dump=options.dump,
         strict=options.strict,
+        overlaps=0 < workers < processor_count(),
     )
     if options.dump:
         attributes = _attributes(graph, hashes, spec, found)
@@ -240,7 +242,7 @@ def _make_spec(graph: RuntimeGraph, options: SweepOptions, workers: int) -> Mode
         backend=options.backend,
         ncnn_options=options.ncnn_options,
         seed=options.seed,
-        memory_bound=default_bound() // workers if bound is None else bound,
+        memory_bound=default_bound() // max(workers, 1) if bound is None else bound,
         images=options.images,
         shapes=options.shapes,
         operators=options.operators,

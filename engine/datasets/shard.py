@@ -109,8 +109,8 @@ class ShardRunner:
         gatherers = {study.name: study.start(self.model) for study in plan.studies}
         dump = self._dump.start(inputs) if self._dump is not None else None
         failed: list[FailedInput] = []
-        # Statistics take about half as long as the model, and one thread; the others may run a
-        # model themselves.
+        # Statistics take less time than the model, and one thread; the others may run a model
+        # themselves.
         statistics = gatherers.get(STATISTICS)
         others = [each for each in gatherers.values() if each is not statistics]
         with self._alongside(statistics) as take:
@@ -128,11 +128,14 @@ class ShardRunner:
 
     @contextmanager
     def _alongside(self, gatherer: Gatherer | None) -> Iterator[Take]:
-        """Let a gatherer take in batches while the next are computed, if memory allows."""
+        """Let a gatherer take in batches while the next are computed, if there is room."""
         spec = self.model.spec
         if gatherer is None:
             yield lambda _indices, _values: None
-        elif spec.batch * spec.input_bytes > self.model.session.memory_bound // _SHARE:
+        elif (
+            not self.plan.overlaps
+            or spec.batch * spec.input_bytes > self.model.session.memory_bound // _SHARE
+        ):
             yield gatherer.add
         else:
             with overlapped(gatherer.add) as take:

@@ -11,6 +11,7 @@ from datasets_support import DIGITS
 
 from engine.datasets.overlap import overlapped
 from engine.datasets.running import sweep
+from engine.datasets.statistics import _Gatherer
 from engine.errors import SweepError
 
 VALUES = {"a": np.zeros(1)}
@@ -90,6 +91,24 @@ def test_threads_give_way_as_before_when_it_has_ended():
     with overlapped(lambda *_: None):
         assert sys.getswitchinterval() < before
     assert sys.getswitchinterval() == before
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_a_worker_gathers_in_a_thread_of_its_own_if_a_processor_is_left_for_it(
+    tmp_path, monkeypatch, processors
+):
+    inputs = tmp_path / "set.npy"
+    np.save(inputs, np.zeros((20, 1, 32, 32), np.float32))
+    monkeypatch.setattr("engine.datasets.running.processor_count", lambda: processors)
+    gather, own = _Gatherer.add, []
+
+    def watched(self, indices, values):
+        own.append(threading.current_thread() is not threading.main_thread())
+        gather(self, indices, values)
+
+    monkeypatch.setattr(_Gatherer, "add", watched)
+    sweep(DIGITS, inputs, tmp_path / "out", workers=0)
+    assert set(own) == {processors > 1}
 
 
 def test_results_are_the_same_to_the_last_bit_where_memory_allows_no_second_batch(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
 from datasets_support import COUNT, DIGITS, all_values
 
-from engine.datasets import SweepOptions, open_sweep, sweep
-from engine.errors import SweepError
+from engine.datasets import InputReader, InputSet, SweepOptions, open_sweep, sweep
+from engine.errors import FeedError, SweepError
 from engine.threads import thread_count
 
 
@@ -253,6 +254,27 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     with pytest.raises(SweepError, match=r"input 1: .*2\.npy: ") as failed:
         sweep(DIGITS, folder, tmp_path / "c", SweepOptions(strict=True), workers=0)
     assert str(failed.value).count("2.npy") == 1
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_entries_of_an_array_are_read_as_they_lie_in_the_file(tmp_path, order):
+    data = np.random.default_rng(0).random((5, 1, 32, 32), np.float32)
+    np.save(tmp_path / "set.npy", np.asarray(data, order=order))
+    found = sweep(DIGITS, tmp_path / "set.npy", tmp_path / "out", workers=0)
+    assert found.operands["0"].channels.most.inputs[0, 0] == data.max(axis=(1, 2, 3)).argmax()
+    with InputReader(found.inputs.set) as reader:
+        for index, item in enumerate(data):
+            np.testing.assert_array_equal(reader.entry(index), item)
+
+
+def test_entries_that_an_array_has_lost_are_failed_inputs(tmp_path):
+    path = tmp_path / "set.npy"
+    np.save(path, np.zeros((4, 1, 32, 32), np.float32))
+    with InputReader(InputSet("npy", str(path), "set.npy", 4)) as reader:
+        os.truncate(path, path.stat().st_size - 100)
+        assert reader.entry(2).shape == (1, 32, 32)
+        with pytest.raises(FeedError, match=r"set\.npy\[3\] cannot be read"):
+            reader.entry(3)
 
 
 def test_a_kept_result_with_failures_is_none_when_all_must_run(tmp_path):
