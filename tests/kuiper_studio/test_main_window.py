@@ -266,6 +266,25 @@ def test_tabs_of_docks_are_not_cut_off(qtbot, window):
         text = bar.fontMetrics().horizontalAdvance(bar.tabText(tab))
         assert bar.tabRect(tab).width() >= text
     assert bar.rect().contains(bar.tabRect(5))  # the shown one is in view
+    window.resize(800, 600)
+    back, on = (bar.findChild(QToolButton, f"Scroll{end}Button") for end in ("Left", "Right"))
+    qtbot.waitUntil(lambda: back.isVisible() and on.isVisible())
+    assert bar.rect().contains(back.geometry())
+    assert bar.rect().contains(on.geometry())
+    assert back.geometry().center().x() < on.geometry().left()
+
+
+def test_what_the_tool_bar_has_no_room_for_is_one_click_away(qtbot, window):
+    window.resize(800, 600)
+    more = window.tool_bar.findChild(QToolButton, "qt_toolbar_ext_button")
+    qtbot.waitUntil(more.isVisible)
+    assert window.tool_bar.rect().contains(more.geometry())
+    colors = {
+        more.grab().toImage().pixelColor(x, y).lightness()
+        for x in range(more.width())
+        for y in range(more.height())
+    }
+    assert max(colors) - min(colors) > 100  # of the arrow on its ground
 
 
 def test_failed_operator(qtbot, open_window, make_pair):
