@@ -18,6 +18,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,7 @@ from typing_extensions import override
 
 from engine.datasets.plan import MergeTree, merge_results
 from engine.datasets.shard import ShardRunner
+from engine.datasets.unguarded import UNGUARDED, marked_by_importing_workers
 from engine.dump.manifest import tool_version
 from engine.errors import EngineError, SweepError
 from engine.threads import limit_threads, thread_count
@@ -71,7 +73,7 @@ def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Ru
         If the workers cannot be used, were lost, or a task fails.
     """
     try:
-        with _quiet(), _connected(workers, scheduler, run) as client:
+        with _quiet(), _connected(plan, workers, scheduler, run) as client:
             _check_versions(client)
             try:
                 _register(client, plan, own=scheduler is None)
@@ -125,7 +127,9 @@ def _limited_threads(most: int) -> Iterator[None]:
 
 
 @contextmanager
-def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distributed.Client]:
+def _connected(
+    plan: SweepPlan, workers: int, scheduler: str | None, run: Run
+) -> Iterator[distributed.Client]:
     if scheduler is not None:
         try:
             client = distributed.Client(scheduler, timeout=_CONNECTING, set_as_default=False)
@@ -156,18 +160,32 @@ def _connected(workers: int, scheduler: str | None, run: Run) -> Iterator[distri
                 "distributed.deploy.lost-worker-timeout": _WITHOUT_WORKERS,
             }
         ),
-        distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",  # any port: without an address a port in use is an error
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
+        _own_cluster(plan, workers) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         client.as_current(),
     ):
         _tell_dashboard(client, run)
         yield client
+
+
+@contextmanager
+def _own_cluster(plan: SweepPlan, workers: int) -> Iterator[distributed.LocalCluster]:
+    """Start workers on this machine."""
+    with marked_by_importing_workers(Path(plan.output)) as mark:
+        try:
+            cluster = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",  # any port: without one a port in use is an error
+                silence_logs=logging.CRITICAL,
+            )
+        except RuntimeError as exc:
+            if mark.exists():
+                raise SweepError(UNGUARDED) from None
+            raise SweepError(f"the workers cannot be started: {exc.__cause__ or exc}") from exc
+        with cluster:
+            yield cluster
 
 
 def _tell_dashboard(client: distributed.Client, run: Run) -> None:

@@ -23,6 +23,7 @@ from engine.datasets.progress import Run
 from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep, summaries_of
 from engine.datasets.shard import ShardRunner, write_arrays
 from engine.datasets.statistics import STATISTICS, StatisticsStudy, sample_size
+from engine.datasets.unguarded import leave_importing_worker
 from engine.dump.manifest import file_hash, tool_version
 from engine.errors import EngineError, SweepError
 from engine.file_lock import locked
@@ -113,6 +114,7 @@ def sweep(
     EngineError
         If the model cannot be loaded.
     """
+    leave_importing_worker()
     asked = options or SweepOptions()
     if scheduler is not None and workers is not None:
         raise SweepError("a scheduler has its own workers: give its address or their number")

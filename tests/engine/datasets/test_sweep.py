@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -226,6 +228,25 @@ def test_an_earlier_sweep_is_not_overwritten_unasked(inputs, tmp_path):
         sweep(DIGITS, inputs, tmp_path, options, workers=0)
     sweep(DIGITS, inputs, tmp_path, options, workers=0, overwrite=True)
     assert open_sweep(tmp_path).inputs.done == 2
+
+
+def test_a_script_that_its_workers_run_again_is_told_so(tmp_path):
+    pytest.importorskip("distributed")
+    np.save(tmp_path / "set.npy", np.zeros((2, 1, 32, 32), np.float32))
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import engine\nfrom engine.errors import SweepError\ntry:\n"
+        f"    engine.sweep({str(DIGITS)!r}, 'set.npy', 'out', workers=1)\n"
+        "except SweepError as exc:\n    print(exc)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert 'must call engine.sweep under `if __name__ == "__main__":`' in ended.stdout
+    assert len(ended.stdout.splitlines()) == 1
+    assert ended.stderr == ""
+    assert ended.returncode == 0
+    assert not list((tmp_path / "out").glob(".unguarded"))
 
 
 def test_a_folder_of_the_user_is_left_alone(inputs, tmp_path):
