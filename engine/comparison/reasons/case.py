@@ -16,6 +16,7 @@ from engine.errors import EngineError
 from engine.layers import OperatorCall, Outputs, build_layer, layer_table
 from engine.layers.annotations import hints_of, parameters_of
 from engine.layers.layer import Layer
+from engine.values import LazyArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,7 @@ class Alternative:
     kind, text, changes
         Fields of the reason, if it explains enough.
     params, weights : mapping of str to Any
-        Those that differ; `DROPPED` for a missing one.
+        Those that differ; `DROPPED` for a missing one. Weights may be lazy.
     inputs : sequence of Value or None
         Other inputs.
     type : str
@@ -295,7 +296,7 @@ class Case:
             type=alternative.type or self.type,
             input_names=names if len(names) == count else ("",) * count,
             params={k: v for k, v in params.items() if v is not DROPPED},
-            attributes={k: v for k, v in weights.items() if v is not DROPPED},
+            attributes={k: _made(v) for k, v in weights.items() if v is not DROPPED},
             output_shapes=self.call.output_shapes if not alternative.type else (),
         )
 
@@ -381,6 +382,10 @@ def make_case(
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
         surroundings=surroundings, spend=spend or (lambda _: None), macs=_macs_of(operator),
     )  # fmt: skip
+
+
+def _made(weight: Array | LazyArray) -> Array:
+    return weight.array if isinstance(weight, LazyArray) else weight
 
 
 def _macs_of(operator: RuntimeOperator) -> float:

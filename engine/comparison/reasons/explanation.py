@@ -33,7 +33,7 @@ from engine.comparison.reasons.parameters import (
     other_values,
 )
 from engine.comparison.reasons.precision import other_precision
-from engine.comparison.reasons.reason import Reason
+from engine.comparison.reasons.reason import Change, Reason
 from engine.comparison.reasons.reductions import other_reductions
 from engine.comparison.reasons.results import (
     other_activation,
@@ -58,6 +58,7 @@ from engine.comparison.reasons.weight_values import (
     reference_weights,
     solved_weights,
 )
+from engine.values import materialise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -326,6 +327,7 @@ def _ranked(found: list[_Found]) -> tuple[Reason, ...]:
     found = sorted(found, key=_rank)
     best: dict[str, Reason] = {}
     for share, alternative in found:
-        reason = Reason(alternative.kind, share, alternative.text, alternative.changes)
+        changes = tuple([Change(c.name, materialise(c.value)) for c in alternative.changes])
+        reason = Reason(alternative.kind, share, alternative.text, changes)
         best.setdefault(alternative.kind, reason)
     return tuple(itertools.islice(best.values(), _MOST_REASONS))

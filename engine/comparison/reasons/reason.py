@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from engine.values import Value
+    from engine.values import Held
 
 __all__ = ["KINDS", "Change", "Reason", "kind_of_weight"]
 
@@ -28,11 +28,11 @@ class Change:
     name : str
         A parameter or weight of the operator, or an option of the preprocessing.
     value : Value
-        None for a weight that the reference lacks.
+        None for a weight that the reference lacks. Lazy only while alternatives are tried.
     """
 
     name: str
-    value: Value = field(repr=False)
+    value: Held = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

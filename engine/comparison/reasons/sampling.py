@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from engine.comparison.reasons.tails import Tail
+    from engine.layers import OperatorCall
     from engine.values import Array, Value
 
 __all__ = ["make_preview", "make_screen"]
 
 _LARGE: Final = 1 << 16  # elements of input and output from which a part pays off
+_LARGE_LAYER: Final = 1 << 20  # multiply-accumulates from which it does
 _ELEMENTS: Final = 1 << 13
 _ROWS: Final = 16
 _STEPS: Final = 8  # of a sequence
 _CHANNELS: Final = 8
 _PLACES: Final = 5  # of each spatial axis, at least
 _CLIPPED: Final = ("out_channels", "in_channels", "num_features", "out_features")
-_LARGE_LAYER: Final = 1 << 22  # multiply-accumulates from which some channels pay off
 _CHANNEL_AXES: Final = {"nn.Conv1d": 1, "nn.Conv2d": 1, "nn.Conv3d": 1, "nn.Linear": -1}
 _LOCAL: Final = frozenset({"eps"})
 
@@ -90,8 +91,7 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
         return None
     if case.tail is not None and not case.tail.is_local:
         return _of_last_layer(case, case.tail)
-    size = sum(value.size for value in case.inputs if isinstance(value, np.ndarray))
-    if size + expected.size < _LARGE:
+    if not _is_large(case, expected):
         return None
     previews = [p for p in (_of_operator(case), _of_elements(case)) if p is not None]
 
@@ -100,6 +100,18 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
         return next((value for value in found if value is not None), None)
 
     return left
+
+
+def _is_large(case: Case, expected: Array) -> bool:
+    """Whether an alternative takes so long that a small part pays off."""
+    taken = sum(value.size for value in case.inputs if isinstance(value, np.ndarray))
+    return taken + expected.size >= _LARGE or case.macs * expected.size >= _LARGE_LAYER
+
+
+def _call_of_channels(case: Case, weights: Mapping[str, Array]) -> OperatorCall:
+    """Return the call of an operator with the weights of some channels."""
+    params = {name: value for name, value in case.params.items() if name not in _CLIPPED}
+    return replace(case.call, params=params, attributes=weights)
 
 
 def _of_last_layer(case: Case, tail: Tail) -> Callable[[Alternative], float | None] | None:
@@ -119,14 +131,8 @@ def _of_last_layer(case: Case, tail: Tail) -> Callable[[Alternative], float | No
     if ours.shape != expected.shape or ours.ndim < 2 or layer.value("groups", 1) != 1:
         return None
     chosen = _worst_of(ours, expected, axis)
-    small = replace(
-        layer,
-        call=replace(
-            layer.call,
-            params={k: v for k, v in layer.params.items() if k not in _CLIPPED},
-            attributes={name: np.take(w, chosen, 0) for name, w in layer.weights.items()},
-        ),
-    )
+    weights = {name: np.take(w, chosen, 0) for name, w in layer.weights.items()}
+    small = replace(layer, call=_call_of_channels(layer, weights))
 
     def apply(value: Value) -> Value:
         if value is None:
@@ -162,7 +168,7 @@ def make_screen(
     """
     if case.input is None or not isinstance(case.expected, np.ndarray):
         return None
-    if case.input.size + case.expected.size < _LARGE:
+    if not _is_large(case, case.expected):
         return None
     corner = _corner(case)
     return partial(_distance_in, corner) if corner is not None else None
@@ -192,8 +198,10 @@ def _of_operator(case: Case) -> Preview | None:
     if "LSTM" in case.type or "GRU" in case.type:
         return _first_steps(case)
     family = norm_family(case)
-    if family in {"layer", "rms"} or case.type == "nn.Linear":
+    if family in {"layer", "rms"}:
         return _some_rows(case)
+    if case.type == "nn.Linear":
+        return _some_features(case)
     if family == "batch":
         return _first_places(case)
     return _some_elements(case) if _is_elementwise(case) else None
@@ -246,9 +254,12 @@ class _Corner:
         if channels is None:
             return dict(weights)
         return {
-            name: w if w is DROPPED else np.take(w, channels, 0 if w.ndim == 1 else self.axis)
+            name: w if w is DROPPED else np.take(w, channels, self._axis_of(w))
             for name, w in weights.items()
         }
+
+    def _axis_of(self, weight: Any) -> int:  # noqa: ANN401 - an array, perhaps lazy
+        return 0 if len(weight.shape) == 1 else self.axis
 
     def cut_result(self, value: Value) -> Value:
         """Take the output channels of a result."""
@@ -264,15 +275,14 @@ class _Corner:
             return None
         if "groups" in alternative.params:
             return self._cut_blocks(alternative)
-        inputs, known = alternative.inputs, self.whole.weights
+        inputs = alternative.inputs
         if inputs is not None:
             first, x = inputs[0], self.whole.input
             if x is None or not isinstance(first, np.ndarray) or first.shape != x.shape:
                 return None
             inputs = [self.cut_input(first), *inputs[1:]]
-        for name, array in alternative.weights.items():
-            if array is not DROPPED and (name not in known or array.shape != known[name].shape):
-                return None
+        if not _has_same_shapes(alternative.weights, self.whole.weights):
+            return None
         return replace(
             alternative, weights=self.cut_weights(alternative.weights), inputs=inputs
         )
@@ -314,13 +324,9 @@ def _corner(case: Case) -> Preview | None:
     )
     pooled = windows.family == "pool"
     free = pooled or case.value("groups", 1) == 1
-    channels = _worst_channels(case, expected.shape[1]) if free else None
+    channels = _worst_channels(case, expected.shape[1], 1) if free else None
     corner = _Corner(case, area, channels, {"pool": -1, "transpose": 1}.get(windows.family, 0))
-    call = replace(
-        case.call,
-        params={k: v for k, v in case.params.items() if k not in _CLIPPED},
-        attributes=corner.cut_weights(case.weights),
-    )
+    call = _call_of_channels(case, corner.cut_weights(case.weights))
     small = replace(
         case, call=call, inputs=(corner.cut_input(x), *case.inputs[1:]),
         ours=corner.cut_result(case.ours), expected=corner.cut_result(expected),
@@ -351,12 +357,12 @@ def _inside(
     return (slice(0, 1), slice(None), *places)
 
 
-def _worst_channels(case: Case, count: int) -> Array:
+def _worst_channels(case: Case, count: int, axis: int) -> Array:
     if count <= _CHANNELS:
         return np.arange(count)
     if case.pair is None:
         return np.arange(_CHANNELS)
-    return _worst_of(*case.pair, 1)
+    return _worst_of(*case.pair, axis)
 
 
 def _worst_of(ours: Array, expected: Array, axis: int) -> Array:
@@ -420,6 +426,39 @@ def _some_rows(case: Case) -> Preview | None:
     rows = math.prod(x.shape[:-keep])
     step = -(-rows // _ROWS)
     return _parted(case, lambda value: value.reshape(rows, *value.shape[-keep:])[::step])
+
+
+def _some_features(case: Case) -> Preview | None:
+    """Return some rows of a linear layer, with the output features that differ most."""
+    parted, weight = _some_rows(case), case.weights.get("weight")
+    if parted is None or weight is None or not isinstance(parted.small.expected, np.ndarray):
+        return parted
+    features = _worst_channels(case, len(weight), -1)
+    wanted = [parted.small.ours, parted.small.expected]
+    ours, expected = (np.take(v, features, -1) for v in wanted if isinstance(v, np.ndarray))
+    weights = {name: np.take(w, features, 0) for name, w in case.weights.items()}
+    call = _call_of_channels(case, weights)
+    small = replace(parted.small, call=call, ours=ours, expected=expected)
+
+    def cut(alternative: Alternative) -> Alternative | None:
+        found = parted.cut(alternative)
+        if found is None or not _has_same_shapes(found.weights, case.weights):
+            return None
+        cut_weights = {
+            name: w if w is DROPPED else np.take(w, features, 0)
+            for name, w in found.weights.items()
+        }
+        return replace(found, weights=cut_weights)
+
+    return Preview(small, cut, _everything)
+
+
+def _has_same_shapes(weights: Mapping[str, Any], known: Mapping[str, Array]) -> bool:
+    """Whether weights are in the file, too, with the same shapes; a missing one counts."""
+    return all(
+        w is DROPPED or (name in known and w.shape == known[name].shape)
+        for name, w in weights.items()
+    )
 
 
 def _first_places(case: Case) -> Preview | None:

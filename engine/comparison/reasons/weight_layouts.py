@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from engine.comparison.reasons.case import Alternative
 from engine.comparison.reasons.reason import Change, kind_of_weight
 from engine.comparison.reasons.sliding import sliding_of
+from engine.values import LazyArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from engine.comparison.reasons.case import Case
     from engine.values import Array
@@ -26,6 +28,68 @@ _LARGE: Final = 1 << 16
 _HEADS: Final = frozenset({2, 3, 4, 8, 12, 16})
 _FEW: Final = 4  # channels up to which every order is tried
 _GATES: Final = {"LSTM": "ifgo", "GRU": "rzn"}
+
+
+class Rearranged(LazyArray):
+    """A weight in another order, of which mostly a few channels suffice.
+
+    Parameters
+    ----------
+    make : callable
+        Returns all of it.
+    take : callable
+        Returns what `numpy.take` would give for indices and an axis.
+    like : ndarray
+        A weight of its shape and dtype.
+    """
+
+    __slots__ = ("_take",)
+
+    def __init__(
+        self, make: Callable[[], Array], take: Callable[[Array, int], Array], like: Array
+    ) -> None:
+        super().__init__(None, like.shape, like.dtype, lambda *_: np.array(make(), order="C"))
+        self._take = take
+
+    def take(self, indices: Array, axis: int, **_: object) -> Array:
+        """Return some channels; `numpy.take` calls this."""
+        return self._take(indices, axis)
+
+
+def _moved(view: Array) -> Rearranged:
+    """Return a weight that is a view of the file's."""
+    return Rearranged(lambda: view, partial(_some_of, view), view)
+
+
+def _some_of(view: Array, indices: Array, axis: int) -> Array:
+    """Return what `numpy.take` gives, which would copy the whole view first."""
+    return np.ascontiguousarray(view[(slice(None),) * axis + (indices,)])
+
+
+def _ordered(weight: Array, order: Sequence[int] | Array, axis: int) -> Rearranged:
+    """Return a weight with the channels of an axis in another order."""
+    places = np.asarray(order)
+
+    def take(indices: Array, along: int) -> Array:
+        if along % weight.ndim == axis:
+            return np.take(weight, places[indices], axis)
+        return np.take(np.take(weight, indices, along), places, axis)
+
+    return Rearranged(lambda: np.take(weight, places, axis), take, weight)
+
+
+def _written(weight: Array, order: Sequence[int]) -> Rearranged:
+    """Return the shape of a weight filled with the elements of its transpose."""
+    moved, shape = weight.transpose(order), weight.shape
+    length = moved.size // shape[0]
+
+    def take(indices: Array, axis: int) -> Array:
+        if axis:
+            return _some_of(moved.reshape(shape), indices, axis)
+        rows = [moved.flat[index * length : (index + 1) * length] for index in indices]
+        return np.stack(rows).reshape(-1, *shape[1:])
+
+    return Rearranged(lambda: moved.reshape(shape), take, weight)
 
 
 def other_layouts(case: Case) -> Iterator[Alternative]:
@@ -53,11 +117,11 @@ def other_layouts(case: Case) -> Iterator[Alternative]:
         yield _swapped(case, "running_mean", "running_var")
 
 
-def layouts_of(case: Case, name: str, weight: Array) -> Iterator[tuple[str, Array]]:
+def layouts_of(case: Case, name: str, weight: Array) -> Iterator[tuple[str, Rearranged]]:
     """Return a weight in other orders, in the same shape, each with its description."""
     windows = sliding_of(case)
     if weight.ndim == 1:
-        yield "reversed", weight[::-1]
+        yield "reversed", _moved(weight[::-1])
         return
     if windows is not None and weight.ndim == windows.rank + 2:
         yield from _flipped(weight)
@@ -66,14 +130,12 @@ def layouts_of(case: Case, name: str, weight: Array) -> Iterator[tuple[str, Arra
         return
     yield from _reread(weight, "")
     for axis in range(weight.ndim):
-        yield f"reversed along axis {axis}", np.flip(weight, axis)
+        yield f"reversed along axis {axis}", _moved(np.flip(weight, axis))
     if weight.ndim == 2 and name == "weight" and "inear" in case.type:
         yield from _flattened(weight)
 
 
-def _alternative(name: str, words: str, weight: Array) -> Alternative:
-    weight = np.ascontiguousarray(weight)
-    weight.flags.writeable = False
+def _alternative(name: str, words: str, weight: Rearranged) -> Alternative:
     own = kind_of_weight(name)
     return Alternative(
         own if own == "bias" else "weight_layout",
@@ -95,18 +157,19 @@ def _swapped(case: Case, one: str, other: str) -> Alternative:
     )
 
 
-def _flipped(weight: Array) -> Iterator[tuple[str, Array]]:
+def _flipped(weight: Array) -> Iterator[tuple[str, Rearranged]]:
     axes = [axis for axis in range(2, weight.ndim) if weight.shape[axis] > 1]
     if len(axes) > 1:
-        yield "with kernels rotated by 180 degrees", np.flip(weight, tuple(axes))
+        yield "with kernels rotated by 180 degrees", _moved(np.flip(weight, tuple(axes)))
     for axis in axes:
-        yield f"flipped along axis {axis}", np.flip(weight, axis)
+        yield f"flipped along axis {axis}", _moved(np.flip(weight, axis))
     if len(axes) == 2 and weight.shape[-1] == weight.shape[-2]:
         for turns, degrees in ((1, 90), (3, 270)):
-            yield f"with kernels rotated by {degrees} degrees", np.rot90(weight, turns, (2, 3))
+            turned = np.rot90(weight, turns, (2, 3))
+            yield f"with kernels rotated by {degrees} degrees", _moved(turned)
 
 
-def _reread(weight: Array, channels: str) -> Iterator[tuple[str, Array]]:
+def _reread(weight: Array, channels: str) -> Iterator[tuple[str, Rearranged]]:
     """Return the same memory read with the axes in another order, in both directions."""
     names = channels + "DHW"[-(weight.ndim - 2) :] if channels and weight.ndim > 2 else ""
     orders: Iterable[tuple[int, ...]] = itertools.permutations(range(weight.ndim))
@@ -121,18 +184,17 @@ def _reread(weight: Array, channels: str) -> Iterator[tuple[str, Array]]:
         shape = [weight.shape[axis] for axis in order]
         inverse = np.argsort(order)
         words = "".join(names[axis] for axis in order) if names else f"axes {order}"
-        yield f"read as {words}", weight.reshape(shape).transpose(inverse)
-        back = weight.transpose(order).reshape(weight.shape)
+        yield f"read as {words}", _moved(weight.reshape(shape).transpose(inverse))
         if shape != list(weight.shape) or list(inverse) != list(order):
-            yield f"written as {words}", back
+            yield f"written as {words}", _written(weight, order)
 
 
-def _channel_orders(weight: Array) -> Iterator[tuple[str, Array]]:
+def _channel_orders(weight: Array) -> Iterator[tuple[str, Rearranged]]:
     for axis, word in ((1, "second"), (0, "first")):
         count = weight.shape[axis]
         for order in _orders(count):
             text = f"with the channels of the {word} axis in the order {order[:16]}"
-            yield text, np.take(weight, order, axis)
+            yield text, _ordered(weight, order, axis)
 
 
 def _orders(count: int) -> Iterator[tuple[int, ...]]:
@@ -146,24 +208,26 @@ def _orders(count: int) -> Iterator[tuple[int, ...]]:
     yield tuple(np.roll(numbers, 1).tolist())
     yield tuple(np.roll(numbers, -1).tolist())
     for parts in _divisors(count)[1:-1][:_MOST_FACTORS]:
-        yield tuple(numbers.reshape(parts, -1).T.reshape(-1).tolist())
+        yield tuple(_exchanged(count, parts).tolist())
     half = count // 2
     yield tuple(np.roll(numbers, half).tolist())
 
 
-def _flattened(weight: Array) -> Iterator[tuple[str, Array]]:
+def _flattened(weight: Array) -> Iterator[tuple[str, Rearranged]]:
     """Return the inputs of a linear layer as a flattened image with exchanged axes."""
-    inputs = weight.shape[1]
+    outputs, inputs = weight.shape
     for parts in _splits(inputs, weight.size):
-        other = weight.reshape(len(weight), parts, -1).transpose(0, 2, 1)
         words = f"with its {inputs} inputs as {inputs // parts}×{parts} instead of "
-        yield f"{words}{parts}×{inputs // parts}", other.reshape(weight.shape)
-    for parts in _splits(len(weight), weight.size):
-        moved = weight.reshape(parts, -1, inputs).transpose(1, 0, 2)
-        yield (
-            f"with its {len(weight)} outputs in {parts} parts interleaved",
-            moved.reshape(weight.shape),
-        )
+        order = _exchanged(inputs, parts)
+        yield f"{words}{parts}×{inputs // parts}", _ordered(weight, order, 1)
+    for parts in _splits(outputs, weight.size):
+        words = f"with its {outputs} outputs in {parts} parts interleaved"
+        yield words, _ordered(weight, _exchanged(outputs, parts), 0)
+
+
+def _exchanged(count: int, parts: int) -> Array:
+    """Return the order of an axis of `parts` rows once rows and columns are exchanged."""
+    return np.arange(count).reshape(parts, -1).T.reshape(-1)
 
 
 def _splits(count: int, size: int) -> list[int]:

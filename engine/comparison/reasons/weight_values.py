@@ -154,7 +154,7 @@ def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:
                 return Alternative("precision", text, change, weights=weights)
         if ours.ndim > 1:
             for words, other in layouts_of(case, name, ours):
-                if _close(other, theirs):
+                if _close(other.array, theirs):
                     text = (
                         f"The {name} of the reference is the file's {words}. Store it that way."
                     )

@@ -7,6 +7,7 @@ import pytest
 
 import engine
 from engine.comparison.reasons import Tail, explain
+from engine.comparison.reasons.case import Case
 
 RNG = np.random.default_rng(5)
 CHANNELS, SIDE = 64, 12  # 64 · 64 · 9 · 144 multiply-accumulates
@@ -51,3 +52,128 @@ def test_a_function_before_a_large_layer_is_named(network, monkeypatch, shown_as
     assert first.explains > 0.9999
     computed = sum(each is tail for each in whole)
     assert (computed < 20) is (shown_as is None)
+
+
+# Large layers: as few elements as a small image has, but many multiplications.
+
+OUTPUTS, INPUTS, PLACES = 64, 64, 7
+ROWS, FEATURES = 24, 256
+
+
+@pytest.fixture
+def convolution(make_pair):
+    """A function that makes a convolution of a small image with many channels."""
+
+    def make(weight):
+        inside, outside = (f"1,{n},{PLACES},{PLACES}" for n in (INPUTS, OUTPUTS))
+        path = make_pair(
+            f"pnnx.Input in 0 1 0 #0=({inside})f32",
+            f"nn.Conv2d conv 1 1 0 1 bias=False dilation=(1,1) groups=1 in_channels={INPUTS} "
+            f"kernel_size=(3,3) out_channels={OUTPUTS} padding=(1,1) padding_mode=zeros "
+            f"stride=(1,1) @weight=({OUTPUTS},{INPUTS},3,3)f32 #0=({inside})f32 "
+            f"#1=({outside})f32",
+            "pnnx.Output out 1 0 1",
+            weights={"conv.weight": weight},
+        )
+        return engine.load(path).operator("conv")
+
+    return make
+
+
+@pytest.fixture
+def linear(make_pair):
+    """A function that makes a linear layer of some rows."""
+
+    def make(weight):
+        size = f"{ROWS},{FEATURES}"
+        path = make_pair(
+            f"pnnx.Input in 0 1 0 #0=({size})f32",
+            f"nn.Linear fc 1 1 0 1 bias=False in_features={FEATURES} out_features={FEATURES} "
+            f"@weight=({FEATURES},{FEATURES})f32 #0=({size})f32 #1=({size})f32",
+            "pnnx.Output out 1 0 1",
+            weights={"fc.weight": weight},
+        )
+        return engine.load(path).operator("fc")
+
+    return make
+
+
+def convolved(x, weight):
+    """Add up the products of each of the nine places of the kernel."""
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))).astype(np.float64)
+    total = np.zeros((1, OUTPUTS, PLACES, PLACES))
+    for row in range(3):
+        for column in range(3):
+            part = padded[:, :, row : row + PLACES, column : column + PLACES]
+            total += np.einsum("oi,nihw->nohw", weight[:, :, row, column], part)
+    return total.astype(np.float32)
+
+
+STORED = {
+    "OHWI": lambda w: w.transpose(0, 2, 3, 1).reshape(w.shape),
+    "read as OHWI": lambda w: w.reshape(OUTPUTS, 3, 3, INPUTS).transpose(0, 3, 1, 2),
+    "HWIO": lambda w: w.transpose(2, 3, 1, 0).reshape(w.shape),
+    "turned": lambda w: np.rot90(w, 1, (2, 3)),
+    "flipped": lambda w: w[:, :, :, ::-1],
+    "inputs reversed": lambda w: w[:, ::-1],
+    "outputs reversed": lambda w: w[::-1],
+    "outputs interleaved": lambda w: (
+        w.reshape(2, OUTPUTS // 2, INPUTS, 3, 3).swapaxes(0, 1).reshape(w.shape)
+    ),
+}
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_the_layout_of_a_large_convolution_is_found(convolution, stored):
+    weight = RNG.standard_normal((OUTPUTS, INPUTS, 3, 3)).astype(np.float32)
+    x = RNG.standard_normal((1, INPUTS, PLACES, PLACES)).astype(np.float32)
+    operator = convolution(np.ascontiguousarray(STORED[stored](weight)))
+    reasons = {each.kind: each for each in explain(operator, [x], convolved(x, weight))}
+    reason = reasons["weight_layout"]
+    assert reason.explains > 0.9999
+    if reason.changes[0].name == "weight":  # else it is the order of the result's channels
+        found = reason.changes[0].value
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_array_equal(found, weight)
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        lambda w: w.T,
+        lambda w: w[:, ::-1],
+        lambda w: w.reshape(FEATURES, 16, 16).swapaxes(1, 2).reshape(w.shape),
+        lambda w: w.reshape(4, FEATURES // 4, FEATURES).swapaxes(0, 1).reshape(w.shape),
+    ],
+    ids=["transposed", "reversed", "image", "interleaved"],
+)
+def test_the_layout_of_a_large_linear_layer_is_found(linear, store):
+    weight = RNG.standard_normal((FEATURES, FEATURES)).astype(np.float32)
+    x = RNG.standard_normal((ROWS, FEATURES)).astype(np.float32)
+    operator = linear(np.ascontiguousarray(store(weight)))
+    expected = (x.astype(np.float64) @ weight.T).astype(np.float32)
+    reasons = {each.kind: each for each in explain(operator, [x], expected)}
+    assert reasons["weight_layout"].explains > 0.9999
+
+
+@pytest.mark.parametrize("kind", ["convolution", "linear"])
+def test_a_large_layer_is_seldom_computed_in_whole(request, monkeypatch, kind):
+    """Nothing explains other numbers of the weight; that takes few of its channels to see."""
+    shape, size = {
+        "convolution": ((OUTPUTS, INPUTS, 3, 3), (1, INPUTS, PLACES, PLACES)),
+        "linear": ((FEATURES, FEATURES), (ROWS, FEATURES)),
+    }[kind]
+    weight, other = (RNG.standard_normal(shape).astype(np.float32) for _ in range(2))
+    x = RNG.standard_normal(size).astype(np.float32)
+    expected = convolved(x, other) if kind == "convolution" else x @ other.T
+    operator = request.getfixturevalue(kind)(weight)
+    sizes, run = [], Case.run
+
+    def count(case, alternative):
+        sizes.append(case.weights["weight"].shape)
+        return run(case, alternative)
+
+    monkeypatch.setattr(Case, "run", count)
+    assert explain(operator, [x], expected) == ()
+    assert len(sizes) > 30
+    assert sizes.count(shape) < len(sizes) / 5
