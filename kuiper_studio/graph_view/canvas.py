@@ -982,7 +982,7 @@ class GraphCanvas(QWidget):
     @Slot(object)
     def _on_stepped(self, records: Sequence[Record]) -> None:
         changed = self._state.apply(records)
-        self._asked.difference_update((self._state.generation, index) for index in changed)
+        self._asked = {asked for asked in self._asked if asked[1] not in changed}
         if self._minimap is not None:
             if self._session.overlaying.is_on:
                 self._minimap.forget()  # another value may change the scale

@@ -10,7 +10,12 @@ from engine.text import format_brief, format_duration, format_shape
 from kuiper_studio.item_models.comparison_rows import DifferenceKind, look_of
 from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
 from kuiper_studio.item_models.overlays import Overlay, OverlayModel
-from kuiper_studio.item_models.statuses import BY_SEVERITY, DISPLAY_STATUS, DisplayStatus
+from kuiper_studio.item_models.statuses import (
+    BY_SEVERITY,
+    DISPLAY_STATUS,
+    DisplayStatus,
+    recorded_statuses,
+)
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -151,24 +156,29 @@ class SceneState:
         self.summaries.clear()
         self._shapes.clear()
         self.follow_overlay()
-        self._read_statuses(range(len(self._graph_operators)))
+        self._operators[:] = DisplayStatus.PENDING
         self._seconds[:] = 0.0
-        for record in session.snapshot.records:
-            self._seconds[record.index] = record.seconds
+        self._note(session.snapshot.records[:])
+        # Of most operators that have not run nothing else can be true.
+        behind = self._graph_operators[len(session.snapshot.records) :]
+        self._read_statuses([each.index for each in behind if each.error is not None])
         self._follow_all()
+
+    def _note(self, records: Sequence[Record]) -> npt.NDArray[np.intp]:
+        """Take over what records say; return their operators."""
+        places = np.array([record.index for record in records], np.intp)
+        self._operators[places] = recorded_statuses(records)
+        self._seconds[places] = [record.seconds for record in records]
+        return places
 
     def _read_statuses(self, places: Iterable[int]) -> None:
         """Read the statuses of some operators."""
         session = self._session
         if session is None:
             return
-        operators, ran = self._graph_operators, len(session.snapshot.records)
         for place in places:
-            operator, status = operators[place], DisplayStatus.PENDING
-            # Of most operators that have not run nothing else can be true.
-            if place < ran or operator.error is not None:
-                status = DISPLAY_STATUS[session.status(operator.name)]
-            self._operators[place] = status
+            status = session.status(self._graph_operators[place].name)
+            self._operators[place] = DISPLAY_STATUS[status]
 
     def _adopt(self, former: SceneState) -> None:
         self.generation = former.generation
@@ -205,18 +215,17 @@ class SceneState:
         self.states = _BY_SEVERITY[worst]
         self.executed = np.add.reduceat(executed.astype(np.intp), starts)
 
-    def apply(self, records: Iterable[Record]) -> list[int]:
+    def apply(self, records: Sequence[Record]) -> set[int]:
         """Apply new records; return the boxes that changed."""
         self.follow_overlay()
-        changed = []
-        for record in records:
-            box = self.scene.box_of(record.index)
-            self._operators[record.index] = DISPLAY_STATUS[record.status]
-            self._seconds[record.index] = record.seconds
-            self.summaries.pop(box, None)
-            for name in record.outputs:
+        changed = set(self.scene.boxes_of(self._note(records).tolist()))
+        for box in changed & self.summaries.keys():
+            del self.summaries[box]
+        if len(records) > len(self._shapes):
+            self._shapes.clear()  # they are looked up again when they are painted
+        else:
+            for name in (name for record in records for name in record.outputs):
                 self._shapes.pop(name, None)
-            changed.append(box)
         self._gather()
         self.follow_measures()
         return changed

@@ -25,6 +25,7 @@ from kuiper_studio.item_models.statuses import (
     STATUS_LOOKS,
     DisplayStatus,
     operator_status,
+    recorded_statuses,
 )
 from kuiper_studio.item_models.text import tip_text
 
@@ -129,16 +130,21 @@ class OutlineModel(RowsModel):
         first, last = self._stale
         self._stale = None
         session, current = self._session, self._session.current
-        records = session.snapshot.records
         self._statuses[first : last + 1] = DisplayStatus.PENDING
         self._seconds[first : last + 1] = 0.0
-        for place in range(first, last + 1):
-            operator = self._source.operator_at(place)
-            if place < len(records):
-                self._seconds[place] = records[place].seconds
-            elif operator.error is None and operator is not current:
-                continue  # of most operators nothing else can be true
-            self._statuses[place] = operator_status(session, operator.name)
+        records = session.snapshot.records[first : last + 1]
+        behind = first + len(records)
+        self._statuses[first:behind] = recorded_statuses(records)
+        self._seconds[first:behind] = [record.seconds for record in records]
+        # Of most operators nothing else can be true.
+        special = [record.index for record in records if record.overrides]
+        operators = map(self._source.operator_at, range(behind, last + 1))
+        special += [operator.index for operator in operators if operator.error is not None]
+        if current is not None and first <= current.index <= last:
+            special.append(current.index)
+        for place in special:
+            name = self._source.operator_at(place).name
+            self._statuses[place] = operator_status(session, name)
 
     def _part(self, group: Group) -> slice:
         self._refresh()

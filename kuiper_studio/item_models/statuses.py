@@ -15,9 +15,9 @@ from engine.states import OperatorStatus
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from kuiper_studio.session import StudioSession
+    from kuiper_studio.session import Record, StudioSession
 
 __all__ = [
     "BY_SEVERITY",
@@ -30,6 +30,7 @@ __all__ = [
     "RunLook",
     "StatusLook",
     "operator_status",
+    "recorded_statuses",
     "run_look",
 ]
 
@@ -126,6 +127,11 @@ PROBLEMS: Final = frozenset(
 QUIET: Final = frozenset({DisplayStatus.PENDING, DisplayStatus.BLOCKED})
 
 
+# Looking up an enum member takes longer than the rest of a query.
+_EXECUTED: Final = OperatorStatus.EXECUTED
+_SHOWN_EXECUTED: Final = DisplayStatus.EXECUTED
+
+
 @dataclass(frozen=True, slots=True)
 class RunLook:
     """Text, colour and icon of a run state in the status bar.
@@ -175,3 +181,11 @@ def operator_status(session: StudioSession, operator: str) -> DisplayStatus:
         if record is not None and record.overrides:
             return DisplayStatus.SUPPLIED
     return DISPLAY_STATUS[status]
+
+
+def recorded_statuses(records: Iterable[Record]) -> list[DisplayStatus]:
+    """Return what many records say of their operators; not which of them runs next."""
+    return [
+        _SHOWN_EXECUTED if record.status is _EXECUTED else DISPLAY_STATUS[record.status]
+        for record in records
+    ]

@@ -417,6 +417,7 @@ class PropertiesPanel(Panel):
         self._spare_views: list[WeightView] = []  # the first of them show the weights
         self._asked: set[WeightKey] = set()
         self._to_show: WeightKey | None = None  # when it has been read
+        self._operand_lengths = [0 for _ in OperandColumn]  # characters of the longest texts
         self._graph_number = 0
         self._is_stale = False
         self._background = Background(self)
@@ -536,7 +537,7 @@ class PropertiesPanel(Panel):
         self.parameters.modelReset.connect(self._on_parameters_reset)
         self.parameter_table.resized.connect(self._fit_parameter_columns)
         self.operands.modelReset.connect(self._on_operands_reset)
-        self.operands.dataChanged.connect(self._fit_operand_columns)
+        self.operands.dataChanged.connect(self._measure_operands)
         self.operand_table.resized.connect(self._fit_operand_columns)
         self.operand_table.clicked.connect(self._follow_link)
         self.operand_table.activated.connect(self._follow_link)
@@ -819,17 +820,23 @@ class PropertiesPanel(Panel):
     @Slot()
     def _on_operands_reset(self) -> None:
         self.operand_table.fit()
+        self._measure_operands()
+
+    @Slot()
+    def _measure_operands(self) -> None:
+        """Find the longest text of each column."""
+        rows = range(min(self.operands.rowCount(), _MEASURED_ROWS))
+        self._operand_lengths = [
+            max((len(self.operands.index(row, c).data()) for row in rows), default=0)
+            for c in OperandColumn
+        ]
         self._fit_operand_columns()
 
     @Slot()
     def _fit_operand_columns(self) -> None:
         """Fit direction, operand, shape and dtype to their texts; the peer gets the rest."""
         header = self.operand_table.horizontalHeader()
-        rows = range(min(self.operands.rowCount(), _MEASURED_ROWS))
-        texts = [
-            max((len(self.operands.index(row, c).data()) for row in rows), default=0)
-            for c in OperandColumn
-        ]
+        texts = self._operand_lengths
         widths = {
             OperandColumn.DIRECTION: 34,
             OperandColumn.OPERAND: min(90, round(_FIGURE * texts[OperandColumn.OPERAND]) + 8),

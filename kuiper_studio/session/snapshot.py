@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final, overload
 
 from typing_extensions import override
@@ -24,7 +24,7 @@ from kuiper_studio.engine_service.protocol import (
 from kuiper_studio.session.events import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Self, TypeAlias
 
     from engine.states import StopReason
@@ -88,10 +88,15 @@ class Records(Sequence["Record"]):
     @override
     def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
         if isinstance(index, slice):
-            return tuple(self._shared[place] for place in range(*index.indices(self._count)))
+            places = range(*index.indices(self._count))
+            return tuple(map(self._shared.__getitem__, places))
         if not -self._count <= index < self._count:
             raise IndexError(f"there are {self._count} records, and none at {index}")
         return self._shared[index if index >= 0 else index + self._count]
+
+    @override
+    def __iter__(self) -> Iterator[Record]:
+        return islice(self._shared, self._count)
 
     def until(self, count: int) -> Self:
         """Return the first `count` records."""

@@ -56,8 +56,8 @@ def test_without_input_nothing_is_next(session, open_model):
 
 def test_steps(state, session, run):
     run(3)
-    changed = state.apply(session.record(name) for name in ("image", "stem.relu"))
-    assert changed == [0, 1]
+    changed = state.apply([session.record(name) for name in ("image", "stem.relu")])
+    assert changed == {0, 1}
     state.refresh()
     assert states(state) == [S.EXECUTED] * 3 + [S.CURRENT] + [S.PENDING] * 4
     edges = state.scene.edges

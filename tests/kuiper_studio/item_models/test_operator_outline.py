@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
+from engine.inputs import parse_array_file
 from kuiper_studio.item_models import (
     OperatorColumn,
     OperatorRole,
@@ -116,6 +117,21 @@ def test_counts_times_and_states_of_a_run(studio, outline, step):
     studio.wait_idle()
     assert column(outline, COLUMN.OUTPUT)[1] == "2 op"
     assert column(outline, 0, status)[1] is S.CURRENT
+
+
+def test_a_group_with_an_output_of_the_user(studio, outline, settle, tmp_path):
+    np.save(tmp_path / "five.npy", np.full((1, 4, 4, 4), 5, np.float32))
+    studio.resume()
+    settle(studio)
+    studio.supply("strange", parse_array_file(str(tmp_path / "five.npy")))
+    settle(studio)
+    status = OperatorRole.STATUS
+    # "strange" is stepped over, so "tail" runs next.
+    assert column(outline, 0, status)[1::2][:3] == [S.EXECUTED, S.CURRENT, S.CURRENT]
+    assert column(outline, COLUMN.OUTPUT)[1:6:2] == ["2 op", "2 / 3", "1 / 2"]
+    studio.resume()
+    settle(studio)
+    assert column(outline, 0, status)[1::2][:3] == [S.EXECUTED, S.SUPPLIED, S.SUPPLIED]
 
 
 def test_only_rows_of_what_has_run_are_announced(studio, outline, step):

@@ -56,6 +56,8 @@ class TestRecords:
         assert records[1].index == 1
         assert records[-1].index == 3
         assert [each.index for each in records[1:3]] == [1, 2]
+        assert [each.index for each in records[::-2]] == [3, 1]
+        assert [each.index for each in records.until(2)] == [0, 1]
         for outside in (4, -5):
             with pytest.raises(IndexError):
                 records[outside]
