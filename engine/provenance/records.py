@@ -190,8 +190,10 @@ class Interval(NamedTuple):
 
     def join(self, other: Interval) -> Interval:
         """Return the smallest interval that contains both."""
+        if self == other:
+            return self
         low = high = None
-        if None not in {self.low, self.high, other.low, other.high}:
+        if None not in (*self[2:], *other[2:]):
             (one, end), (two, last) = self.reach, other.reach
             low, high = min(one, two), max(end, last)
         return Interval(min(self.start, other.start), max(self.stop, other.stop), low, high)
@@ -203,7 +205,7 @@ Box: TypeAlias = tuple[Interval, ...]
 
 def join_boxes(one: Box | None, other: Box) -> Box:
     """Return the smallest box that contains both."""
-    if one is None:
+    if one is None or one == other:
         return other
     return tuple([a.join(b) for a, b in zip(one, other, strict=True)])
 

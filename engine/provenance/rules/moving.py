@@ -181,6 +181,17 @@ def _value_of(operand: Operand, given: Mapping[str, Any]) -> Any:
 
 def _view_numbers(call: Call, operand: Operand, box: Box) -> npt.NDArray[Any] | None:
     """Return the numbers of the elements of a region of a view; None if it is a copy."""
+    steps = _view_steps(call, operand)
+    if steps is None:
+        return None
+    numbers = np.asarray(steps[0])
+    for interval, stride in zip(box, steps[1], strict=True):
+        numbers = numbers[..., np.newaxis] + np.arange(interval.start, interval.stop) * stride
+    return numbers + _FIRST
+
+
+def _view_steps(call: Call, operand: Operand) -> tuple[int, tuple[int, ...]] | None:
+    """Return the first element of a view and its strides in elements; None if it is a copy."""
     base = np.empty(operand.shape, operand.dtype)  # takes no memory until it is written
     found = _run(call, {operand.name: base})
     size = base.itemsize
@@ -191,11 +202,7 @@ def _view_numbers(call: Call, operand: Operand, box: Box) -> npt.NDArray[Any] | 
         or not np.may_share_memory(found, base)
     ):
         return None
-    numbers = np.asarray(start // size)
-    for interval, stride in zip(box, found.strides, strict=True):
-        steps = np.arange(interval.start, interval.stop) * (stride // size)
-        numbers = numbers[..., np.newaxis] + steps
-    return numbers + _FIRST
+    return start // size, tuple([stride // size for stride in found.strides])
 
 
 def origins(
@@ -258,14 +265,57 @@ def locate_move(call: Call, box: Box) -> Mapping[str, Box]:
         found.pop(each.name, None)
     if call.layer_code in _ORDERS and _is_whole(box, call.shape):
         return found | {each.name: each.whole for each in moved}
+    if len(moved) == 1 and call.layer_code in _VIEWS:
+        region = _locate_view(call, moved[0], box)
+        if region is not None:
+            return found | {moved[0].name: region}
     for each, flat in origins(moved, element_numbers(call, moved, box)):
-        region, step = [], 1
-        for size in reversed(each.shape):
-            places = flat // step % size
-            region.append(Interval(int(places.min()), int(places.max()) + 1))
-            step *= size
-        found[each.name] = tuple(reversed(region))
+        places = np.unravel_index(flat, each.shape)
+        found[each.name] = tuple([
+            Interval(int(own.min()), int(own.max()) + 1) for own in places
+        ])  # fmt: skip
     return found
+
+
+def _locate_view(call: Call, operand: Operand, box: Box) -> Box | None:
+    """Return the box around a region of a view, without listing its elements.
+
+    Along each dimension of the view the number of the element grows by a stride. The digits of
+    that number by the sizes of the operand are the element's indices. If the digits of all
+    dimensions add up without a carry, the indices do, too, so that their ends are those of the
+    box.
+
+    Returns
+    -------
+    Box or None
+        None if it is no view, is empty, or digits carry.
+    """
+    steps = _view_steps(call, operand)
+    if steps is None or any(each.stop <= each.start for each in box):
+        return None
+    start, strides = steps
+    if any(step < 0 for step in strides):
+        return None
+    lines = [
+        np.arange(each.stop - each.start) * step
+        for each, step in zip(box, strides, strict=True)
+    ]
+    start += sum([each.start * step for each, step in zip(box, strides, strict=True)])
+    longest = max(range(len(lines)), key=lambda at: len(lines[at]), default=None)
+    if longest is None:
+        lines = [np.array([start])]
+    else:
+        lines[longest] = lines[longest] + start
+    shape = operand.shape or (1,)
+    low, high = np.zeros(len(shape), np.int64), np.zeros(len(shape), np.int64)
+    for line in lines:
+        digits = np.stack(np.unravel_index(line, shape))
+        low += digits.min(axis=1)
+        high += digits.max(axis=1)
+    if (high >= shape).any():
+        return None
+    ends = zip(low.tolist(), high.tolist(), strict=True)
+    return tuple([Interval(first, last + 1) for first, last in ends])[: operand.ndim]
 
 
 def _is_whole(box: Box, shape: tuple[int, ...]) -> bool:

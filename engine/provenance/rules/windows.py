@@ -68,6 +68,11 @@ class Sliding:
     after: int
     mode: str = "zeros"
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether neighbouring windows leave no position out."""
+        return self.dilation == 1 and self.kernel >= self.stride
+
     def positions(self, outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the positions of each output's taps, -1 outside; shape (outputs, taps)."""
         starts = outputs * self.stride - self.before
@@ -163,6 +168,10 @@ def read_box(reads: Sequence[AxisReads], box: Box) -> Box | None:
 def _read(axis: AxisReads, interval: Interval) -> Interval | None:
     reach = axis.reach(*interval.reach)
     low, high = reach if reach is not None else (None, None)
+    if isinstance(axis, Sliding) and axis.is_dense:
+        ends = axis.reach(interval.start, interval.stop)
+        if ends is not None and ends[0] < axis.size and ends[1] > 0:
+            return Interval(max(ends[0], 0), min(ends[1], axis.size), low, high)
     if (interval.stop - interval.start) * len(_taps(axis, interval)) > _MOST_READS:
         return Interval(0, axis.size, low, high)
     places = axis.positions(np.arange(interval.start, interval.stop))

@@ -431,3 +431,60 @@ def test_all_of_what_is_put_into_another_order(make_pair, line):
     field = engine.receptive_field(session, "w", ())
     assert [(each.start, each.stop) for each in field.inputs[0].box] == [(0, 2), (0, 3), (0, 4)]
     assert not field.guessed
+
+
+MOVES = {
+    "windows": ("Tensor.reshape shape=(2,3,2,4,5)", lambda x: x.reshape(2, 3, 2, 4, 5)),
+    "tokens": ("Tensor.reshape shape=(48,5)", lambda x: x.reshape(48, 5)),
+    "rows that do not divide": ("Tensor.reshape shape=(4,60)", lambda x: x.reshape(4, 60)),
+    "another order": ("Tensor.permute dims=(2,0,1)", lambda x: x.transpose(2, 0, 1)),
+    "a part": ("Tensor.slice dim=1 start=2 end=8 step=3", lambda x: x[:, 2:8:3]),
+    "repeated": (
+        "Tensor.expand sizes=(2,6,8,5)",
+        lambda x: np.broadcast_to(x, (2, 6, 8, 5)),
+    ),
+    "strides": (
+        "torch.as_strided size=(4,3) stride=(7,2) storage_offset=3",
+        lambda x: np.lib.stride_tricks.as_strided(x.ravel()[3:], (4, 3), (56, 16)),
+    ),
+    "rolled": (
+        "torch.roll shifts=(2,-3) dims=(0,1)",
+        lambda x: np.roll(x, (2, -3), (0, 1)),
+    ),
+    "backwards": ("torch.flip dims=(0,2)", lambda x: x[::-1, :, ::-1]),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_boxes_of_what_is_moved_are_tight(make_pair, name):
+    """Of parts of the result, by listing their elements: a convolution reads each part."""
+    (line, move), shape = MOVES[name], (6, 8, 5)
+    kind, _, arguments = line.partition(" ")
+    numbers = move(np.arange(int(np.prod(shape))).reshape(shape))
+    ends = ",".join(map(str, numbers.shape))
+    rng = np.random.default_rng(7)
+    for _ in range(8):
+        starts = [int(rng.integers(size)) for size in numbers.shape]
+        stops = [
+            int(rng.integers(a, size)) + 1
+            for a, size in zip(starts, numbers.shape, strict=True)
+        ]
+        lines = [
+            f"pnnx.Input in 0 1 a #a=({','.join(map(str, shape))})f32",
+            f"{kind} op 1 1 a b0 {arguments} $input=a #b0=({ends})f32",
+        ]
+        for axis, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            lines.append(
+                f"Tensor.slice cut{axis} 1 1 b{axis} b{axis + 1} dim={axis} start={start} "
+                f"end={stop} step=1 $input=b{axis}"
+            )
+        last = len(starts)
+        lines += [f"torch.sum all 1 1 b{last} y $input=b{last}", "pnnx.Output out 1 0 y"]
+        session = engine.Session(engine.load(make_pair(*lines)), "numpy")
+        session.feed([rng.normal(size=shape).astype(np.float32)])
+        session.run()
+        part = numbers[tuple(map(slice, starts, stops))].ravel()
+        places = np.unravel_index(part, shape)
+        field = engine.receptive_field(session, "y", ())
+        assert field.guessed == ()
+        assert field.inputs[0].slices == tuple([slice(p.min(), p.max() + 1) for p in places])
