@@ -55,6 +55,8 @@ class Alternative:
         Those that differ; `DROPPED` for a missing one. Weights may be lazy.
     inputs : sequence of Value or None
         Other inputs.
+    before : tuple of int and callable, or None
+        Place of an input, and an element-wise function that is applied to it.
     type : str
         Another operator type; ``""`` for the same.
     after : callable or None
@@ -78,6 +80,7 @@ class Alternative:
     params: Mapping[str, Any] = field(default_factory=dict)
     weights: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[Value] | None = None
+    before: tuple[int, Callable[[Array], Array]] | None = None
     type: str = ""
     after: Callable[[Array], Array] | None = None
     result: Value = None
@@ -89,7 +92,12 @@ class Alternative:
     @property
     def runs(self) -> bool:
         """Whether a layer has to run."""
-        return bool(self.params or self.weights or self.type or self.inputs is not None)
+        return bool(self.params or self.weights or self.type or self.has_other_inputs)
+
+    @property
+    def has_other_inputs(self) -> bool:
+        """Whether the operator reads something else."""
+        return self.inputs is not None or self.before is not None
 
 
 @dataclass(frozen=True)
@@ -290,7 +298,8 @@ class Case:
         """Return the call of our operator with an alternative's changes."""
         params = {**self.params, **alternative.params}
         weights = {**self.weights, **alternative.weights}
-        names, count = self.call.input_names, len(self.inputs_of(alternative))
+        given = self.inputs if alternative.inputs is None else alternative.inputs
+        names, count = self.call.input_names, len(given)
         return replace(
             self.call,
             type=alternative.type or self.type,
@@ -302,7 +311,13 @@ class Case:
 
     def inputs_of(self, alternative: Alternative) -> tuple[Value, ...]:
         """Return the inputs of an alternative."""
-        return self.inputs if alternative.inputs is None else tuple(alternative.inputs)
+        given = self.inputs if alternative.inputs is None else tuple(alternative.inputs)
+        if alternative.before is None:
+            return given
+        place, function = alternative.before
+        value = given[place]
+        assert isinstance(value, np.ndarray)  # noqa: S101 - a function of elements
+        return (*given[:place], function(value), *given[place + 1 :])
 
     def run(self, alternative: Alternative) -> Value:
         """Run the operator's layer with an alternative's changes; None if it refuses."""

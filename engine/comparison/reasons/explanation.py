@@ -314,7 +314,7 @@ def _likelihood(case: Case, alternative: Alternative) -> int:
     settings = {*case.params, *case.weights, *alternative.params, *alternative.weights}
     if alternative.type or names & settings or settings.intersection(alternative.params):
         return 3 if alternative.fitted else 4
-    return 1 if alternative.inputs is not None else 2
+    return 1 if alternative.has_other_inputs else 2
 
 
 def _rank(found: _Found) -> tuple[float, bool]:

@@ -92,11 +92,10 @@ def other_input_activation(case: Case) -> Iterator[Alternative]:
             continue
         which = "the input" if len(case.inputs) == 1 else f"input {place}"
         for name, function in functions_giving(x, None):
-            inputs = [*case.inputs[:place], function(x), *case.inputs[place + 1 :]]
             yield Alternative(
                 "activation_missing",
                 f"The reference applies {name} to {which}, the file does not. Add it before.",
-                inputs=inputs,
+                before=(place, function),
                 least=0.995,
             )
 

@@ -116,7 +116,10 @@ def other_precision(case: Case) -> Iterator[Alternative]:
                 least=_LEAST,
             )
         text = f"Our result is rounded to {words}, the reference's is not. Use float32."
-        yield Alternative("precision", text, after=rounded, swapped=True, least=_LEAST)
+        yield Alternative(
+            "precision", text, after=rounded, by_element="int8" not in words, swapped=True,
+            least=_LEAST,
+        )  # fmt: skip
 
 
 def _places(weighty: bool, words: str) -> Iterator[tuple[str, ...]]:  # noqa: FBT001

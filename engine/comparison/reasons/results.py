@@ -106,10 +106,12 @@ def other_activation(case: Case) -> Iterator[Alternative]:
         yield from _leaky(case, ours, expected)
     if not own:
         for name, function in functions_giving(expected, ours):
+            single = "softmax" not in name
             text = f"The file applies {name} here, the reference does not. Remove it."
             yield Alternative(
-                "activation_extra", text, after=function, swapped=True, least=_EXACT
-            )
+                "activation_extra", text, after=function, by_element=single, swapped=True,
+                least=_EXACT,
+            )  # fmt: skip
 
 
 def _more_activations(case: Case, ours: Array, expected: Array | None) -> Iterator[Alternative]:

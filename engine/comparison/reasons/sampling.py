@@ -7,7 +7,7 @@ output channels, some elements, rows or steps. Only promising ones are tried on 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,6 +60,7 @@ class Preview:
     small: Case
     cut: Callable[[Alternative], Alternative | None]
     trim: Callable[[Alternative], tuple[slice, ...] | None]
+    _known: dict[tuple[tuple[int, int], ...], Discrepancy] = field(default_factory=dict)
 
     def left(self, alternative: Alternative) -> float | None:
         """Return how much of the part's difference is left; None if the part cannot tell."""
@@ -67,12 +68,15 @@ class Preview:
         region = self.trim(cut) if cut is not None else None
         if cut is None or region is None:
             return None
-        ours, expected = self.small.ours, self.small.expected
+        expected = self.small.expected
         if not isinstance(expected, np.ndarray):
             return None
-        comparable = isinstance(ours, np.ndarray) and ours.shape == expected.shape
-        mine = ours[region] if comparable else None  # type: ignore[index,call-overload]
-        discrepancy = Discrepancy(self.small.finish(mine), expected[region])
+        if cut.swapped:
+            reverse = self.small.reverse_discrepancy
+            if cut.after is None or reverse.is_rounding:
+                return None
+            return reverse.left(cut.after(expected))
+        discrepancy = self._discrepancy_in(region, expected)
         if discrepancy.is_rounding:
             return None
         # A second thread would be waited for longer than so small a product takes.
@@ -82,6 +86,16 @@ class Preview:
             return math.inf
         found = result[region] if result.ndim == expected.ndim else result
         return discrepancy.left(found)
+
+    def _discrepancy_in(self, region: tuple[slice, ...], expected: Array) -> Discrepancy:
+        """Return the difference in a region, which most alternatives have in common."""
+        key = tuple([(each.start, each.stop) for each in region])
+        if key not in self._known:
+            ours = self.small.ours
+            comparable = isinstance(ours, np.ndarray) and ours.shape == expected.shape
+            mine = ours[region] if comparable else None  # type: ignore[index,call-overload]
+            self._known[key] = Discrepancy(self.small.finish(mine), expected[region])
+        return self._known[key]
 
 
 def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
@@ -494,7 +508,7 @@ def _of_elements(case: Case) -> Preview | None:
     parted = _parted(whole, lambda value: value.reshape(-1)[::step])
 
     def cut(alternative: Alternative) -> Alternative | None:
-        if not alternative.by_element or alternative.runs or alternative.swapped:
+        if not alternative.by_element or alternative.runs:
             return None
         if alternative.result is None:
             return alternative

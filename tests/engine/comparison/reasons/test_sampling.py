@@ -57,7 +57,7 @@ def test_a_function_before_a_large_layer_is_named(network, monkeypatch, shown_as
 # Large layers: as few elements as a small image has, but many multiplications.
 
 OUTPUTS, INPUTS, PLACES = 64, 64, 7
-ROWS, FEATURES = 24, 256
+ROWS, FEATURES = 40, 256
 
 
 @pytest.fixture
@@ -154,6 +154,27 @@ def test_the_layout_of_a_large_linear_layer_is_found(linear, store):
     expected = (x.astype(np.float64) @ weight.T).astype(np.float32)
     reasons = {each.kind: each for each in explain(operator, [x], expected)}
     assert reasons["weight_layout"].explains > 0.9999
+
+
+def test_a_function_of_the_input_of_a_large_layer_is_found(linear):
+    weight = RNG.standard_normal((FEATURES, FEATURES)).astype(np.float32)
+    x = RNG.standard_normal((ROWS, FEATURES)).astype(np.float32)
+    expected = (softsign(x.astype(np.float64)) @ weight.T).astype(np.float32)
+    first = explain(linear(weight), [x], expected)[0]
+    assert first.kind == "activation_missing"
+    assert "softsign to the input" in first.text
+    assert first.explains > 0.9999
+
+
+def test_a_function_of_many_results_that_only_the_file_has_is_found(linear):
+    weight = RNG.uniform(-0.01, 0.01, (FEATURES, FEATURES)).astype(np.float32)
+    x = RNG.uniform(-1, 1, (ROWS, FEATURES)).astype(np.float32)
+    ours = x.astype(np.float64) @ weight.T
+    assert np.abs(ours).max() < 0.9
+    first = explain(linear(weight), [x], np.arctanh(ours).astype(np.float32))[0]
+    assert first.kind == "activation_extra"
+    assert "applies tanh here" in first.text
+    assert first.explains > 0.9999
 
 
 @pytest.mark.parametrize("kind", ["convolution", "linear"])
