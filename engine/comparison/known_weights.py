@@ -6,7 +6,11 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from engine.comparison.aligning.calls import function_of, is_layer
+from engine.comparison.reasons.attentions import OUTPUT_WEIGHT, PROJECTIONS
+from engine.comparison.references.reference import hash_weight
 from engine.comparison.references.sessions import hash_weights
 from engine.errors import EngineError
 
@@ -61,6 +65,8 @@ class KnownWeights:
     def differing(self, operator: RuntimeOperator) -> frozenset[str] | None:
         """Return the names of the weights that differ; None if it is unknown."""
         try:
+            if OUTPUT_WEIGHT in operator.attributes:
+                return self._differing_of_attention(operator)
             ours, theirs = hash_weights(operator), self._hashes(operator)
         except EngineError:
             return None
@@ -71,6 +77,36 @@ class KnownWeights:
             for name, each in ours.items()
             if all(other.float32 != each.float32 for other in theirs[name])
         )
+
+    def _differing_of_attention(self, operator: RuntimeOperator) -> frozenset[str] | None:
+        """Return the weights of an attention that are nowhere in the reference.
+
+        It may compute the projections of queries, keys and values one by one. Unknown if it
+        has none of the matrices, as one that does not tell weights.
+        """
+        stored = {n: a.array for n, a in operator.attributes.items() if a.is_stored}
+        absent = {name for name, array in stored.items() if not self._has(name, array)}
+        matrices = {name for name, array in stored.items() if array.ndim > 1}
+        return frozenset(absent) if matrices - absent else None
+
+    def _has(self, name: str, array: Array) -> bool:
+        """Whether a weight is among the reference's, as a whole or in three parts."""
+        stacked = name in PROJECTIONS and name.startswith("in_proj") and not len(array) % 3
+        parts = np.split(array, 3) if stacked else []
+        return any(
+            all(hash_weight(each).float32 in self._by_size.get(each.size, ()) for each in whole)
+            for whole in ([array], parts)
+            if whole
+        )
+
+    @cached_property
+    def _by_size(self) -> Mapping[int, frozenset[str]]:
+        """Hashes of the reference's weights, by size."""
+        found: dict[int, set[str]] = {}
+        for operator in self._reference.operators:
+            for each in operator.weights().values():
+                found.setdefault(each.size, set()).add(each.float32)
+        return {size: frozenset(hashes) for size, hashes in found.items()}
 
     def _hashes(self, operator: RuntimeOperator) -> Mapping[str, Sequence[WeightHash]]:
         """Return what the weights of an operator may be in the reference, by our names."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from engine.comparison.reasons.attentions import OUTPUT_BIAS, OUTPUT_WEIGHT
 from engine.comparison.reasons.case import Alternative, apply_layer
 from engine.comparison.reasons.fitting import plain_numbers
 from engine.comparison.reasons.normalizing import norm_family
@@ -68,6 +69,8 @@ _ACTIVATION_TYPES: Final = frozenset(
     | {"prelu", "rrelu", "softmax", "log_softmax", "softmin", "threshold", "logsoftmax",
        "leakyrelu", "clamp", "clip", "glu"}
 )  # fmt: skip
+_ALIKE: Final = 1e-3  # by which equal positions differ at most
+_OF_ONE_ROW: Final = 3e-2  # share of rows that are no multiple of one, and tell too little
 _EXACT: Final = 0.995  # share from which a function counts as the reference's
 _FEW_NUMBERS: Final = 6  # channels that may be in another order by chance
 _FEW_ELEMENTS: Final = 1 << 16
@@ -104,7 +107,7 @@ def other_activation(case: Case) -> Iterator[Alternative]:
     yield from _clamped(ours, expected)
     if "PReLU" not in case.type:  # whose slopes are weights
         yield from _leaky(case, ours, expected)
-    if not own:
+    if not own and not _has_zero_weight(case):
         for name, function in functions_giving(expected, ours):
             single = "softmax" not in name
             text = f"The file applies {name} here, the reference does not. Remove it."
@@ -112,6 +115,12 @@ def other_activation(case: Case) -> Iterator[Alternative]:
                 "activation_extra", text, after=function, by_element=single, swapped=True,
                 least=_EXACT,
             )  # fmt: skip
+
+
+def _has_zero_weight(case: Case) -> bool:
+    """Whether a matrix of the file is zero, which makes zeros of everything."""
+    matrices = [each for each in case.weights.values() if each.ndim > 1 and each.size > 1]
+    return any(not each.any() for each in matrices)
 
 
 def _more_activations(case: Case, ours: Array, expected: Array | None) -> Iterator[Alternative]:
@@ -255,7 +264,8 @@ def channel_axes(case: Case) -> tuple[int, ...]:
         return tuple(range(len(shape) - length, len(shape)))
     if family:
         return (1,)
-    if "inear" in case.type or case.type.endswith(("addmm", "matmul")):
+    linear = "inear" in case.type or case.type.endswith(("addmm", "matmul"))
+    if linear or OUTPUT_WEIGHT in case.weights:
         return (len(shape) - 1,)
     return (1,) if len(shape) in {3, 4, 5} else ()
 
@@ -284,13 +294,17 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     axes = channel_axes(case)
     if not axes or "bias" not in case.arguments:
         return
-    if case.differing and not case.differs("bias"):
+    if case.differing and not case.differing & {"bias", OUTPUT_BIAS}:
         return  # another weight does, which offsets may seem to explain
     others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
     if residual.size < 2 * math.prod(residual.shape[axis] for axis in axes):
         return  # one element per channel tells nothing
     offsets = _mean(residual, others, case.told)
     offsets[np.abs(offsets) <= case.discrepancy.floor] = 0
+    spread = ours - ours.mean(others, keepdims=True)
+    many = 2 * np.count_nonzero(offsets) > offsets.size
+    if many and np.linalg.norm(spread) <= _ALIKE * np.linalg.norm(ours):
+        return  # nor do several equal ones, unless most channels agree
     wanted = offsets.reshape([residual.shape[axis] for axis in axes])
     if bias is not None and bias.shape == wanted.shape:
         wanted = wanted + bias
@@ -390,7 +404,7 @@ def _channel_scales(
     ours, expected = ours - shift, expected - shift
     axes = channel_axes(case)
     others = tuple(axis for axis in range(ours.ndim) if axis not in axes)
-    if len(axes) != 1 or not others:
+    if len(axes) != 1 or not others or _is_of_one_row(np.moveaxis(ours, axes[0], -1)):
         return
     squares = np.square(ours).sum(others, keepdims=True)
     products = (ours * expected).sum(others, keepdims=True)
@@ -408,6 +422,20 @@ def _channel_scales(
         (Change("scale", _as_weight(numbers)),), result=ours * factors + shift,
         fitted=numbers.size, least=_EXACT,
     )  # fmt: skip
+
+
+def _is_of_one_row(values: Array) -> bool:
+    """Whether all rows are multiples of one.
+
+    Then a factor for each channel gives whatever is expected, if that is so as well.
+    """
+    rows = values.reshape(-1, values.shape[-1])
+    longest = rows[np.square(rows).sum(1).argmax()]
+    square = float(longest @ longest)
+    if not square or not np.isfinite(square):
+        return True
+    left = rows - np.outer(rows @ longest / square, longest)
+    return bool(np.linalg.norm(left) <= _OF_ONE_ROW * np.linalg.norm(rows))
 
 
 def _factor(ours: Array, expected: Array, told: Array | None) -> float | None:
@@ -448,7 +476,8 @@ def other_channel_order(case: Case) -> Iterator[Alternative]:
     if case.pair is None:
         return
     ours, expected = case.pair
-    kind = "weight_layout" if case.weight() is not None else "channel_order"
+    weighted = case.weight() is not None or OUTPUT_WEIGHT in case.weights
+    kind = "weight_layout" if weighted else "channel_order"
     for axis in dict.fromkeys((*channel_axes(case), 1, ours.ndim - 1)):
         if not 0 <= axis < ours.ndim or len(channel_axes(case)) > 1:
             continue

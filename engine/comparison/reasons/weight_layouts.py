@@ -280,6 +280,12 @@ def _projections(case: Case) -> Iterator[Alternative]:
             f"The projections of the file are in the order {theirs}, not qkv. Reorder them.",
             weights,
         )
+    name = "in_proj_weight"
+    parts = np.array_split(case.weights[name], 3)
+    for place, letter in enumerate("qkv") if case.may_differ(name) else ():
+        for words, other in layouts_of(case, name, parts[place]):
+            whole = [*parts[:place], np.asarray(other), *parts[place + 1 :]]
+            yield _alternative(name, f"with {letter} {words}", _moved(np.concatenate(whole)))
 
 
 def _in_parts(weight: Array, order: tuple[int, ...], count: int) -> Array:

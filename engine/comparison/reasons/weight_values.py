@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from engine.comparison.reasons.attentions import OUTPUT_BIAS, OUTPUT_WEIGHT, PROJECTIONS
 from engine.comparison.reasons.case import Alternative
 from engine.comparison.reasons.fitting import least_squares
 from engine.comparison.reasons.normalizing import norm_family
@@ -228,7 +229,7 @@ def solved_weights(case: Case) -> Iterator[Alternative]:
         yield from _affine(case)
     elif case.type == "nn.PReLU":
         yield from _slopes(case)
-    elif "weight" in case.weights and case.may_differ("weight"):
+    elif any(n in case.weights and case.may_differ(n) for n in ("weight", OUTPUT_WEIGHT)):
         yield from _products(case)
 
 
@@ -240,19 +241,23 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
     """
     if case.pair is None or case.pair[1].dtype.kind != "f" or not case.differing:
         return
-    if case.differing == {"bias"}:
+    if case.differing in ({"bias"}, {OUTPUT_BIAS}):
+        (name,) = case.differing
         axes = channel_axes(case)
         residual = case.pair[1].astype(np.float64) - case.pair[0]
         others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
         yield Alternative(
             "bias",
-            "The bias differs, as its hash tells; the other weights are equal. Take the "
+            f"The {name} differs, as its hash tells; the other weights are equal. Take the "
             "reference's.",
-            (Change("bias", None),),
+            (Change(name, None),),
             result=case.pair[0] + residual.mean(others, keepdims=True),
             least=_LEAST,
         )
-    found = _as_products(case) if case.differs("weight") else None
+    if case.differing <= PROJECTIONS:
+        yield from _of_projections(case)
+        return
+    found = _as_products(case) if case.differing & {"weight", OUTPUT_WEIGHT} else None
     if found is None or len(found.rows) ** 2 * found.rows.shape[2] > _MOST_WORK:
         return
     outputs, groups = len(found.weights), found.rows.shape[1]
@@ -264,9 +269,27 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
         wanted[own] += least_squares(found.rows[:, group], found.residual[:, own]).T
     yield Alternative(
         "weight_values",
-        "The weight differs, as its hash tells. These inputs are too few to tell its numbers. "
+        f"The {found.name} differs, as its hash tells. These inputs are too few to tell its "
+        "numbers. Take the reference's.",
+        weights={found.name: _in_file_order(case, wanted, case.weights[found.name])},
+        least=_LEAST,
+    )
+
+
+def _of_projections(case: Case) -> Iterator[Alternative]:
+    """Return the weights of an attention's projections that are known to differ.
+
+    What they must be, the result does not tell: a softmax lies between.
+    """
+    names = sorted(case.differing or ())
+    only = "bias" if all("bias" in name for name in names) else "weight_values"
+    differ = "differs" if len(names) == 1 else "differ"
+    yield Alternative(
+        only,
+        f"{' and '.join(names)} {differ}, as the hashes tell; the other weights are equal. "
         "Take the reference's.",
-        weights={"weight": _in_file_order(case, wanted, case.weights["weight"])},
+        tuple(Change(name, None) for name in names),
+        result=case.wanted,
         least=_LEAST,
     )
 
@@ -393,11 +416,14 @@ class _Products(NamedTuple):
         Expected result minus ours.
     weights : ndarray of shape (O, K)
         Ours.
+    name : str
+        Of the weight.
     """
 
     rows: Array
     residual: Array
     weights: Array
+    name: str = "weight"
 
 
 def _products(case: Case) -> Iterator[Alternative]:
@@ -430,13 +456,13 @@ def _products(case: Case) -> Iterator[Alternative]:
         changes[own] = solved.T
     fitted = int(np.count_nonzero(changes))
     wanted = found.weights + changes
-    weight = case.weights["weight"]
+    weight = case.weights[found.name]
     theirs = _in_file_order(case, wanted, weight)
-    text = _describe_change("weight", weight, theirs)
+    text = _describe_change(found.name, weight, theirs)
     if len(channels) < len(found.weights):
         text = f"{text} Only {_name_channels(channels)} of {len(found.weights)} differ."
     yield Alternative(
-        "weight_values", text, (Change("weight", theirs),), weights={"weight": theirs},
+        "weight_values", text, (Change(found.name, theirs),), weights={found.name: theirs},
         fitted=min(fitted, case.discrepancy.count // 2), least=_LEAST,
     )  # fmt: skip
 
@@ -459,12 +485,12 @@ def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[
         rows = found.rows[:, int(channel) * groups // outputs]
         case.spend(_work_of(rows))
         wanted[channel] += least_squares(rows, found.residual[:, channel])
-    theirs = _in_file_order(case, wanted, case.weights["weight"])
+    theirs = _in_file_order(case, wanted, case.weights[found.name])
     yield Alternative(
         "weight_values",
         f"Only {_name_channels(channels)} of {outputs} differ, so their weights or biases do. "
         "These inputs are too few to tell which. Compare them with the reference's.",
-        weights={"weight": theirs},
+        weights={found.name: theirs},
         fitted=channels.size * places,
         least=_LEAST,
     )
@@ -539,7 +565,11 @@ def _as_products(case: Case) -> _Products | None:
     assert case.pair is not None  # noqa: S101 - the caller has checked it
     residual = case.pair[1].astype(np.float64) - case.pair[0]
     windows = sliding_of(case)
-    if x is None or weight is None or not np.isfinite(residual).all():
+    if x is None or not np.isfinite(residual).all():
+        return None
+    if OUTPUT_WEIGHT in case.weights:
+        return _as_projected_heads(case, residual)
+    if weight is None:
         return None
     if case.type == "nn.Linear":
         rows = x.reshape(-1, 1, x.shape[-1])
@@ -555,6 +585,22 @@ def _as_products(case: Case) -> _Products | None:
     if views is None or views.shape[2 : 2 + windows.rank] != residual.shape[2:]:
         return None
     return _gathered(views, residual, kernels, groups)
+
+
+def _as_projected_heads(case: Case, residual: Array) -> _Products | None:
+    """Return the projection at the end of an attention: a linear layer of the joined heads."""
+    weight = case.weights[OUTPUT_WEIGHT]
+    plain: dict[str, Array] = {OUTPUT_WEIGHT: np.eye(weight.shape[1], dtype=weight.dtype)}
+    if OUTPUT_BIAS in case.weights:
+        plain[OUTPUT_BIAS] = np.zeros(weight.shape[1], weight.dtype)
+    heads = case.run(Alternative("", "", weights=plain))
+    heads = heads[0] if isinstance(heads, tuple) else heads
+    if not isinstance(heads, np.ndarray) or not np.isfinite(heads).all():
+        return None
+    rows = heads.reshape(-1, 1, weight.shape[1])
+    chosen = _chosen(len(rows), weight.shape[1])
+    ends = residual.reshape(-1, len(weight))[chosen]
+    return _Products(rows[chosen], ends, weight, OUTPUT_WEIGHT)
 
 
 def _gathered(views: Array, residual: Array, kernels: Array, groups: int) -> _Products:
