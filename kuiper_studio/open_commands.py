@@ -11,7 +11,7 @@ from engine.conversion.suffixes import SUFFIXES, is_source
 from engine.errors import EngineError
 from engine.fed_sizes import size_of
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
-from engine.paths import exists, is_folder
+from engine.paths import beside, exists, files_with_suffix, is_folder
 from engine.shapes import parse_shapes
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.input_sizes import of_open_dimensions
@@ -350,6 +350,6 @@ def _param_of(path: Path) -> Path | None:
     if is_source(path):
         return path
     if not is_folder(path):
-        return path.with_suffix(".param")
-    found = list(path.glob("*.param"))
+        return beside(path, ".param")
+    found = files_with_suffix(path, ".param")
     return found[0] if len(found) == 1 else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engine.errors import ModelFileError
 from engine.ncnn.reader import is_ncnn, read_graph
 from engine.ncnn.weights import RawWeights, bind
+from engine.paths import beside
 from engine.pnnx.pairing import choose, siblings
 from engine.pnnx.reader import read_bytes
 
@@ -84,7 +85,7 @@ def find_param(bin_path: Path) -> Path | None:
         If the only candidate is the file of the same name and does not fit, or if several
         others fit.
     """
-    own = bin_path.with_suffix(".param")
+    own = beside(bin_path, ".param")
     failure = None
     if _is_ncnn(own):
         failure = _failure_of(own, bin_path)
@@ -98,7 +99,7 @@ def find_param(bin_path: Path) -> Path | None:
 
 
 def _find_weights(param_path: Path, graph: Graph) -> RawWeights | None:
-    own = param_path.with_suffix(".bin")
+    own = beside(param_path, ".bin")
     first = _try(own, graph) if own.is_file() else None
     if isinstance(first, RawWeights):
         return first

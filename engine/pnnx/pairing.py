@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import ModelFileError
+from engine.paths import beside, files_with_suffix
 from engine.pnnx.archive import Archive
 from engine.pnnx.diagnosis import line_of_operator
 from engine.pnnx.graph import Graph
@@ -135,7 +136,7 @@ def find_param(bin_path: str | Path) -> Path | None:
         does not fit, or if several others do.
     """
     archive = Archive(Path(bin_path))
-    own = archive.path.with_suffix(".param")
+    own = beside(archive.path, ".param")
     failure = _failure_of_param(own, archive) if own.is_file() else None
     if own.is_file() and failure is None:
         return own
@@ -241,7 +242,7 @@ class _Structure:
 
     def find_weights(self) -> Archive | None:
         """Choose among the ``.bin`` files of the folder."""
-        own = self._path.with_suffix(".bin")
+        own = beside(self._path, ".bin")
         first = self._try(own) if own.is_file() else None
         if isinstance(first, Archive) or not self.needs_weights:
             return first if isinstance(first, Archive) else None
@@ -322,7 +323,7 @@ def _failure_of_param(
 
 def siblings(path: Path, own: Path) -> list[Path]:
     """Return other files of the folder with the suffix of `own`."""
-    return sorted(other for other in path.parent.glob(f"*{own.suffix}") if other != own)
+    return [other for other in files_with_suffix(path.parent, own.suffix) if other != own]
 
 
 def choose(fitting: Sequence[Path], path: Path) -> Path | None:
@@ -357,8 +358,8 @@ def choose(fitting: Sequence[Path], path: Path) -> Path | None:
 
 def _only_param(folder: Path) -> Path:
     # pnnx writes NAME.ncnn.param beside its own file.
-    every = sorted(folder.glob("*.param"))
-    found = [path for path in every if not path.name.endswith(".ncnn.param")] or every
+    every = files_with_suffix(folder, ".param")
+    found = [p for p in every if not p.name.lower().endswith(".ncnn.param")] or every
     if len(found) != 1:
         raise ModelFileError(
             folder,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPoint, Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
 
 __all__ = ["GraphView"]
+
+_MODEL_SUFFIX: Final = re.compile(r"(\.pnnx)?\.param$", re.IGNORECASE)
 
 
 class GraphView(QWidget):
@@ -165,7 +168,7 @@ class GraphView(QWidget):
     @Slot(object)
     def _on_place_changed(self, _name: str = "") -> None:
         path = self._session.model_path
-        model = path.name.removesuffix(".param").removesuffix(".pnnx") if path else ""
+        model = _MODEL_SUFFIX.sub("", path.name) if path else ""
         graph, selected = self._session.graph, self._session.selected
         if self.canvas.is_grouped:
             self.header.show_breadcrumb(model, *(c.text for c in self.canvas.crumbs()))

@@ -63,7 +63,7 @@ def dropped_model(paths: Sequence[str]) -> str:
     str
         ``""`` for none.
     """
-    found = [path for path in paths if Path(path).suffix == ".param"]
+    found = [path for path in paths if Path(path).suffix.lower() == ".param"]
     others = {".bin", *SUFFIXES}
     found += [p for p in paths if Path(p).suffix.lower() in others or is_folder(p)]
     return found[0] if found else ""

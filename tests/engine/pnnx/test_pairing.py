@@ -39,7 +39,7 @@ def files(tmp_path):
         for name, weights in named.items():
             stem, kind = name.rsplit("_", 1)
             path = tmp_path / f"{stem.replace('__', '.')}.{kind}"
-            (write_param if kind == "param" else write_bin)(path, weights)
+            (write_param if kind.lower() == "param" else write_bin)(path, weights)
         return tmp_path
 
     return write
@@ -237,6 +237,21 @@ class TestPair:
     def test_bin(self, files):
         folder = files(m_bin=ONE, n_param=ONE)
         assert pair(folder / "m.bin") == (folder / "n.param", folder / "m.bin")
+
+    @pytest.mark.parametrize("opened", ["M.PARAM", "M.BIN", ""])
+    def test_capital_letters(self, files, opened):
+        folder = files(M_PARAM=ONE, M_BIN=ONE)
+        param, weights = pair(folder / opened)
+        assert param == folder / "M.PARAM"
+        assert load(param, weights).weights_path == folder / "M.BIN"
+
+    def test_other_names_in_capital_letters(self, files):
+        folder = files(m_param=ONE, OTHER_BIN=OTHER, W_BIN=ONE)
+        assert load(folder / "m.param").weights_path == folder / "W.BIN"
+
+    def test_small_letters_come_first(self, files):
+        folder = files(m_param=ONE, m_bin=ONE, m_BIN=ONE)
+        assert load(folder / "m.param").weights_path == folder / "m.bin"
 
     def test_bin_alone(self, files):
         folder = files(m_bin=ONE)
