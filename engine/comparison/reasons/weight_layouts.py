@@ -284,7 +284,7 @@ def _projections(case: Case) -> Iterator[Alternative]:
     parts = np.array_split(case.weights[name], 3)
     for place, letter in enumerate("qkv") if case.may_differ(name) else ():
         for words, other in layouts_of(case, name, parts[place]):
-            whole = [*parts[:place], np.asarray(other), *parts[place + 1 :]]
+            whole = [*parts[:place], other.read(), *parts[place + 1 :]]
             yield _alternative(name, f"with {letter} {words}", _moved(np.concatenate(whole)))
 
 
