@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from engine.layers.ncnn.table import Sliding, layer, require_weights
 from engine.layers.padding import pad
 from engine.layers.transposed_convolution import TransposedConvolution
 from engine.layers.windows import Windows
+from engine.memory_bound import require_memory
 from engine.ncnn.types import Params
 from engine.values import Array
 
@@ -87,14 +89,29 @@ def same_pads(
     sizes, extents, strides : sequence of int
         Of the image and the windows.
     upper : bool
-        Whether an odd position is added after the axis, not before.
+        Whether an odd position is added after the axis, not before. The depth of a volume
+        always has it after.
+
+    Raises
+    ------
+    LayerError
+        If one axis has positions to spare while another needs some: ncnn would take a negative
+        border, and write beyond its result.
     """
-    pairs = []
-    for size, extent, stride in zip(sizes, extents, strides, strict=True):
-        total = max(0, extent + (size - 1) // stride * stride - size)
-        pair = (total // 2, total - total // 2)
-        pairs.append(pair if upper else pair[::-1])
-    return tuple(pairs)
+    totals = [
+        extent + (size - 1) // stride * stride - size
+        for size, extent, stride in zip(sizes, extents, strides, strict=True)
+    ]
+    if min(totals) < 0 < max(totals):
+        raise LayerError(
+            f"a border of {describe_shapes([tuple(totals)])} positions would keep the size, "
+            "and ncnn cannot crop and pad at once"
+        )
+    pairs = [(max(0, total) // 2, (max(0, total) + 1) // 2) for total in totals]
+    if upper:
+        return tuple(pairs)
+    depth = len(pairs) - 2  # only volumes have one, their first axis
+    return tuple(pair if axis < depth else pair[::-1] for axis, pair in enumerate(pairs))
 
 
 def _flatten_pads(pairs: Pairs) -> tuple[int, ...]:
@@ -182,8 +199,8 @@ class NcnnConvolution(_Windowed):
             for name in ("weight", "bottom", "top")
             if f"{name}_int8_scales" in call.attributes
         }
-        special = {number for pair in self.pads for number in pair if number < 0}
-        if special and not special <= {_SAME_UPPER, _SAME_LOWER}:
+        numbers = {number for pair in self.pads for number in pair}
+        if min(numbers) < 0 and numbers not in ({_SAME_UPPER}, {_SAME_LOWER}):
             raise ParameterError("pad_left", f"padding {self.pads} is negative")
         if not self.is_dynamic:
             self._inner = self._make_layer(*self.weights_of(()))
@@ -211,10 +228,10 @@ class NcnnConvolution(_Windowed):
         return np.repeat(scales, self.outputs // scales.size)
 
     def _resolve_pads(self, sizes: Sequence[int]) -> Pairs:
-        special = {number for pair in self.pads for number in pair if number < 0}
-        if not special:
+        special = self.pads[0][0]
+        if special >= 0:
             return self.pads
-        return same_pads(sizes, self.extents, self.stride, upper=_SAME_UPPER in special)
+        return same_pads(sizes, self.extents, self.stride, upper=special == _SAME_UPPER)
 
     def require_shapes(self, *shapes: tuple[int, ...]) -> Sliding | None:
         """Check the operands' shapes; return the windows."""
@@ -300,9 +317,10 @@ class NcnnDeconvolution(_Windowed):
         )
         numbers = [number for pair in self.pads for number in pair]
         self._upper = _SAME_UPPER in numbers
-        self._is_cut_to_size = not any(n > 0 for n in numbers) and min(self.output_sizes) > 0
+        has_pads = any(n > 0 for n in numbers)
+        self._is_cut_to_size = not has_pads and min(self.output_sizes) > 0
         special = {number for number in numbers if number < 0}
-        if not special <= {_SAME_UPPER, _SAME_LOWER} or (special and not self._is_cut_to_size):
+        if not special <= {_SAME_UPPER, _SAME_LOWER} or (special and has_pads):
             raise ParameterError("pad_left", f"padding {self.pads} is negative")
         if self._is_cut_to_size and not special:
             raise ParameterError("output_w", "output_w needs a padding of -233 or -234")
@@ -320,7 +338,7 @@ class NcnnDeconvolution(_Windowed):
 
     def _make_layer(self, weight: Array, bias: Array | None) -> TransposedConvolution:
         return TransposedConvolution(
-            weight, bias, self.stride, 0, self.output_padding, self.groups, self.dilation
+            weight, bias, self.stride, 0, 0, self.groups, self.dilation
         )
 
     def cuts_of(self, sizes: Sequence[int]) -> Pairs:
@@ -331,8 +349,8 @@ class NcnnDeconvolution(_Windowed):
         sizes : sequence of int
             Of the whole result.
         """
-        if not self._is_cut_to_size:
-            return self.pads
+        if not self._is_cut_to_size:  # then ncnn ignores -233 and -234
+            return tuple((max(0, before), max(0, after)) for before, after in self.pads)
         totals = [size - wanted for size, wanted in zip(sizes, self.output_sizes, strict=True)]
         pairs = [(total // 2, total - total // 2) for total in totals]
         return tuple(pair if self._upper else pair[::-1] for pair in pairs)
@@ -352,6 +370,18 @@ class NcnnDeconvolution(_Windowed):
         self._require_cuts(whole.spread_sizes(shape[1:], self.output_padding))
         return Sliding(whole, shape, self.outputs, channels, self.output_padding)
 
+    def _extend(self, whole: Array, bias: Array | None) -> Array:
+        """Add the output padding, which has the bias only; of any size, unlike in PyTorch."""
+        if not any(self.output_padding):
+            return whole
+        shape = (len(whole), *map(operator.add, whole.shape[1:], self.output_padding))
+        require_memory(shape, whole.dtype)
+        result = np.zeros(shape, whole.dtype)
+        if bias is not None:
+            result += bias.reshape(-1, *(1,) * self.rank)
+        result[:, *map(slice, whole.shape[1:])] = whole
+        return result
+
     def _require_cuts(self, sizes: Sequence[int]) -> None:
         for size, (before, after) in zip(sizes, self.cuts_of(sizes), strict=True):
             if before < 0 or after < 0 or before + after >= size:
@@ -364,7 +394,7 @@ class NcnnDeconvolution(_Windowed):
         image, *operands = inputs
         inner = self._make_layer(*self.weights_of(operands)) if self.is_dynamic else self._inner
         self.require_image(image.shape, len(inner.weight))
-        whole = inner.forward(image)
+        whole = self._extend(inner.forward(image), inner.bias)
         sizes = whole.shape[1:]
         self._require_cuts(sizes)
         cuts = (

@@ -215,9 +215,11 @@ def instance_norm(
 ) -> Array:
     """Normalise each channel by its own mean and variance.
 
+    A matrix or a vector is one channel, with the first gamma and beta.
+
     Parameters
     ----------
-    input : ndarray of shape (C, H, W)
+    input : ndarray of shape (C, H, W) or (C, D, H, W), (H, W) or (W,)
     gamma, beta : ndarray of shape (C,), optional
     channels : int
         C.
@@ -225,11 +227,13 @@ def instance_norm(
     affine : int
         Whether there are gamma and beta.
     """
-    if affine:
-        _require_channels(channels, input)
-    count = input.shape[0]
-    result = torch_normalization.group_norm(input[np.newaxis], count, gamma, beta, eps)
-    return np.asarray(result[0])
+    image = input if input.ndim > 2 else input[np.newaxis]
+    if affine and input.ndim > 2:
+        _require_channels(channels, image)
+    if affine and gamma is not None and beta is not None:
+        gamma, beta = gamma[: len(image)], beta[: len(image)]
+    result = torch_normalization.group_norm(image[np.newaxis], len(image), gamma, beta, eps)
+    return np.asarray(result.reshape(input.shape))
 
 
 @layer("MVN")

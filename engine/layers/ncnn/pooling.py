@@ -36,7 +36,7 @@ class Pooling(Layer):
 
     With `pad_mode` 0 a last window may extend beyond the end, with 1 it may not; 2 and 3 keep
     one window per `stride` positions. A mean counts the padding only with
-    `avgpool_count_include_pad`. It never counts positions beyond the padding.
+    `avgpool_count_include_pad`, or with 2 and 3. It never counts positions beyond the padding.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ class Pooling(Layer):
         if params.integer("adaptive_pooling"):
             width = params.integer("out_w")
             self.sizes = tuple(params.integer(f"out_{a}", width) for a in "dhw"[3 - rank :])
-            if not all(size == UNSET or 1 <= size <= _MOST for size in self.sizes):
+            keeps = rank > 1  # whether -233 keeps the size of the image
+            if not all((keeps and s == UNSET) or 1 <= s <= _MOST for s in self.sizes):
                 raise ParameterError("out_w", f"an output size of {self.sizes} is out of range")
         elif not self.is_global:
             self.kernel = read_windows(params, "kernel", rank, 0)
@@ -68,6 +69,16 @@ class Pooling(Layer):
             self.pads = read_pads(params, rank)
             if not all(0 <= number <= _MOST for pair in self.pads for number in pair):
                 raise ParameterError("pad_left", f"padding {self.pads} is out of bounds")
+            if self.mode in {_SAME_UPPER, _SAME_LOWER}:
+                self._count_same_padding()
+
+    def _count_same_padding(self) -> None:
+        """Count what `pad_mode` adds; ncnn leaves out only what `pad_left`, ... name."""
+        if self.kind == 1 and not self.counts_pad and any(map(any, self.pads)):
+            raise ParameterError(
+                "pad_left", f"padding {self.pads} contradicts pad_mode={self.mode}"
+            )
+        self.counts_pad = True
 
     def require_shapes(self, *shapes: tuple[int, ...]) -> Sliding | None:
         """Check the operand's shape; return the windows."""
@@ -120,10 +131,22 @@ class Pooling(Layer):
         pads = tuple((a, b + tail) for (a, b), tail in zip(windows.padding, tails, strict=True))
         whole = Windows(self.kernel, self.stride, windows.dilation, pads)
         if self.kind == 0:
-            return largest(input, whole)
-        if not self.counts_pad:
-            return average(input, whole, count_include_pad=False)
-        return average(input, whole, divisor_override=whole.tap_count)
+            found = largest(input, whole)
+            if not any(map(any, pads)):
+                return found
+            return np.asarray(np.maximum(found, np.asarray(_lowest(found.dtype), found.dtype)))
+        if self.counts_pad:
+            return average(input, whole, divisor_override=whole.tap_count)
+        found = average(input, whole, count_include_pad=False)
+        for axis, ((_, after), kernel) in enumerate(zip(pads, self.kernel, strict=True), 1):
+            if after >= kernel:  # the last window is all padding, and ncnn divides by 0
+                found[(slice(None),) * axis + (-1,)] = np.nan
+        return found
+
+
+def _lowest(dtype: np.dtype[Any]) -> float:
+    """Return what ncnn pads with before it looks for the largest number."""
+    return -128.0 if dtype == np.int8 else float(np.finfo(np.float32).min)
 
 
 def _resolve_sizes(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -154,8 +154,19 @@ class Interp(Layer):
             return x
         image = batch if x.ndim == 3 else batch[:, :, np.newaxis]
         sizes = target if x.ndim == 3 else (1, *target)
-        result = interpolate(image, sizes, mode=self.mode, align_corners=self.aligns)[0]
+        scales = self.scales_of(len(sizes))
+        result = interpolate(image, sizes, scales, self.mode, self.aligns)[0]
         return np.asarray(result if x.ndim == 3 else result[:, 0])
+
+    def scales_of(self, rank: int) -> tuple[float, ...] | None:
+        """Return the scale of each axis behind the channels; None where a size is wanted.
+
+        Positions are those of the scale, as in PyTorch, also where the size is rounded. ncnn
+        does so since autumn 2026; before, only for nearest.
+        """
+        if self.size[1] or self.expression or self.is_dynamic:
+            return None
+        return tuple(float(np.float32(scale)) for scale in self.scale[-rank:])
 
     def nearest_places(self, sizes: Sequence[int], target: Sequence[int]) -> list[Array]:
         """Return which position each result repeats, for each axis behind the channels.
@@ -165,10 +176,11 @@ class Interp(Layer):
         sizes, target : sequence of int
             Of the image and the result.
         """
-        fixed = bool(self.size[1] or self.expression or self.is_dynamic)
         found = []
-        for size, count, scale in zip(sizes, target, self.scale[-len(target) :], strict=True):
-            step = np.float32(size) / np.float32(count) if fixed else 1 / np.float32(scale)
+        scales = self.scales_of(len(target)) or (None,) * len(target)
+        for size, count, scale in zip(sizes, target, scales, strict=True):
+            wanted = scale is None
+            step = np.float32(size) / np.float32(count) if wanted else 1 / np.float32(scale)
             places = (np.arange(count, dtype=np.float32) * step).astype(np.int64)
             found.append(np.minimum(places, size - 1))
         return found

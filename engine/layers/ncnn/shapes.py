@@ -274,6 +274,9 @@ class Crop(Layer):
     def _find_regions_by_offsets(
         self, shape: tuple[int, ...], reference: tuple[int, ...] | None
     ) -> list[tuple[int, int]]:
+        has_sizes = any([*self.sizes.values(), *self.behind.values()])
+        if reference is None and not has_sizes:
+            raise LayerError("the operand that gives the size is missing")
         regions = []
         names = AXES[len(shape)]
         others = {} if reference is None else dict(
@@ -285,9 +288,7 @@ class Crop(Layer):
             if reference is not None:
                 keeps = name == "c" and len(reference) < len(shape)
                 stop = start + (size if keeps else others.get(name, 1))
-            elif self.sizes[name] != UNSET and any(
-                [*self.sizes.values(), *self.behind.values()]
-            ):
+            elif self.sizes[name] != UNSET:
                 stop = min(stop, start + self.sizes[name])
             regions.append((start, stop))
         return regions

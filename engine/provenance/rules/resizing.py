@@ -110,7 +110,7 @@ def _ncnn_taps(
         (1, input.shape[0], *flat, *sizes),
         input.dtype,
         (*flat, *counts),
-        None,
+        layer.scales_of(2),
         layer.mode,
         align_corners=layer.aligns,
         recompute_scale_factor=False,

@@ -162,6 +162,68 @@ class TestNumpy:
         lines[1] = "Pooling p 1 1 in0 out 0=1 1=2 2=2"
         assert run(tmp_path, lines, [image]).value("out").tolist() == [[[3, 4.5], [7.5, 9]]]
 
+    @pytest.mark.parametrize(
+        ("mode", "expected"),
+        [(2, [[2.5, 1.5], [1.75, 1]]), (3, [[0.25, 0.75], [1, 2.5]])],
+    )
+    def test_a_mean_that_keeps_the_size_counts_its_zeros(self, tmp_path, mode, expected):
+        lines = [*inputs_of(0), f"Pooling p 1 1 in0 out 0=1 1=2 2=1 5={mode}"]
+        assert run(tmp_path, lines, [[[[1, 2], [3, 4]]]]).value("out").tolist() == [expected]
+
+    def test_a_window_of_padding_only(self, tmp_path):
+        lines = [*inputs_of(0), "Pooling1D p 1 1 in0 out 0=0 1=1 2=2 3=1"]
+        assert run(tmp_path, lines, [[[5, 7, 6]]]).value("out").tolist() == [
+            [np.finfo(np.float32).min, 7, np.finfo(np.float32).min]
+        ]
+        lines[1] = "Pooling1D p 1 1 in0 out 0=1 1=2 2=3 3=1"
+        found = run(tmp_path, lines, [[[5, 7, 6, 8, 9]]]).value("out")
+        # windows of the padding and 5, of 6 and 8, and of nothing
+        np.testing.assert_array_equal(found, [[5, 7, np.nan]])
+
+    def test_depth_is_padded_after_also_when_others_are_before(self, tmp_path):
+        line = "Convolution3D c 1 1 in0 out 0=1 1=2 4=-234 6=8"
+        image = np.zeros((1, 2, 2, 2), np.float32)
+        image[0, 0, 0, 0] = 1
+        weights = tagged(np.arange(8, dtype=np.float32))
+        found = run(tmp_path, [*inputs_of(0), line], [image], weights).value("out")
+        # Rows and columns begin one before, so the first number meets both taps of each.
+        assert found[0].tolist() == [[[3, 2], [1, 0]], [[0, 0], [0, 0]]]
+
+    def test_output_padding_beyond_the_stride_has_the_bias(self, tmp_path):
+        line = "Deconvolution1D d 1 1 in0 out 0=1 1=2 5=1 6=2 18=3"
+        weights = tagged(np.array([1, 10], np.float32)) + f32([0.5])
+        found = run(tmp_path, [*inputs_of(0), line], [[[1, 2]]], weights).value("out")
+        assert found.tolist() == [[1.5, 12.5, 20.5, 0.5, 0.5, 0.5]]
+
+    def test_deconvolution_without_a_size_to_keep(self, tmp_path):
+        line = "Deconvolution1D d 1 1 in0 out 0=1 1=2 4=-233 6=2"
+        weights = tagged(np.array([1, 10], np.float32))
+        found = run(tmp_path, [*inputs_of(0), line], [[[1, 2]]], weights).value("out")
+        assert found.tolist() == [[1, 12, 20]]
+
+    def test_a_matrix_is_normalised_as_one_channel(self, tmp_path):
+        line = "InstanceNorm n 1 1 in0 out 0=2 1=0"
+        weights = f32([2, 99]) + f32([1, 99])
+        found = run(tmp_path, [*inputs_of(0), line], [[[1, 3], [3, 1]]], weights).value("out")
+        assert found.tolist() == [[-1, 3], [3, -1]]
+
+    @pytest.mark.parametrize("kind", [2, 3])
+    def test_positions_are_those_of_the_scale(self, tmp_path, kind):
+        torch = pytest.importorskip("torch")
+        line = f"Interp i 1 1 in0 out 0={kind} 1=1.7 2=0.6"
+        expected = torch.nn.functional.interpolate(
+            torch.from_numpy(IMAGE)[None],
+            scale_factor=(1.7, 0.6),
+            mode=["bilinear", "bicubic"][kind - 2],
+        )
+        found = run(tmp_path, [*inputs_of(0), line], [IMAGE]).value("out")
+        np.testing.assert_allclose(found, expected[0], 1e-4, 1e-4)
+
+    def test_crop_without_a_size(self, tmp_path):
+        lines = [*inputs_of(0), "Crop c 1 1 in0 out 0=1 1=1"]
+        with pytest.raises(EngineError, match="the operand that gives the size is missing"):
+            run(tmp_path, lines, [IMAGE])
+
     def test_inner_axes_are_extended(self, tmp_path):
         lines = [*inputs_of(0, 1), "BinaryOp b 2 1 in0 in1 out 0=1"]
         image = np.zeros((2, 3, 4), np.float32)
@@ -248,6 +310,7 @@ class TestNumpy:
         "Padding p 1 1 in0 out 0=2000000000",
         "Padding p 1 1 in0 out 0=-5",
         "Padding p 1 1 in0 out 0=90 4=2",
+        "Pooling p 1 1 in0 out 0=1 1=1 11=3 2=2 12=1 5=3",
         "Interp i 1 1 in0 out 0=1 1=1e9 2=1e9",
         "Interp i 1 1 in0 out 0=1 3=-1 4=-1",
         "Interp i 1 1 in0 out 0=2 5=1",
