@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -251,23 +252,30 @@ class Measuring:
         """
         kernels = self._kernels_of(method)
         inputs = list(islice(self._held_out(), most_inputs(len(kernels))))
-        expected = [self._run(each, {}) for each in inputs]
+        expected: list[tuple[Value, ...]] = []
+        sums = {index: LossSums() for index in sorted(kernels)}
+        for each in inputs:
+            known: dict[str, Value] = dict(each)
+            outputs = self._run(each, {}, visit=partial(_keep_outputs, known))
+            expected.append(outputs)
+            for index, alone in sums.items():
+                found = self._run(each, {index: kernels[index]}, known=known)
+                alone.add(found, outputs)
+        harm = {index: alone.loss for index, alone in sums.items()}
+        if wanted is None or not inputs:
+            return Harm(harm, len(inputs))
 
         def measure(kept: Collection[int]) -> Loss:
-            sums = LossSums()
+            total = LossSums()
             for each, outputs in zip(inputs, expected, strict=True):
-                sums.add(self._run(each, kernels, kept), outputs)
-            return sums.loss
+                total.add(self._run(each, kernels, kept), outputs)
+            return total.loss
 
-        every = set(kernels)
-        alone = {index: measure(every - {index}) for index in sorted(every)}
-        if wanted is None or not inputs:
-            return Harm(alone, len(inputs))
         most = self._passes + _RUNS
         greedy = Greedy(measure(()), wanted, measure, lambda: self._passes >= most)
-        greedy.add([index] for index in sorted(every, key=lambda i: -alone[i].relative))
+        greedy.add([index] for index in sorted(kernels, key=lambda i: -harm[i].relative))
         greedy.give_back()
-        return Harm(alone, len(inputs), tuple(greedy.steps), tuple(sorted(greedy.kept)))
+        return Harm(harm, len(inputs), tuple(greedy.steps), tuple(sorted(greedy.kept)))
 
     def _kernels_of(self, method: Method) -> Mapping[int, Kernel]:
         if method not in self._kernels:
@@ -285,7 +293,17 @@ class Measuring:
         int8: Mapping[int, Kernel],
         kept: Collection[int] = (),
         visit: Visit | None = None,
+        known: Mapping[str, Value] | None = None,
     ) -> tuple[Value, ...]:
         self._progress()
         self._passes += 1
-        return self._runs.run(inputs, int8, kept, visit)
+        return self._runs.run(inputs, int8, kept, visit, known)
+
+
+def _keep_outputs(
+    known: dict[str, Value],
+    operator: RuntimeOperator,
+    _inputs: Sequence[Value],
+    outputs: Sequence[Value],
+) -> None:
+    known |= {each.name: value for each, value in zip(operator.outputs, outputs, strict=True)}

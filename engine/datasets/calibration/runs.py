@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from typing import TYPE_CHECKING
 
 from engine.backends import make_kernels
@@ -61,6 +62,7 @@ class Int8Runs:
         int8: Mapping[int, Kernel],
         kept: Collection[int] = (),
         visit: Visit | None = None,
+        known: Mapping[str, Held] | None = None,
     ) -> tuple[Value, ...]:
         """Run the model once.
 
@@ -73,7 +75,10 @@ class Int8Runs:
         kept : collection of int
             Those of them that compute in float32 nevertheless.
         visit : callable, optional
-            Called after each operator with its inputs and outputs.
+            Called after each operator that is computed with its inputs and outputs.
+        known : mapping of str to Value, optional
+            All values of these inputs in float32. Then only the layers in int8 are computed,
+            and what depends on them.
 
         Returns
         -------
@@ -85,14 +90,24 @@ class Int8Runs:
         UnsupportedOperatorError, InferenceError
             If an operator cannot run.
         """
-        table = _Mixed(self._floats, {i: k for i, k in int8.items() if i not in kept})
+        replaced = {i: k for i, k in int8.items() if i not in kept}
+        table = _Mixed(self._floats, replaced)
         executor = Executor(
             self.graph.operators, self.graph.input_operands, RunInputs(dict(inputs)), table
         )
-        values: dict[str, Held] = {}
+        computed: dict[str, Held] = {}
+        values = ChainMap(computed, dict(known or {}))
         left = dict(self._consumers)
         outputs: list[Value] = []
         for operator in self.graph.operators:
+            if (
+                known is not None
+                and operator.index not in replaced
+                and not any(operand.name in computed for operand in operator.inputs)
+            ):
+                if operator.is_output:
+                    outputs += materialise_all(known[each.name] for each in operator.inputs)
+                continue
             record = executor.execute(operator, values, lambda _: None)
             if record.reason:
                 raise operator.error or UnsupportedOperatorError(
@@ -104,11 +119,11 @@ class Int8Runs:
             made = dict(record.outputs.resident or {})
             if visit is not None:
                 visit(operator, taken, materialise_all(made.values()))
-            values |= made
+            computed |= made
             for operand in operator.inputs:
                 left[operand.name] -= 1
                 if not left[operand.name]:
-                    values.pop(operand.name, None)
+                    computed.pop(operand.name, None)
         return tuple(outputs)
 
     def _kernels(self, operators: Sequence[RuntimeOperator]) -> KernelTable:

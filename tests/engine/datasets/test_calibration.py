@@ -276,6 +276,39 @@ class TestCalibration:
         assert whole.loss.snr == pytest.approx(10 * np.log10(signal / noise), abs=0.02)
         assert whole.inputs == 3
 
+    def test_single_layers_of_a_branched_network_by_other_sessions(self, tmp_path):
+        lines = [
+            "Input in0 0 1 in0",
+            "Split split 1 2 in0 a b",
+            "Convolution left 1 1 a l 0=4 1=1 5=0 6=12",
+            "Convolution right 1 1 b r 0=4 1=3 4=1 5=0 6=108",
+            "BinaryOp sum 2 1 l r s 0=0",
+            "Convolution last 1 1 s out0 0=2 1=1 5=0 6=8",
+        ]
+        weights = b"".join(map(tagged, (draw(4, 3), draw(4, 27), draw(2, 4))))
+        graph = engine.load(write_pair(tmp_path, lines, weights))
+        images = IMAGES[:3]
+        found = calibrate(
+            graph, magnitudes_of(graph, images), inputs_of(images), inputs_of(images),
+            tmp_path, CalibrationOptions("minmax", backend="numpy"),
+        )  # fmt: skip
+        scales = minmax_scales(graph, images, winograd=True)
+        for name in ("left", "right", "last"):
+            one = write_int8_pair(graph, {name: scales[name]}, tmp_path / f"{name}.param")[0]
+            signal = noise = 0.0
+            for image in images:
+                exact, low = (
+                    engine.Session(each, "numpy") for each in (graph, engine.load(one))
+                )
+                for session in (exact, low):
+                    session.feed([image])
+                    session.run()
+                expected = exact.outputs()[0]
+                signal += (expected**2).sum()
+                noise += ((low.outputs()[0] - expected) ** 2).sum()
+            alone = found.harm.alone[graph.operator(name).index]
+            assert alone.snr == pytest.approx(10 * np.log10(signal / noise), abs=0.02)
+
     def test_files(self, tmp_path, graph):
         found = calibrate(
             graph, magnitudes_of(graph, IMAGES), inputs_of(IMAGES[:2]), inputs_of(IMAGES),
