@@ -65,6 +65,8 @@ class Alternative:
         The result, if no layer has to run.
     by_element : bool
         Whether `after` is element-wise.
+    moves : float
+        The most that `after` changes an element by, if it is a rounding that needs all of them.
     swapped : bool
         Whether `after` turns the expected result into ours instead of ours into the expected
         one.
@@ -85,6 +87,7 @@ class Alternative:
     after: Callable[[Array], Array] | None = None
     result: Value = None
     by_element: bool = False
+    moves: float = 0.0
     swapped: bool = False
     fitted: int = 0
     least: float = 0.9

@@ -104,8 +104,14 @@ class Discrepancy:
         freedom = self._count / (self._count - fitted)
         return min(1.0, max(0.0, 1 - self.left(candidate) * freedom))
 
-    def left(self, candidate: Value) -> float:
+    def left(self, candidate: Value, moves: float = 0.0) -> float:
         """Return how much of the squared difference a candidate leaves.
+
+        Parameters
+        ----------
+        candidate : Value
+        moves : float
+            By how much its elements may still change: what is left then at least.
 
         Returns
         -------
@@ -115,11 +121,12 @@ class Discrepancy:
         found = arrays_of(candidate)
         if not _same_shapes(found, self._expected):
             return math.inf
-        seen = self._seen(found)
+        seen = 0.0 if moves else self._seen(found)
         if seen > _HOPELESS:
             return seen
         left = 0.0
-        for distance in self._distances(found):
+        for apart in self._distances(found):
+            distance = apart - moves if moves else apart
             distance[distance <= self.floor] = 0
             left += float(np.square(distance).sum())
         return left / self._total if self._total else float(left > 0)

@@ -29,6 +29,7 @@ _LARGEST: Final = {
     "int8 by channel": 0.4,
     "uint8": 0.4,
 }
+_WIDER: Final = 1.25
 _ELEMENTS: Final = 1 << 16
 _MOST_PLACES: Final = 512
 _SURE: Final = 1e-12  # error, relative to the weights, up to which a number counts as rounded
@@ -94,11 +95,14 @@ def other_precision(case: Case) -> Iterator[Alternative]:
     with np.errstate(all="ignore"):
         size = float(np.abs(ours - expected).mean() / np.abs(expected).mean())
     floats = {n: w for n, w in case.weights.items() if w.dtype.kind == "f"}
+    low = min(0.0, *(float(array.min(initial=0.0)) for array in case.pair))
+    high = max(0.0, *(float(array.max(initial=0.0)) for array in case.pair))
     for words, rounded in ROUNDINGS.items():
         if not size <= _LARGEST[words]:
             continue
         if "int8" in words:  # biases stay as they are
             floats = {n: w for n, w in floats.items() if w.ndim > 1}
+        moves = _largest_move(low, high, words)
         weights = {n: rounded(w) for n, w in floats.items()}
         inputs = _rounded_inputs(case, rounded)
         for what in _places(bool(floats), words):
@@ -113,13 +117,25 @@ def other_precision(case: Case) -> Iterator[Alternative]:
                 inputs=inputs if "inputs" in what else None,
                 after=rounded if "outputs" in what else None,
                 by_element="int8" not in words,
+                moves=moves,
                 least=_LEAST,
             )
         text = f"Our result is rounded to {words}, the reference's is not. Use float32."
         yield Alternative(
-            "precision", text, after=rounded, by_element="int8" not in words, swapped=True,
-            least=_LEAST,
+            "precision", text, after=rounded, by_element="int8" not in words, moves=moves,
+            swapped=True, least=_LEAST,
         )  # fmt: skip
+
+
+def _largest_move(low: float, high: float, words: str) -> float:
+    """Return by how much rounding to 8 bits may change an element; 0 for floats.
+
+    With what is rounded before, the range may be somewhat wider than that of the results.
+    """
+    if "int8" not in words or not math.isfinite(high - low):
+        return 0.0
+    step = (high - low) / 255 if words == "uint8" else max(-low, high) / 127
+    return _WIDER * step / 2
 
 
 def _places(weighty: bool, words: str) -> Iterator[tuple[str, ...]]:  # noqa: FBT001

@@ -71,11 +71,13 @@ class Preview:
         expected = self.small.expected
         if not isinstance(expected, np.ndarray):
             return None
+        moves = 0.0 if cut.by_element else cut.moves
+        if moves:  # of a part it would be another function
+            cut = replace(cut, after=None)
         if cut.swapped:
             reverse = self.small.reverse_discrepancy
-            if cut.after is None or reverse.is_rounding:
-                return None
-            return reverse.left(cut.after(expected))
+            undone = expected if cut.after is None else cut.after(expected)
+            return None if reverse.is_rounding else reverse.left(undone, moves)
         discrepancy = self._discrepancy_in(region, expected)
         if discrepancy.is_rounding:
             return None
@@ -85,7 +87,7 @@ class Preview:
         if not isinstance(result, np.ndarray):
             return math.inf
         found = result[region] if result.ndim == expected.ndim else result
-        return discrepancy.left(found)
+        return discrepancy.left(found, moves)
 
     def _discrepancy_in(self, region: tuple[slice, ...], expected: Array) -> Discrepancy:
         """Return the difference in a region, which most alternatives have in common."""
@@ -391,7 +393,13 @@ def _is_runnable(alternative: Alternative) -> bool:
     """Return whether an alternative changes only things that the part has too."""
     if alternative.swapped or alternative.result is not None or alternative.type:
         return False
-    return alternative.runs and (alternative.after is None or alternative.by_element)
+    return alternative.runs and _may_be_cut(alternative)
+
+
+def _may_be_cut(alternative: Alternative) -> bool:
+    """Return whether what is done to the result can be done, or left out, in a part."""
+    is_whole = alternative.after is not None and not alternative.by_element
+    return not is_whole or alternative.moves > 0
 
 
 def _parted(case: Case, part: Callable[[Array], Array], *, local: bool = True) -> Preview:
@@ -508,7 +516,7 @@ def _of_elements(case: Case) -> Preview | None:
     parted = _parted(whole, lambda value: value.reshape(-1)[::step])
 
     def cut(alternative: Alternative) -> Alternative | None:
-        if not alternative.by_element or alternative.runs:
+        if alternative.runs or alternative.after is None or not _may_be_cut(alternative):
             return None
         if alternative.result is None:
             return alternative

@@ -177,6 +177,27 @@ def test_a_function_of_many_results_that_only_the_file_has_is_found(linear):
     assert first.explains > 0.9999
 
 
+def in_8_bits(array):
+    step = np.abs(array).max() / 127
+    return np.round(array / step) * step
+
+
+@pytest.mark.parametrize("what", ["outputs", "outputs and weights", "weights", "ours"])
+def test_8_bits_of_a_large_layer_are_found(linear, what):
+    """The step depends on all elements, of which a part does not tell."""
+    weight = RNG.standard_normal((FEATURES, FEATURES)).astype(np.float32)
+    x = RNG.standard_normal((ROWS, FEATURES)).astype(np.float32)
+    theirs = in_8_bits(weight) if "weights" in what else weight
+    expected = x.astype(np.float64) @ theirs.T
+    if "outputs" in what:
+        expected = in_8_bits(expected)
+    ours = in_8_bits(x @ weight.T).astype(np.float32) if what == "ours" else None
+    first = explain(linear(weight), [x], expected.astype(np.float32), ours=ours)[0]
+    assert first.kind == "precision"
+    assert ("Our result" if what == "ours" else what) in first.text
+    assert "int8" in first.text
+
+
 @pytest.mark.parametrize("kind", ["convolution", "linear"])
 def test_a_large_layer_is_seldom_computed_in_whole(request, monkeypatch, kind):
     """Nothing explains other numbers of the weight; that takes few of its channels to see."""
