@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 
+__all__ = ["attend_backward", "split_heads"]
+
+
 @passes_back(*CODES)
 def _shared(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     given, axis = call.array("input"), softmax_axis(call)
@@ -50,7 +53,7 @@ def _attended(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     key, value, mask = prepare_attention(
         query, key, value, mask, is_causal=given["is_causal"], enable_gqa=given["enable_gqa"]
     )
-    *backs, by_score = _attend_backward(query, key, value, mask, given["scale"], gradient)
+    *backs, by_score = attend_backward(query, key, value, mask, given["scale"], gradient)
     found: dict[str, Gradient] = {}
     for operand, back in zip(operands, backs, strict=True):
         if given["enable_gqa"] and back.shape[-3] != operand.shape[-3]:
@@ -62,7 +65,7 @@ def _attended(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     return found
 
 
-def _attend_backward(
+def attend_backward(
     query: Array,
     key: Array,
     value: Array,
@@ -95,7 +98,7 @@ def _multihead(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     is_flat = gradient.ndim == 2
     batched = partial(_batch, layer=layer, is_flat=is_flat)
     query, key, value = (
-        _split(
+        split_heads(
             np.concatenate([
                 batched(wide(each)) @ wide(projection.weight).T
                 + (0 if projection.bias is None else projection.bias),
@@ -110,8 +113,8 @@ def _multihead(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     masks = [each.value for each in (mask, padding) if each is not None]
     count = len(layer.extra_rows[0])
     whole = combine_masks(masks, Heads(query, key, value), count) if masks else None
-    mixed = _split(batched(gradient) @ wide(layer.output.weight), layer.heads)
-    *backs, by_score = _attend_backward(query, key, value, whole, None, mixed)
+    mixed = split_heads(batched(gradient) @ wide(layer.output.weight), layer.heads)
+    *backs, by_score = attend_backward(query, key, value, whole, None, mixed)
     found: dict[str, Gradient] = {}
     for operand, back, projection in zip(used, backs, layer.projections, strict=True):
         own = _project_back(back, wide(projection.weight))
@@ -163,14 +166,16 @@ def _ncnn_multihead(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     *used, mask = layer.split(call.arrays)
     names = ("q", "k", "v")
     heads = [
-        _split((wide(each) @ wide(layer.weights[name][0]).T + layer.weights[name][1])[None],
-               layer.heads)
+        split_heads(
+            (wide(each) @ wide(layer.weights[name][0]).T + layer.weights[name][1])[np.newaxis],
+            layer.heads,
+        )
         for name, each in zip(names, used, strict=True)
     ]  # fmt: skip
-    mixed = _split((gradient @ wide(layer.weights["out"][0]))[np.newaxis], layer.heads)
+    mixed = split_heads((gradient @ wide(layer.weights["out"][0]))[np.newaxis], layer.heads)
     values = None if mask is None else wide(mask)
     query, key, value = heads
-    *backs, by_score = _attend_backward(query, key, value, values, layer.scale, mixed)
+    *backs, by_score = attend_backward(query, key, value, values, layer.scale, mixed)
     found: dict[str, Gradient] = {}
     for name, operand, back in zip(names, used, backs, strict=True):
         accumulate(found, operand.name, _project_back(back, wide(layer.weights[name][0]))[0])
@@ -186,6 +191,7 @@ def _project_back(by_head: Array, weight: Array) -> Array:
     return back
 
 
-def _split(array: Array, heads: int) -> Array:
+def split_heads(array: Array, heads: int) -> Array:
+    """From (N, L, H * D) to (N, H, L, D)."""
     samples, length, width = array.shape
     return array.reshape(samples, length, heads, width // heads).swapaxes(1, 2)

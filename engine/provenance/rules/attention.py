@@ -34,10 +34,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MultiheadInputs",
+    "Projection",
+    "QueryHeads",
     "explain_attention",
     "explain_multihead",
     "locate_attention",
     "locate_multihead",
+    "mix_heads",
     "read_attention",
     "read_multihead",
 ]
@@ -195,7 +198,7 @@ def _split(call: Call) -> tuple[Operand, Operand, Operand, Operand | None]:
     return layer.split(call.arrays)
 
 
-class _Projection(NamedTuple):
+class Projection(NamedTuple):
     """A product with a matrix.
 
     Attributes
@@ -207,7 +210,7 @@ class _Projection(NamedTuple):
     bias: Array
 
 
-class _Heads(NamedTuple):
+class QueryHeads(NamedTuple):
     """A module of attention, and the operands of one sample.
 
     Attributes
@@ -241,17 +244,17 @@ class _Heads(NamedTuple):
     unseen: float = math.nan
 
 
-def _read_heads(call: Call, index: tuple[int, ...]) -> _Heads:
+def _read_heads(call: Call, index: tuple[int, ...]) -> QueryHeads:
     layer = call.layer
     if isinstance(layer, ncnn.MultiHeadAttention):
         *operands, mask = _split(call)
         query, key, value, out = (
-            _Projection(*layer.weights[name]) for name in ("q", "k", "v", "out")
+            Projection(*layer.weights[name]) for name in ("q", "k", "v", "out")
         )
         sequences = tuple([each.value.astype(np.float64) for each in operands])
         masks = [] if mask is None else [mask.value[..., index[0], :]]
         none = np.zeros((0, len(query.weight)))
-        return _Heads(
+        return QueryHeads(
             layer.heads, (query, key, value), out, layer.scale, sequences, masks, (none, none),
             index[0],
         )  # fmt: skip
@@ -273,7 +276,7 @@ def _read_heads(call: Call, index: tuple[int, ...]) -> _Heads:
         for each in given.sequences
     ])  # fmt: skip
     width = len(torch_layer.projections[0].weight)
-    return _Heads(
+    return QueryHeads(
         torch_layer.heads,
         torch_layer.projections,
         torch_layer.output,
@@ -396,7 +399,7 @@ def _bias_of(projection: Any) -> npt.NDArray[np.float64]:
     return np.asarray(projection.bias, np.float64)
 
 
-def _ask(layer: _Heads) -> _Asked:
+def _ask(layer: QueryHeads) -> _Asked:
     """Compute the weights of the keys: scores are ``(q W_k) · x`` for every key x."""
     heads, scale = layer.heads, layer.scale
     of_query, of_key = (np.asarray(each.weight, np.float64) for each in layer.projections[:2])
@@ -425,7 +428,7 @@ def _cut(rows: Array, heads: int, width: int) -> npt.NDArray[np.float64]:
     return found.swapaxes(0, 1)
 
 
-def _explain_weight(call: Call, layer: _Heads, index: tuple[int, ...]) -> Breakdown:
+def _explain_weight(call: Call, layer: QueryHeads, index: tuple[int, ...]) -> Breakdown:
     """Divide one exponential by the sum of all keys, or average that over the heads."""
     found, key = _ask(layer), index[-1]
     _, score = _head_errors(layer, found)
@@ -468,16 +471,7 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
     if call.place:
         return _explain_weight(call, layer, index)
     heads, scale = layer.heads, layer.scale
-    found = _ask(layer)
-    x = layer.sequences[2]
-    count, width = len(x), found.query.shape[1]
-    shares, more = found.shares[:, :count], found.shares[:, count:]
-    values = np.asarray(layer.projections[2].weight, np.float64)
-    average = (shares @ x)[..., np.newaxis]
-    shift = _bias_of(layer.projections[2]).reshape(heads, -1) * shares.sum(1, keepdims=True)
-    mixed = np.matmul(values.reshape(heads, -1, x.shape[1]), average)[..., 0] + shift
-    mixed += np.matmul(more[:, np.newaxis], _cut(layer.extra[1], heads, width))[:, 0]
-    wrong, _ = _head_errors(layer, found)
+    mixed, wrong = mix_heads(layer)
     width, feature = mixed.size, index[-1]
     output = take(layer.output.weight, "out_proj.weight", grid([feature], range(width)))
     results = make_factor("result of the heads", mixed.reshape(-1))
@@ -495,8 +489,24 @@ def explain_multihead(call: Call, index: tuple[int, ...]) -> Breakdown:
     return Breakdown(Kind.SUM, formula, terms, result.total, error, offset, name)
 
 
+def mix_heads(
+    layer: QueryHeads,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the results of the heads, and how far rounding may take them; shape (H, D)."""
+    heads, found, x = layer.heads, _ask(layer), layer.sequences[2]
+    count, width = len(x), found.query.shape[1]
+    shares, more = found.shares[:, :count], found.shares[:, count:]
+    values = np.asarray(layer.projections[2].weight, np.float64)
+    average = (shares @ x)[..., np.newaxis]
+    shift = _bias_of(layer.projections[2]).reshape(heads, -1) * shares.sum(1, keepdims=True)
+    mixed = np.matmul(values.reshape(heads, -1, x.shape[1]), average)[..., 0] + shift
+    mixed += np.matmul(more[:, np.newaxis], _cut(layer.extra[1], heads, width))[:, 0]
+    wrong, _ = _head_errors(layer, found)
+    return mixed, wrong
+
+
 def _head_errors(
-    layer: _Heads, found: _Asked
+    layer: QueryHeads, found: _Asked
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return how far rounding in float32 may take the heads.
 
