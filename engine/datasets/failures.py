@@ -46,6 +46,11 @@ class FailedInput:
         """Its name and the reason; most reasons have the name already."""
         return self.reason if self.name in self.reason else f"{self.name}: {self.reason}"
 
+    @property
+    def bare_reason(self) -> str:
+        """The reason without the name before it, to stand beside the name."""
+        return self.reason.removeprefix(f"{self.name} ").removeprefix(f"{self.name}: ")
+
 
 def pack_failures(failed: Sequence[FailedInput], done: int) -> Arrays:
     """Pack the failures of a range of inputs, and how many ran, as arrays."""

@@ -128,7 +128,7 @@ class _Page:
         special = operand.nan + operand.inf
         facts = [
             f"mean {format_brief(operand.mean)} ± {format_brief(operand.std)}",
-            f"{operand.zeros / max(operand.count, 1):.0%} zeros" if operand.zeros else "",
+            f"{_share(operand.zeros / operand.count)} zeros" if operand.zeros else "",
             f'<span class="alarm">{format_count(special)} NaN or Inf</span>' if special else "",
         ]
         kind = f"{escape(operand.type)} · {format_shape(operand.shape)}"
@@ -229,7 +229,7 @@ class _Page:
         yield f"<h2>Inputs that could not be run ({format_count(inputs.failed_count)})</h2>"
         yield '<div class="scroll"><table><tbody>'
         for each in inputs.failed[:_MOST_FAILED]:
-            yield f"<tr><td>{escape(each.name)}</td><td>{escape(each.reason)}</td></tr>"
+            yield f"<tr><td>{escape(each.name)}</td><td>{escape(each.bare_reason)}</td></tr>"
         yield "</tbody></table></div>"
 
     def _conditions(self) -> Iterator[str]:
@@ -256,6 +256,13 @@ class _Page:
             *(["--limit", str(limit)] if limit is not None else []),
             "--output", str(found.path),
         ]  # fmt: skip
+
+
+def _share(share: float) -> str:
+    """Write a share in per cent; one that is not all, or not nothing, does not look so."""
+    if 0 < share < 0.01:
+        return "&lt;1%"
+    return "&gt;99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def _lines_of(places: list[tuple[OutlierInput, OperandSummary]]) -> list[str]:

@@ -148,7 +148,8 @@ def _against(facts: Mapping[str, Any], card: Card) -> Iterator[str]:
         yield f"<h2>Worst inputs against {escape(facts['reference'])}</h2>"
         yield '<div class="inputs">'
         for each in worst:
-            lines = [f"{escape(each['operand'])}: off by {format_brief(_relative(each), 2)}"]
+            off = format_brief(_relative(each), 2)
+            lines = [f"operand {escape(each['operand'])}: off by {off}"]
             yield card(int(each["input"]), lines)
         yield "</div>"
 

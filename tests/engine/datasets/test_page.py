@@ -69,6 +69,8 @@ def test_written_with_the_results(found):
     assert "24 inputs of" in words
     assert "1 input could not be run" in words
     assert "z<b>.png" in words  # as text, not as a tag
+    place = next(at for at, each in enumerate(page.texts) if each.endswith("z<b>.png"))
+    assert page.texts[place + 1] == "cannot be read as an image: its format is unknown"
     # A card for each operand, with its ends.
     for operand in found.operands.values():
         assert any(operand.operator == each for each in page.texts)
@@ -135,3 +137,24 @@ def test_pictures_of_arrays(tmp_path):
     assert not flat.any()
     assert other[2, 3].tolist() == [0, 0, 0]
     assert other[0, 0].tolist() == [255, 255, 255]
+
+
+@pytest.mark.parametrize(
+    ("zeros", "text"), [(0, None), (1, "<1% zeros"), (30, "1% zeros"), (2998, ">99% zeros")]
+)
+def test_few_zeros_are_not_none(tmp_path, zeros, text):
+    model = tmp_path / "m.param"
+    model.write_text(
+        "7767517\n3 2\n"
+        "pnnx.Input x 0 1 0 #0=(1,1000)f32\n"
+        "nn.ReLU a 1 1 0 1 #0=(1,1000)f32 #1=(1,1000)f32\n"
+        "pnnx.Output out 1 0 1\n"
+    )
+    flat = np.ones(3000, np.float32)
+    flat[:zeros] = 0
+    np.save(tmp_path / "set.npy", flat.reshape(3, 1000))
+    found = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0)
+    words = " ".join(Page((found.path / PAGE).read_text()).texts).split("Dead channels")[0]
+    assert ("% zeros" in words) is (text is not None)
+    if text is not None:
+        assert text in words
