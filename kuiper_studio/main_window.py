@@ -798,7 +798,10 @@ class MainWindow(QMainWindow):
 
     def _shown_channel(self) -> tuple[str, int | None] | None:
         shown = self.tensor_view.shown_channel
-        return (shown[0], self.tensor_view.data_set_channel) if shown is not None else None
+        if shown is not None:
+            return shown[0], self.tensor_view.data_set_channel
+        operand = self.tensor_view.operand  # which may have no value yet
+        return (operand, None) if operand else None
 
     @Slot()
     def _on_data_set_started(self) -> None:

@@ -90,7 +90,7 @@ class FindBar(QFrame):
         field = QLineEdit()
         field.setObjectName("findField")
         field.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
-        field.setPlaceholderText("Find, e.g. conv stride=2, *x64x*x*, max>100")
+        field.setPlaceholderText("Find, e.g. conv max>100")
         field.setAccessibleName("Find operators")
         field.setToolTip(_TIP)
         field.setMinimumWidth(_FIELD_WIDTH[0])

@@ -521,7 +521,9 @@ class AttentionPanel(Panel):
                 label = plain_label("", "mono" if column == 0 else "mono2")
                 label.setText(text)
                 if column:
-                    label.setAlignment(Qt.AlignmentFlag.AlignRight)
+                    label.setAlignment(
+                        Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                    )
                 self._stages.addWidget(label, row, column)
         self._widen_stages()
 

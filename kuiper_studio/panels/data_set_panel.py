@@ -252,7 +252,7 @@ class DataSetPanel(Panel):
             self.bar.setRange(0, total)  # without an end until the inputs are counted
             self.bar.setValue(done)
             count = f"{format_count(done)} of {format_count(total)} inputs"
-            self.title.setText("Runs a data set")
+            self.title.setText("Running a data set")
             self.detail.setText(
                 "It ends with the parts that are being computed."
                 if sweeping.is_cancelled

@@ -69,6 +69,18 @@ def numbers(strip):
     return [strip.item(row).data(256) for row in range(strip.count())]
 
 
+def test_what_it_held_of_an_operator_that_has_not_run(qtbot, window, results, data):
+    qtbot.waitUntil(lambda: window.session.state is RunState.READY, timeout=10_000)
+    window.sweeping.open_results(results.path)
+    window.session.select("relu")
+    panel = window.data_set_panel
+    qtbot.waitUntil(lambda: panel.strip.count() == 3)
+    assert numbers(panel.strip)[0] == 5  # the input with the spike
+    assert panel.channel.isVisible()  # for the tensor view shows none
+    panel.channel.setValue(1)
+    qtbot.waitUntil(lambda: "all zeros with 12 of 12 inputs" in panel.caption.text())
+
+
 def test_what_a_data_set_held_is_shown(qtbot, window, results, data):
     show(qtbot, window, "relu")
     window.sweeping.open_results(results.path)

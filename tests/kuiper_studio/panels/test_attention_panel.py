@@ -78,6 +78,10 @@ def test_heads_of_a_module(vit) -> None:
     assert panel.verdict.text().startswith("✓ equals operand m1")
     texts = [panel._stages.itemAtPosition(row, 0).widget().text() for row in range(7)]
     assert texts[4:] == ["softmax", "· v", "out_proj"]
+    for row in range(7):  # shape and range are in the line of their stage
+        for column in (1, 2):
+            label = panel._stages.itemAtPosition(row, column).widget()
+            assert label.alignment() & Qt.AlignmentFlag.AlignVCenter
 
 
 def test_a_query_picked_on_the_picture(qtbot, vit) -> None:
