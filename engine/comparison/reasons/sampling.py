@@ -186,17 +186,17 @@ def make_screen(
         return None
     if not _is_large(case, case.expected):
         return None
-    corner = _corner(case)
-    return partial(_distance_in, corner) if corner is not None else None
+    part = _of_operator(case)
+    return partial(_distance_in, part) if part is not None else None
 
 
 def _distance_in(
-    corner: Preview, names: Collection[str], change: Callable[[Array], Array]
+    part: Preview, names: Collection[str], change: Callable[[Array], Array]
 ) -> float | None:
-    small = corner.small
+    small = part.small
     weights = {name: change(w) for name, w in small.weights.items() if name in names}
     changed = Alternative("", "", weights=weights)
-    region = corner.trim(changed)
+    region = part.trim(changed)
     with one_blas_thread:
         found = small.own_result_of(changed)
     if region is None or not isinstance(found, np.ndarray):

@@ -8,7 +8,7 @@ from ncnn_files import F16, f32, tagged, write_pair
 
 import engine
 from comparison_network import make_weights, truth
-from engine.comparison import Status
+from engine.comparison import Status, float16_weights
 from engine.comparison.references import Reference, ReferenceTensor
 
 LINES = (
@@ -274,3 +274,37 @@ def test_numbers_that_ncnn_stores_in_16_bits_are_no_fault(tmp_path, wrong, verdi
     if verdict == "same":
         assert found.rows[-1].status is Status.FLOAT16_WEIGHTS
         assert "in 16 bits" in found.rows[-1].reason
+
+
+@pytest.mark.parametrize("changed_row", [None, 117])
+def test_float16_weights_of_a_large_linear_layer(make_pair, monkeypatch, changed_row):
+    """Roundings that do not agree on some rows and features are not tried on the whole."""
+    rng = np.random.default_rng(2)
+    weight = rng.standard_normal((256, 320)).astype(np.float32)
+    x = rng.standard_normal((32, 320)).astype(np.float32)
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(32,320)f32",
+        "nn.Linear fc 1 1 0 1 bias=False in_features=320 out_features=256 "
+        "@weight=(256,320)f32 #0=(32,320)f32 #1=(32,256)f32",
+        "pnnx.Output out 1 0 1 #1=(32,256)f32",
+        weights={"fc.weight": weight},
+    )
+    theirs = weight.astype(np.float16).astype(np.float64)
+    if changed_row is not None:
+        theirs[changed_row] *= 1.5
+    result = (x @ theirs.T).astype(np.float32)
+    whole = []
+    copy = float16_weights.with_weights
+    monkeypatch.setattr(
+        float16_weights, "with_weights", lambda *args: whole.append(args) or copy(*args)
+    )
+    session = engine.Session(engine.load(path), backend="numpy")
+    session.feed([x])
+    tensors = [ReferenceTensor("x", lambda: x), ReferenceTensor("y", lambda: result)]
+    found = engine.compare(session, Reference("theirs", tensors, (), ("x",), ("y",)), 1e-5)
+    if changed_row is None:
+        assert (found.verdict, len(whole)) == ("same", 1)
+        assert found.rows[-1].reason == "the reference's weights are float16"
+    else:
+        assert [origin.operator.name for origin in found.origins] == ["fc"]
+        assert not whole
