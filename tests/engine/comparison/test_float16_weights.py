@@ -290,6 +290,7 @@ def test_float16_weights_of_a_large_linear_layer(make_pair, monkeypatch, changed
         weights={"fc.weight": weight},
     )
     theirs = weight.astype(np.float16).astype(np.float64)
+    theirs[np.abs(weight) < 2.0**-14] = 0  # as pnnx stores them
     if changed_row is not None:
         theirs[changed_row] *= 1.5
     result = (x @ theirs.T).astype(np.float32)
@@ -303,7 +304,8 @@ def test_float16_weights_of_a_large_linear_layer(make_pair, monkeypatch, changed
     tensors = [ReferenceTensor("x", lambda: x), ReferenceTensor("y", lambda: result)]
     found = engine.compare(session, Reference("theirs", tensors, (), ("x",), ("y",)), 1e-5)
     if changed_row is None:
-        assert (found.verdict, len(whole)) == ("same", 1)
+        assert found.verdict == "same"
+        assert len(whole) <= 2  # both ways to the nearest, which differ in halves
         assert found.rows[-1].reason == "the reference's weights are float16"
     else:
         assert [origin.operator.name for origin in found.origins] == ["fc"]
