@@ -453,7 +453,9 @@ class Factors:
         self.relate(first, second)
         _move(self._parts, second, first)
         _move(self._other_parts, second, first)
-        _move(self.segments, second, first)
+        pieces = self.segments.pop(second, ())
+        if len(pieces) > len(self.segments.get(first, ())):  # the finer ones tell more
+            self.segments[first] = pieces
         _move(self.shifts, second, first)
         _move(self.hints, second, first)
         wholes = (*self._wholes.get(first, ()), *self._wholes.pop(second, ()))

@@ -226,13 +226,16 @@ class _Namer:
 
     def _special(self, segment: Dim, axis: Axis, before: list[Axis]) -> Kind:
         """Return the meaning of tokens beside a grid, by the name of their weight if known."""
-        hint = self.factors.hints.get(self.factors.find(segment[0]), "").lower()
+        factors, kinds = self.factors, {each.kind for each in before}
+        if axis.kind is Kind.TOKEN and factors.rank(segment[0]) >= Rank.STATED:
+            return Kind.TOKEN  # numbers of an embedding: a text
+        hint = factors.hints.get(factors.find(segment[0]), "").lower()
         for word, kind in _HINTS.items():
-            if word in hint and not (kind is Kind.CLASS_TOKEN and before):
+            if word in hint and not (kind is Kind.CLASS_TOKEN and kind in kinds):
                 return kind
         if axis.size != 1:  # without a weight they come from an input, such as a text
             return Kind.REGISTER_TOKEN if hint else Kind.TOKEN
-        return Kind.DISTILLATION_TOKEN if before else Kind.CLASS_TOKEN
+        return Kind.DISTILLATION_TOKEN if Kind.CLASS_TOKEN in kinds else Kind.CLASS_TOKEN
 
     # Meanings that depend on the other dimensions
 

@@ -121,6 +121,8 @@ def unbind(call: Call) -> Results:
     if dims is None or place is None:
         return []
     claim_parts(call, dims[place])
+    if place == len(dims) - 1:  # such as the numbers of a box
+        call.factors.claim(dims[place], Kind.PART, Rank.GUESSED)
     kept = (*dims[:place], *dims[place + 1 :])
     return [call.fit(kept, at) for at in range(len(call.shapes))]
 

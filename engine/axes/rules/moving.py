@@ -123,7 +123,7 @@ def index(call: Call) -> Results:
     if dims is None or shape is None or not dims:
         return []
     if call.operator.type.endswith("index_select"):
-        return [call.fit(dims)]
+        return [_select_by_index(call, dims)]
     picked = _index_dims(call, dims)
     if picked is not None:
         return [call.fit(picked)]
@@ -133,6 +133,17 @@ def index(call: Call) -> Results:
         for sizes in (map(call.factors.extent, dims), shape)
     )
     return [call.factors.regroup(dims, shape)] if before == after else [None]
+
+
+def _select_by_index(call: Call, dims: Dims) -> Dims | None:
+    """Return dimensions of which one has the positions of an index.
+
+    So a table of biases by distance is read for every query and key.
+    """
+    place, index = call.place("dim", len(dims)), call.input("index", 1)
+    if place is None or index is None or len(index) != 1:
+        return call.fit(dims)
+    return call.fit((*dims[:place], index[0], *dims[place + 1 :]))
 
 
 def _index_dims(call: Call, dims: Dims) -> Dims | None:

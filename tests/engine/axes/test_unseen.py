@@ -129,6 +129,54 @@ def test_layers_of_ncnn(tmp_path: Path) -> None:
     assert words["out"] == "classes"
 
 
+def test_a_text_before_a_picture(texts: Callable[..., dict[str, str]]) -> None:
+    """LayoutLMv3 reads words, their boxes and the picture of a page, and weighs distances."""
+    found = texts(
+        *PATCHES,
+        "pnnx.Input words 0 1 e #e=(1,6)i64",
+        "nn.Embedding w 1 1 e g embedding_dim=8 num_embeddings=50 #g=(1,6,8)f32",
+        "pnnx.Attribute pos_fold 0 1 h @data=(1,6,8)f32 #h=(1,6,8)f32",
+        "pnnx.Expression s 2 1 g h i expr=add(@0,@1) #i=(1,6,8)f32",
+        "pnnx.Attribute cls_tokens 0 1 j @data=(1,1,8)f32 #j=(1,1,8)f32",
+        "torch.cat k 2 1 j d k dim=1 #k=(1,17,8)f32",
+        "torch.cat l 2 1 i k l dim=1 #l=(1,23,8)f32",
+        "pnnx.Input boxes 0 1 m #m=(1,6,4)i64",
+        "pnnx.Attribute of_patches 0 1 n @data=(1,17,4)i64 #n=(1,17,4)i64",
+        "torch.cat o 2 1 m n o dim=1 #o=(1,23,4)i64",
+        "Tensor.select p 1 1 o p dim=-1 index=0 #p=(1,23)i64",
+        "torch.unbind q 1 4 m q1 q2 q3 q4 dim=-1 #q1=(1,6)i64 #q2=(1,6)i64 #q3=(1,6)i64 "
+        "#q4=(1,6)i64",
+        "torch.unsqueeze r1 1 1 p r dim=-1 #r=(1,23,1)i64",
+        "torch.unsqueeze r2 1 1 p t dim=-2 #t=(1,1,23)i64",
+        "pnnx.Expression u 2 1 r t u expr=sub(@0,@1) #u=(1,23,23)i64",
+        "torch.flatten v 1 1 u v start_dim=0 end_dim=-1 #v=(529)i64",
+        "pnnx.Attribute table 0 1 x @data=(2,99)f32 #x=(2,99)f32",
+        "torch.index_select y 2 1 x v y dim=1 $input=x $index=v #y=(2,529)f32",
+        "Tensor.reshape z 1 1 y z shape=(2,1,23,23) $input=y #z=(2,1,23,23)f32",
+        "torch.transpose b1 1 1 z b2 dim0=0 dim1=1 #b2=(1,2,23,23)f32",
+        "Tensor.reshape b3 1 1 l b4 shape=(1,23,2,4) $input=l #b4=(1,23,2,4)f32",
+        "torch.transpose b5 1 1 b4 b6 dim0=1 dim1=2 #b6=(1,2,23,4)f32",
+        (
+            "F.scaled_dot_product_attention b7 4 1 b6 b6 b6 b2 b8 $query=b6 $key=b6 $value=b6 "
+            "$attn_mask=b2 #b8=(1,2,23,4)f32"
+        ),
+        "pnnx.Output out 1 0 b8",
+        cls_tokens=np.zeros((1, 1, 8), np.float32),
+        pos_fold=np.zeros((1, 6, 8), np.float32),
+        of_patches=np.zeros((1, 17, 4), np.int64),
+        table=np.zeros((2, 99), np.float32),
+    )
+    assert found["k"] == "class + 4×4 tokens × features"
+    assert found["l"] == "6 tokens + class + 4×4 tokens × features"
+    assert found["b8"] == "heads × 6 tokens + class + 4×4 tokens × features"
+    assert found["m"] == found["o"].replace("6 tokens + class + 4×4 tokens", "tokens")
+    assert found["m"] == "tokens × parts"
+    assert found["y"].startswith("heads × ")
+    assert "?" not in found["y"]
+    scores = "6 tokens + class + 4×4 {0} × 6 tokens + class + 4×4 {1}"
+    assert found["b2"] == f"heads × {scores.format('queries', 'keys')}"
+
+
 GRIDS = (
     "pnnx.Input in 0 1 a #a=(1,3,12,8)f32",
     "nn.Conv2d c 1 1 a b kernel_size=(1,1) stride=(1,1) #b=(1,8,12,8)f32",
