@@ -133,7 +133,7 @@ def _call_of_channels(case: Case, weights: Mapping[str, Array]) -> OperatorCall:
 def _of_last_layer(case: Case, tail: Tail) -> Callable[[Alternative], float | None] | None:
     """Try alternatives with some channels of the large layer that a tail ends with.
 
-    All that comes before is computed in whole.
+    All that comes before is computed in whole, but for functions of what the layer reads.
     """
     parts, expected = tail.split(), case.expected
     if parts is None or tail.macs < _LARGE_LAYER or not isinstance(expected, np.ndarray):
@@ -164,13 +164,27 @@ def _of_last_layer(case: Case, tail: Tail) -> Callable[[Alternative], float | No
     if discrepancy.is_rounding or not is_part:
         return None
 
+    whole = replace(layer, inputs=(given,), ours=ours)
+    part = _of_operator(whole) if given is case.ours else None
+
     def left(alternative: Alternative) -> float | None:
         if alternative.swapped:
             return None
+        as_input = _as_input_of_next(alternative)
+        if part is not None and as_input is not None:
+            return part.left(as_input)
         found = apply(before(case.own_result_of(alternative)))
         return math.inf if found is None else discrepancy.left(found)
 
     return left
+
+
+def _as_input_of_next(alternative: Alternative) -> Alternative | None:
+    """Return an element-wise function of a result as one of the input of what reads it."""
+    if alternative.runs or alternative.after is None or not alternative.by_element:
+        return None
+    inputs = None if alternative.result is None else [alternative.result]
+    return Alternative("", "", inputs=inputs, before=(0, alternative.after))
 
 
 def make_screen(
