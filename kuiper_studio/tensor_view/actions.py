@@ -373,7 +373,7 @@ class TensorActions(QObject):
     def use_keys(self, keymap: Keymap) -> None:
         """Give the actions other keys."""
         for command in COMMANDS:
-            set_keys(self.by_id[command.id], command, keymap)
+            _give_keys(self.by_id[command.id], command, keymap)
 
     def on(self, surface: Surface) -> list[QAction]:
         """Return the actions of a surface, in order."""
@@ -481,8 +481,7 @@ class TensorActions(QObject):
         action.setCheckable(command.checkable)
         if command.label:
             action.setIconText(command.label)
-        set_keys(action, command, Keymap())
-        action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        _give_keys(action, command, Keymap())
         if command.icon:
             action.setData(command.icon)
             self._tint(action)
@@ -528,3 +527,15 @@ class TensorActions(QObject):
     @Slot(QAction)
     def _on_scope_triggered(self, action: QAction) -> None:
         self.scope_chosen.emit(action.data())
+
+
+def _give_keys(action: QAction, command: Command[TensorState], keymap: Keymap) -> None:
+    """Set keys: those with Ctrl for the whole window, letters where the view has the focus."""
+    set_keys(action, command, keymap)
+    keys = [key.toString() for key in action.shortcuts()]
+    is_global = bool(keys) and all("Ctrl+" in key for key in keys)
+    action.setShortcutContext(
+        Qt.ShortcutContext.WindowShortcut
+        if is_global
+        else Qt.ShortcutContext.WidgetWithChildrenShortcut
+    )

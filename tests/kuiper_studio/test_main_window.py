@@ -1110,6 +1110,30 @@ class TestKeyboard:
         trigger(qtbot, window, "view.previousPane")
         assert held() == 3
 
+    @pytest.mark.parametrize("pane", ["graph_view", "operators_panel", "timeline_panel"])
+    def test_an_index_is_asked_for_from_every_pane(self, qtbot, window, pane):
+        window.activateWindow()
+        window.session.step()
+        qtbot.waitUntil(lambda: bool(window.tensor_view.shown_channel))
+        getattr(window, pane).keyboard_target().setFocus()
+        qtbot.keyClick(window.focusWidget(), "g", Qt.KeyboardModifier.ControlModifier)
+        assert window.tensor_view.isAncestorOf(window.focusWidget())
+        qtbot.keyClicks(window.focusWidget(), "0,1,2,3")
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Return)
+        assert window.tensor_view.pane.picked.index == (0, 1, 2, 3)
+
+    def test_a_letter_of_the_tensor_view_is_one_of_the_list_in_the_list(self, qtbot, window):
+        window.activateWindow()
+        window.session.step()
+        qtbot.waitUntil(lambda: bool(window.tensor_view.shown_channel))
+        table = window.tensor_view.pane.table
+        window.operators_panel.table.setFocus()
+        qtbot.keyClick(window.focusWidget(), "t")
+        assert not table.isVisible()
+        window.tensor_view.keyboard_target().setFocus()
+        qtbot.keyClick(window.focusWidget(), "t")
+        assert table.isVisible()
+
     def test_letters_of_a_menu_are_used_once(self, window):
         # Not by their actions: PySide 6.9 destroys a menu that it returns.
         menus = [menu for menu in window.menuBar().findChildren(QMenu) if menu.title()]
