@@ -126,3 +126,92 @@ def text_lines(length=6, heads=2, size=4):
         f"torch.matmul second 2 1 w v o $input=w $other=v #o={shape}",
         f"pnnx.Output out 1 0 o #o={shape}",
     ]
+
+
+def window_lines():
+    """Lines of two blocks in windows of 2x2 of a grid of 4x4; the second one's are shifted."""
+    parts, turned = "#{0}=(1,2,2,2,2,8)f32", "dims=(0,1,3,2,4,5)"
+
+    def block(number, source, result):
+        at = [f"{name}{number}" for name in "abcdefg"]
+        return [
+            (
+                f"Tensor.reshape r{number}0 1 1 {source} {at[0]} shape=(1,2,2,2,2,8) "
+                f"$input={source} {parts.format(at[0])}"
+            ),
+            (
+                f"Tensor.permute r{number}1 1 1 {at[0]} {at[1]} {turned} $input={at[0]} "
+                f"{parts.format(at[1])}"
+            ),
+            (
+                f"Tensor.reshape r{number}2 1 1 {at[1]} {at[2]} shape=(4,4,8) $input={at[1]} "
+                f"#{at[2]}=(4,4,8)f32"
+            ),
+            module_line(at[2], at[3], name=f"block{number}", shape=(4, 4, 8)),
+            (
+                f"Tensor.reshape r{number}3 1 1 {at[3]} {at[4]} shape=(1,2,2,2,2,8) "
+                f"$input={at[3]} {parts.format(at[4])}"
+            ),
+            (
+                f"Tensor.permute r{number}4 1 1 {at[4]} {at[5]} {turned} $input={at[4]} "
+                f"{parts.format(at[5])}"
+            ),
+            (
+                f"Tensor.reshape r{number}5 1 1 {at[5]} {result} shape=(1,4,4,8) "
+                f"$input={at[5]} #{result}=(1,4,4,8)f32"
+            ),
+        ]
+
+    def roll(name, source, result, shift):
+        return (
+            f"torch.roll {name} 1 1 {source} {result} shifts=({shift},{shift}) dims=(1,2) "
+            f"$input={source} #{result}=(1,4,4,8)f32"
+        )
+
+    return [
+        "pnnx.Input in 0 1 image #image=(1,3,12,12)f32",
+        (
+            "nn.Conv2d patches 1 1 image m kernel_size=(3,3) stride=(3,3) padding=(0,0) "
+            "groups=1 @weight=(8,3,3,3)f32 #m=(1,8,4,4)f32"
+        ),
+        "Tensor.permute p 1 1 m x dims=(0,2,3,1) $input=m #x=(1,4,4,8)f32",
+        *block(0, "x", "y"),
+        roll("there", "y", "z", -1),
+        *block(1, "z", "u"),
+        roll("back", "u", "v", 1),
+        "pnnx.Output out 1 0 v",
+    ]
+
+
+def window_weights():
+    """Weights of these blocks."""
+    rng = np.random.default_rng(9)
+    return {
+        "patches.weight": rng.standard_normal((8, 3, 3, 3)).astype(np.float32),
+        **module_weights(name="block0", seed=1),
+        **module_weights(name="block1", seed=2),
+    }
+
+
+def window_rollout_by_hand(weights):
+    """Rollout over the cells of these blocks, shape (16, 16).
+
+    Parameters
+    ----------
+    weights : list of ndarray of shape (4, 4, 4)
+        Of both blocks: means of the heads, by window, query and key.
+    """
+    flow = np.eye(16)
+    for shift, of_block in enumerate(weights):
+        mixed = np.zeros((16, 16))
+        for window in range(4):
+            cells = [
+                (2 * (window // 2) + token // 2 + shift) % 4 * 4
+                + (2 * (window % 2) + token % 2 + shift) % 4
+                for token in range(4)
+            ]
+            for query in range(4):
+                for key in range(4):
+                    mixed[cells[query], cells[key]] = of_block[window, query, key]
+        flow = (mixed + np.eye(16)) / 2 @ flow
+    return flow

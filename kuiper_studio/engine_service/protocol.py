@@ -522,7 +522,7 @@ class AttentionRequest:
     """Compute the weights of an attention; answered by an `Answer`.
 
     That is done as soon as there is no other work. The result is an `AttentionScores`, or the
-    rollout of several blocks: an array of shape (T, T).
+    rollout of several blocks: an array of shape (T, T), or of one query of windows on the grid.
 
     Attributes
     ----------
@@ -536,6 +536,8 @@ class AttentionRequest:
         What is looked at; see `engine.attention.results.Place`.
     blocks : tuple of (Attention, int)
         Those of a rollout and their heads; empty for weights.
+    of_windows : bool
+        Whether the rollout is over a picture of which the blocks see windows.
     """
 
     ticket: int
@@ -545,6 +547,7 @@ class AttentionRequest:
     sample: int = 0
     query: int = 0
     blocks: tuple[tuple[Attention, int], ...] = ()
+    of_windows: bool = False
 
     @property
     def operand(self) -> str:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from engine.attention.results import Place
 from engine.attention.scores import compute_attention, compute_rollout
+from engine.attention.window_rollout import compute_window_rollout
+from engine.axes import infer_layouts
 from engine.dump import select_operators
 from engine.errors import InferenceError
 from engine.output_reading import read_output
 from engine.precision import choose_float32, simulate_precision
 from engine.reproducer import output_names, write_reproducer
 from engine.states import SessionState
+from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.protocol import PrecisionResult
 
 if TYPE_CHECKING:
@@ -139,10 +142,21 @@ def look_at_attention(
         check_cancelled()
         return session.value(operand, check_cancelled)
 
+    place = Place(request.heads, request.sample, request.query)
     with session.within_bound():
+        if request.of_windows:
+            shapes = {
+                name: found.shape
+                for name in session.graph.operands
+                if session.has_value(name)
+                and isinstance(found := session.metadata(name), ArrayMetadata)
+            }
+            layouts = infer_layouts(session.graph, shapes)
+            return compute_window_rollout(
+                session.graph, request.blocks, read, layouts.get, place
+            )
         if request.blocks:
             return compute_rollout(session.graph, request.blocks, read, request.sample)
-        place = Place(request.heads, request.sample, request.query)
         return compute_attention(session.graph, request.attention, read, place)
 
 

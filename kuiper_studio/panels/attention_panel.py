@@ -338,13 +338,17 @@ class AttentionPanel(Panel):
             "Multiply the weights of all blocks up to this one: what each token takes of the "
             "first block's tokens (heads averaged, residual connections added)"
             if blocks
-            else "Rollout needs self-attention over the same tokens in all blocks, no windows"
+            else "Rollout needs self-attention over the same tokens in all blocks"
         )
         if not (blocks and self.rollout.isChecked()):
             return ""
-        sample = self.sample.value()
+        sample, query = self.sample.value(), 0
+        if self._is_windowed:  # of one query, because there are many windows
+            query = self.query.value()
         answer = self.session.attentions.look(
-            AttentionRequest(0, attention, serial, 0, sample, 0, blocks)
+            AttentionRequest(
+                0, attention, serial, 0, sample, query, blocks, of_windows=self._is_windowed
+            )
         )
         if answer is None:
             return "Computing the rollout…"
@@ -363,7 +367,7 @@ class AttentionPanel(Panel):
         from engine.attention import find_blocks
 
         queries, graph = self._queries, self._graph
-        if graph is None or queries is None or self._scores is None or queries.is_windowed:
+        if graph is None or queries is None or self._scores is None:
             return ()
         *_, rows, columns = self._scores.shape
         if rows != columns:
@@ -371,11 +375,13 @@ class AttentionPanel(Panel):
         found = []
         for block in find_blocks(graph, self.session.attentions.found, attention):
             places, _, heads = self._find_places(graph, block)
-            if places is not None and (places.samples, places.count) == (
-                queries.samples, queries.count
-            ):  # fmt: skip
+            if places is not None and _have_same_tokens(places, queries):
                 found.append((block, heads))
         return tuple(found)
+
+    @property
+    def _is_windowed(self) -> bool:
+        return self._queries is not None and self._queries.is_windowed
 
     def _bound_fields(self, scores: AttentionScores) -> None:
         """Bring the fields into the bounds of the weights."""
@@ -383,8 +389,7 @@ class AttentionPanel(Panel):
         for field, count in ((self.sample, samples), (self.query, queries)):
             with QSignalBlocker(field):
                 field.setMaximum(count - 1)
-        windowed = self._queries is not None and self._queries.is_windowed
-        self._sample_label.setText("Window" if windowed else "Sample")
+        self._sample_label.setText("Window" if self._is_windowed else "Sample")
         for widget in (self._sample_label, self.sample):
             widget.setVisible(samples > 1)
         if self.shown.count() != heads + 2:
@@ -453,6 +458,8 @@ class AttentionPanel(Panel):
 
     def _keys_picture(self, scores: AttentionScores, sample: int, query: int) -> KeysPicture:
         rows = self._rows(scores, sample, query)
+        if self._rollout is not None and self._is_windowed:
+            return self._whole_picture(self._rollout, sample, query)
         if self._rollout is not None:
             weights = self._rollout[query]
         elif self._head >= 0:
@@ -479,6 +486,23 @@ class AttentionPanel(Panel):
             self._query_cell(sample, query),
             self._input_picture(page),
             own,
+        )
+
+    def _whole_picture(self, rollout: Array, sample: int, query: int) -> KeysPicture:
+        """Return what the query takes of all cells of the picture, over all windows."""
+        queries = self._queries
+        at = queries.place(sample, query) if queries is not None else None
+        page = at[:-2] if at is not None else (0,) * (rollout.ndim - 2)
+        cells: Array = rollout[page]
+        names = tuple([f"({row}, {column})" for row, column in np.ndindex(cells.shape)])
+        return KeysPicture(
+            cells.reshape(-1),
+            names,
+            queries.name(query) if queries is not None else str(query),
+            cells,
+            (),
+            self._query_cell(sample, query),
+            self._input_picture(page),
         )
 
     def _query_cell(self, sample: int, query: int) -> tuple[int, int] | None:
@@ -546,7 +570,8 @@ class AttentionPanel(Panel):
                 f" An element is the largest of {scores.block[0]}×{scores.block[1]} weights."
             )
         if self._rollout is not None:
-            tokens += " At the right: rollout of all blocks up to this one."
+            blocks = "blocks of this grid" if self._is_windowed else "blocks"
+            tokens += f" At the right: rollout of all {blocks} up to this one."
         places = self._key_places
         beside = places.beside if places is not None else ()
         share = (
@@ -706,6 +731,17 @@ def _without_empty(tiles: Array) -> Array:
     if not rows.size:
         return tiles
     return tiles[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def _have_same_tokens(one: TokenPlaces, other: TokenPlaces) -> bool:
+    """Whether two attentions mix the same tokens; those in windows by their common grid."""
+    if one.is_windowed or other.is_windowed:
+        plans = one.plan, other.plan
+        if one.is_windowed != other.is_windowed or None in plans:
+            return False
+        shapes = {plan.folded_shape for plan in plans if plan is not None}
+        return len(shapes) == 1
+    return (one.samples, one.count) == (other.samples, other.count)
 
 
 def _verdict(scores: AttentionScores) -> str:

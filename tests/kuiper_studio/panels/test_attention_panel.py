@@ -11,6 +11,9 @@ from attention_graphs import (
     text_lines,
     vit_lines,
     vit_weights,
+    window_lines,
+    window_rollout_by_hand,
+    window_weights,
 )
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QPushButton
@@ -150,6 +153,32 @@ def test_rollout_over_both_blocks(qtbot, vit) -> None:
     np.testing.assert_allclose(panel.keys.shown.weights, both[0], rtol=2e-3, atol=1e-5)
     panel.rollout.setChecked(False)
     assert panel.shown.isEnabled()
+
+
+def test_rollout_over_windows_is_shown_on_the_whole_picture(qtbot, show) -> None:
+    picture = RNG.standard_normal((1, 3, 12, 12)).astype(np.float32)
+    window = show(window_lines(), [picture], "block1", window_weights())
+    panel = window.attention_panel
+    each = []
+    for place in (0, 1):
+        panel.chosen.setCurrentIndex(place)
+        panel.chosen.activated.emit(place)
+        qtbot.waitUntil(lambda: not panel.message.text())
+        each.append(np.array(panel._scores.weights.mean(1)))
+    expected = window_rollout_by_hand(each)
+    panel.rollout.setChecked(True)
+    qtbot.waitUntil(lambda: not panel.shown.isEnabled() and not panel.message.text())
+    assert panel.keys.shown.query == (1, 1)  # window 0 of the shifted ones
+    np.testing.assert_allclose(
+        panel.keys.shown.cells, expected[5].reshape(4, 4), rtol=2e-3, atol=1e-6
+    )
+    assert "rollout of all blocks of this grid" in panel.caption.text()
+    at = panel.keys.cell_area(3, 2).center().toPoint()
+    qtbot.mouseClick(panel.keys, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.waitUntil(lambda: panel.keys.shown is not None and panel.keys.shown.query == (3, 2))
+    np.testing.assert_allclose(
+        panel.keys.shown.cells, expected[14].reshape(4, 4), rtol=2e-3, atol=1e-6
+    )
 
 
 def test_another_attention_is_chosen_and_selected(qtbot, vit) -> None:
