@@ -1075,10 +1075,14 @@ class GraphCanvas(QWidget):
 
     @Slot()
     def _prepare_boxes(self) -> None:
-        """Make the boxes of closed groups ahead, some at a time, while nothing runs."""
+        """Make what is in closed groups ahead, some at a time, while nothing runs."""
         rests = self.laid_out and self._session.state is not RunState.RUNNING
-        if rests and self._grouping.prepare(_PREPARED_AT_ONCE):
+        if not (rests and self._grouping.prepare(_PREPARED_AT_ONCE)):
+            return
+        if not self._grouping.is_prepared:
             self._ahead.start()
+        elif self._passed_over:
+            self._pass_over()  # these as well
 
     @Slot()
     def _on_measured(self) -> None:

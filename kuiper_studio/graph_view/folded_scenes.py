@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from kuiper_studio.graph_view.scene import BoxMaker, assembled, make_edge, make_
 from kuiper_studio.layout.nested import LevelLayouts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import numpy.typing as npt
 
     from engine.runtime import RuntimeGraph, RuntimeOperand
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from kuiper_studio.layout.groups import Group
 
 __all__ = ["FoldedScenes", "Wires"]
+
+_EDGES_FOR_A_BOX: Final = 4  # that take as long to make
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,17 +97,41 @@ class FoldedScenes:
         self._layouts = LevelLayouts()
         self._flat: Scene | None = None
         self._prepared = 0  # operators whose boxes were made ahead
+        self._opened: Scene | None = None  # all groups are open; it lacks their frames
+        count = len(graph.operators)
+        self._opened_edges: list[Edge] = []  # as far as they were made ahead
+        self._edges_left = self._make_edges(np.arange(count), [False] * count)
 
-    def prepare(self, count: int) -> bool:
-        """Make the boxes of some more operators ahead; return whether any are left.
+    @property
+    def are_prepared(self) -> bool:
+        """Whether all boxes and edges have been made."""
+        return self._opened is not None
+
+    def prepare(self, count: int) -> None:
+        """Make the boxes of some more operators ahead, then edges.
 
         Making them all when the last group opens would take longer than a frame.
         """
-        end = min(self._prepared + count, len(self._graph.operators))
-        for place in range(self._prepared, end):
-            self._box(place)
-        self._prepared = end
-        return end < len(self._graph.operators)
+        first = self._prepared
+        if first < len(self._graph.operators):
+            self._prepared = min(first + count, len(self._graph.operators))
+            for place in range(first, self._prepared):
+                self._box(place)
+        elif self._opened is None:
+            more = tuple(islice(self._edges_left, _EDGES_FOR_A_BOX * count))
+            self._opened_edges += more
+            if not more:
+                self._make_opened()
+
+    def _make_opened(self) -> Scene:
+        """Build the scene of all operators without frames, of what was made ahead."""
+        if self._opened is None:
+            graph = self._graph
+            boxes = tuple(map(self._box, range(len(graph.operators))))
+            edges = (*self._opened_edges, *self._edges_left)
+            self._opened_edges.clear()
+            self._opened = assembled(graph, self._maker, boxes, edges, self._wires.names)
+        return self._opened
 
     def make_flat(self) -> Scene:
         """Build the scene without groups, every operator in a box of its own."""
@@ -117,16 +146,19 @@ class FoldedScenes:
     def make(self, folding: Folding) -> Scene:
         """Build the scene of what is visible."""
         visible = folding.visible(self._maker.frame_width)
-        boxes = tuple(map(self._box, visible.boxes))
-        return assembled(
-            self._graph,
-            self._maker,
-            boxes,
-            self._edges(boxes),
-            self._wires.names,
-            tuple(map(self._maker.frame, visible.frames)),
-            visible.nest,
-            self._layouts,
+        if len(visible.boxes) == len(self._graph.operators):
+            scene = self._make_opened()
+        else:
+            boxes = tuple(map(self._box, visible.boxes))
+            starts = np.array([box.index for box in boxes], np.int64)
+            is_closed = [box.card is not None for box in boxes]
+            edges = tuple(self._make_edges(starts, is_closed))
+            scene = assembled(self._graph, self._maker, boxes, edges, self._wires.names)
+        return replace(
+            scene,
+            frames=tuple(map(self._maker.frame, visible.frames)),
+            nest=visible.nest,
+            known_layouts=self._layouts,
         )
 
     def _box(self, item: int | Group) -> Box:
@@ -141,14 +173,23 @@ class FoldedScenes:
             )
         return known
 
-    def _edges(self, boxes: tuple[Box, ...]) -> tuple[Edge, ...]:
-        """Make an edge for each operand between two boxes; one for all at a closed group."""
+    def _make_edges(
+        self, starts: npt.NDArray[np.int64], is_closed: Sequence[bool]
+    ) -> Iterator[Edge]:
+        """Make an edge for each operand between two boxes; one for all at a closed group.
+
+        Parameters
+        ----------
+        starts : ndarray of shape (N,), int64
+            First operator of each box.
+        is_closed : sequence of bool
+            Whether the box is a closed group.
+        """
         wires = self._wires
-        starts = np.array([box.index for box in boxes], np.int64)
         sources = np.searchsorted(starts, wires.sources, "right") - 1
         targets = np.searchsorted(starts, wires.targets, "right") - 1
         passing = np.flatnonzero(sources != targets)
-        pairs = sources[passing] * len(boxes) + targets[passing]
+        pairs = sources[passing] * len(starts) + targets[passing]
         _, begins, inverse = np.unique(pairs, return_index=True, return_inverse=True)
         begun = begins[inverse]  # the first wire between the same two boxes
         keys = begun * (int(wires.nets.max(initial=0)) + 1) + wires.nets[passing]
@@ -156,17 +197,14 @@ class FoldedScenes:
         order = np.lexsort((firsts, begun[firsts], targets[passing[firsts]]))
         firsts, counts = firsts[order], counts[order]
         bundles = np.flatnonzero(np.diff(begun[firsts], prepend=-1, append=-1))
-        is_closed = [box.card is not None for box in boxes]
-        edges: list[Edge] = []
-        for begin, end in zip(bundles[:-1].tolist(), bundles[1:].tolist(), strict=True):
-            between = passing[firsts[begin:end]].tolist()
-            source, target = int(sources[between[0]]), int(targets[between[0]])
+        kept = passing[firsts]
+        operands = [wires.operands[wire] for wire in kept.tolist()]
+        ends = list(zip(sources[kept].tolist(), targets[kept].tolist(), strict=True))
+        times = counts.tolist()
+        for begin, end in pairwise(bundles.tolist()):
+            source, target = ends[begin]
             if is_closed[source] or is_closed[target]:
-                last = wires.operands[between[-1]]
-                edges.append(make_edge(source, target, last, 1, len(between)))
+                yield make_edge(source, target, operands[end - 1], 1, end - begin)
                 continue
-            edges += [
-                make_edge(source, target, wires.operands[wire], count, 1)
-                for wire, count in zip(between, counts[begin:end].tolist(), strict=True)
-            ]
-        return tuple(edges)
+            for place in range(begin, end):
+                yield make_edge(source, target, operands[place], times[place], 1)

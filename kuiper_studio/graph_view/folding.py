@@ -11,7 +11,7 @@ from kuiper_studio.layout.groups import Group, OutlineRow, name_range
 from kuiper_studio.layout.nested import Nest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["Crumb", "Folding", "Visible", "short_name"]
 
@@ -89,37 +89,44 @@ class Folding:
         """
         boxes: list[int | Group] = []
         frames: list[Group] = []
-
-        def nest(group: Group) -> Nest:
-            items: list[int | Nest] = []
-            for item in self._items(group):
-                if not isinstance(item, int) and _key(item) in self._open:
-                    frames.append(item)
-                    items.append(nest(item))
-                else:
-                    items.append(len(boxes))
-                    boxes.append(item)
-            return Nest(tuple(items), name_width(group) if group is not self.root else 0.0)
-
-        found = nest(self.root)
+        found = self._nest(self.root, name_width, boxes, frames)
         return Visible(tuple(boxes), found, tuple(frames))
+
+    def _nest(
+        self,
+        group: Group,
+        name_width: Callable[[Group], float],
+        boxes: list[int | Group],
+        frames: list[Group],
+    ) -> Nest:
+        """Add what is visible in a group to boxes and frames.
+
+        No function in `visible`: one that calls itself, and what it refers to, would wait for
+        the cycle collector.
+        """
+        items: list[int | Nest] = []
+        for item in self._items(group):
+            if not isinstance(item, int) and _key(item) in self._open:
+                frames.append(item)
+                items.append(self._nest(item, name_width, boxes, frames))
+            else:
+                items.append(len(boxes))
+                boxes.append(item)
+        return Nest(tuple(items), name_width(group) if group is not self.root else 0.0)
 
     def outline(self) -> tuple[OutlineRow, ...]:
         """Return what is visible as a list: each group, and what is in it where it is open."""
-        rows: list[OutlineRow] = []
+        return tuple(self._rows_in(self.root, 0))
 
-        def add(group: Group, depth: int) -> None:
-            for item in self._items(group):
-                if isinstance(item, int):
-                    rows.append(OutlineRow(item, depth))
-                    continue
-                is_open = _key(item) in self._open
-                rows.append(OutlineRow(item, depth, short_name(item), is_open))
-                if is_open:
-                    add(item, depth + 1)
-
-        add(self.root, 0)
-        return tuple(rows)
+    def _rows_in(self, group: Group, depth: int) -> Iterator[OutlineRow]:
+        for item in self._items(group):
+            if isinstance(item, int):
+                yield OutlineRow(item, depth)
+                continue
+            is_open = _key(item) in self._open
+            yield OutlineRow(item, depth, short_name(item), is_open)
+            if is_open:
+                yield from self._rows_in(item, depth + 1)
 
     def _items(self, group: Group) -> list[int | Group]:
         found: list[int | Group] = []

@@ -104,8 +104,19 @@ class Grouping:
         return self.exists and (is_large if self.choice is None else self.choice)
 
     def prepare(self, count: int) -> bool:
-        """Make boxes of closed groups ahead; see `FoldedScenes.prepare`."""
-        return self._scenes is not None and self._scenes.prepare(count)
+        """Make some of what is in closed groups ahead; return whether that was not done yet.
+
+        See `FoldedScenes.prepare`.
+        """
+        if self._scenes is None or self._scenes.are_prepared:
+            return False
+        self._scenes.prepare(count)
+        return True
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all that is in closed groups has been made."""
+        return self._scenes is None or self._scenes.are_prepared
 
     def make_scene(self) -> Scene:
         """Build the scene of the model, or of what is visible of it."""

@@ -431,9 +431,6 @@ def assembled(
     boxes: tuple[Box, ...],
     edges: tuple[Edge, ...],
     names: tuple[str, ...],
-    frames: tuple[Frame, ...] = (),
-    nest: Nest | None = None,
-    known_layouts: LevelLayouts | None = None,
 ) -> Scene:
     """Put boxes and edges together; see `Scene`."""
     touching: list[list[int]] = [[] for _ in boxes]
@@ -451,9 +448,6 @@ def assembled(
         maker.edge_widths(edges),
         graph,
         starts,
-        frames,
-        nest,
-        known_layouts,
     )
 
 

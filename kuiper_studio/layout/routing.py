@@ -116,6 +116,24 @@ def place_component(
         Called now and then; raises to cancel.
     """
     links, by_edge = make_links(edges, layers, rows)
+    try:
+        return _place(links, by_edge, sizes, label_widths, layers, rows, spacing, check)
+    finally:
+        # Or these cycles, of tens of thousands of objects, would wait for the cycle collector.
+        for link in links:
+            link.lane = None
+
+
+def _place(
+    links: list[Link],
+    by_edge: list[Link],
+    sizes: Floats,
+    label_widths: Sequence[float],
+    layers: Sequence[int],
+    rows: Rows,
+    spacing: Spacing,
+    check: Callable[[], None],
+) -> Placed:
     lanes = make_lanes(links, layers, rows)
     channels = assign_channels(links, layers, rows)
     check()

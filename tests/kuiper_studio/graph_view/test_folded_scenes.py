@@ -72,12 +72,32 @@ def test_boxes_that_stay_are_not_made_again(graph):
 def test_boxes_are_made_ahead_and_shared_with_the_flat_scene(graph):
     folding = Folding(Group("", 0, OPERATORS, (Group("a", 2, 9), Group("c", 12, 20))))
     scenes = FoldedScenes(graph, Wires.of(graph))
-    assert scenes.prepare(OPERATORS)  # the output is left
-    assert not scenes.prepare(OPERATORS)
+    while not scenes.are_prepared:
+        scenes.prepare(OPERATORS)
     flat = scenes.make_flat()
     alone = make_scene(graph)
     assert flat.boxes == alone.boxes
     assert flat.edges == alone.edges
     folding.open_all()
-    opened = scenes.make(folding).boxes
-    assert all(one is other for one, other in zip(opened, flat.boxes, strict=True))
+    opened = scenes.make(folding)
+    assert all(one is other for one, other in zip(opened.boxes, flat.boxes, strict=True))
+    assert len(opened.frames) == 2
+    assert opened.nest is not None
+
+
+@pytest.mark.parametrize("times", [0, 1, 3, 4, 100])
+def test_groups_may_open_while_edges_are_made_ahead(graph, times):
+    folding = Folding(Group("", 0, OPERATORS, (Group("a", 2, 9), Group("c", 12, 20))))
+    scenes = FoldedScenes(graph, Wires.of(graph))
+    for _ in range(times):
+        scenes.prepare((OPERATORS + 1) // 2)
+    folding.open_all()
+    for _ in range(2):
+        opened = scenes.make(folding)
+        alone = make_scene(graph)
+        assert sorted(map(repr, opened.edges)) == sorted(map(repr, alone.edges))
+        touching = [opened.edges[n] for n in opened.edges_of[3]]
+        assert touching == [edge for edge in opened.edges if 3 in (edge.source, edge.target)]
+        folding.close_all()
+        assert len(scenes.make(folding).boxes) < OPERATORS
+        folding.open_all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from kuiper_studio.graph_view.folding import Folding, short_name
@@ -184,3 +186,16 @@ def test_crumbs_say_which_of_equal_blocks_it_is(folding):
 )
 def test_short_names(name, outer, short):
     assert short_name(Group(name, 0, 9), Group(outer, 0, 9)) == short
+
+
+def test_nothing_is_left_for_the_cycle_collector():
+    folding = Folding(Group("", 0, 9, (Group("a", 1, 6, (Group("a.b", 2, 4),)),)))
+    folding.open_all()
+    gc.collect()
+    gc.disable()
+    try:
+        assert len(folding.visible(lambda _group: 10.0).boxes) == 10
+        assert len(folding.outline()) == 12
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
