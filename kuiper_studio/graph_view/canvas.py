@@ -32,7 +32,7 @@ from typing_extensions import override
 from engine.text import format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
-from kuiper_studio.graph_view.cards import CHEVRON_ROOM
+from kuiper_studio.graph_view.cards import CHEVRON_ROOM, title_left
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.grouping import Grouping, Groups, find_groups_of
 from kuiper_studio.graph_view.legend import (
@@ -838,8 +838,8 @@ class GraphCanvas(QWidget):
         elif frame != NONE and self._geometry is not None:
             group = self._scene.frames[frame].group
             self._pick(group)
-            left = self._camera.to_view(self._geometry.frame_rect(frame).topLeft()).x()
-            if point.x() - left < CHEVRON_ROOM * self.zoom:
+            left = title_left(self._geometry.frame_rect(frame), self._camera.visible.left())
+            if self._camera.to_scene(point).x() - left < CHEVRON_ROOM:
                 self._close(group.first)
         elif edge != NONE:
             self._state.picked = self._scene.edges[edge].operand

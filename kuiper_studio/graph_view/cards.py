@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kuiper_studio.graph_view.scene import Card, Frame
     from kuiper_studio.theme import Theme
 
-__all__ = ["CHEVRON_ROOM", "CardPainter", "card_line", "paint_frame"]
+__all__ = ["CHEVRON_ROOM", "CardPainter", "card_line", "paint_frame", "title_left"]
 
 CHEVRON_ROOM: Final = 24.0
 """Width of the part of a frame's title that closes it."""
@@ -33,6 +33,7 @@ _GLYPH: Final = 9.0
 _BEHIND: Final = (6.0, 3.0)  # how far the cards under a stack's first one stick out
 _CHIP_HEIGHT: Final = 13.0
 _FRAME_RADIUS: Final = 7.0
+_TITLE_ROOM: Final = 220.0  # of a title that is moved into view, from the frame's right side
 _TITLES_FROM: Final = 0.35  # zoom
 _LEGIBLE: Final = 0.85  # zoom below which titles are enlarged
 _MOST_SCALE: Final = 1.7
@@ -190,8 +191,19 @@ class CardPainter(BoxPainter):
         painter.restore()
 
 
+def title_left(area: QRectF, seen_from: float) -> float:
+    """Return where the title of a frame begins: in view, where its left side is not."""
+    return max(area.left(), min(seen_from, area.right() - _TITLE_ROOM))
+
+
 def paint_frame(
-    painter: QPainter, theme: Theme, frame: Frame, area: QRectF, beside: str, zoom: float
+    painter: QPainter,
+    theme: Theme,
+    frame: Frame,
+    area: QRectF,
+    beside: str,
+    zoom: float,
+    seen_from: float,
 ) -> None:
     """Paint the frame of an open group, in scene coordinates.
 
@@ -205,6 +217,8 @@ def paint_frame(
         What its title says behind the number of operators; ``""`` for nothing.
     zoom : float
         Its name is a little larger at small zoom, and not written at the smallest.
+    seen_from : float
+        Left side of what is visible.
     """
     painter.setPen(QPen(theme.color("text2"), 1.5))
     painter.setBrush(theme.color("panel", 0.5))
@@ -213,7 +227,7 @@ def paint_frame(
         return
     painter.save()
     painter.setClipRect(area)
-    painter.translate(area.left(), area.top() + TAB_HEIGHT / 2)
+    painter.translate(title_left(area, seen_from), area.top() + TAB_HEIGHT / 2)
     scale = min(max(_LEGIBLE / zoom, 1.0), _MOST_SCALE)
     painter.scale(scale, scale)
     pen = QPen(theme.color("text"), 1.5)

@@ -184,7 +184,7 @@ class ScenePainter:
             painter.save()
             painter.scale(zoom, zoom)
             painter.translate(-visible.topLeft())
-            self._paint_frames(painter, visible, zoom)
+            self._paint_frames(painter, visible, zoom, keep=keep)
             self._paint_edges(painter, visible, zoom, edges, lit)
             painter.restore()
             self._paint_boxes(painter, visible, zoom, keep=keep)
@@ -283,13 +283,16 @@ class ScenePainter:
         self._pixmap_bytes += pixmap.width() * pixmap.height() * 4
         return pixmap
 
-    def _paint_frames(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
+    def _paint_frames(
+        self, painter: QPainter, visible: QRectF, zoom: float, *, keep: bool
+    ) -> None:
+        # A written picture is painted in parts; its titles are where its frames begin.
+        seen_from = visible.left() if keep else -math.inf
         for number in self._geometry.frames_in(visible).tolist():
             frame = self._state.scene.frames[number]
             area = self._geometry.frame_rect(number)
-            paint_frame(
-                painter, self._theme, frame, area, self._state.group_text(frame.group), zoom
-            )
+            text = self._state.group_text(frame.group)
+            paint_frame(painter, self._theme, frame, area, text, zoom, seen_from)
 
     def _paint_ring(self, painter: QPainter, zoom: float) -> None:
         rect = self._ringed()
@@ -480,7 +483,7 @@ class ScenePainter:
             self._paint_pixels(painter, visible, zoom, boxes if many_cells else boxes[:0])
         painter.scale(zoom, zoom)
         painter.translate(-visible.topLeft())
-        self._paint_frames(painter, visible, zoom)
+        self._paint_frames(painter, visible, zoom, keep=keep)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if not (many_cells or many_edges):
             painter.setPen(QPen(self._theme.color("ctl"), 0))

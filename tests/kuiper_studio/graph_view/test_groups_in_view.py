@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRectF, Qt
+from PySide6.QtCore import QPoint, QRect, QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
@@ -106,6 +106,25 @@ def test_the_arrow_before_the_name_closes_with_one_click(grouped):
     QTest.mouseClick(
         view.canvas, Qt.MouseButton.LeftButton, pos=(corner + QPoint(12, 14)).toPoint()
     )
+    assert names(view) == ["image", "body", "head", "out"]
+
+
+def test_the_title_of_a_frame_stays_in_view(grouped):
+    view, canvas = grouped, grouped.canvas
+    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=middle(view, "head.t0"))
+    frame = frame_rect(view, 0)
+    canvas.pan(-frame.left() - frame.width() / 2, 0)
+    frame = frame_rect(view, 0)
+    assert frame.left() < -100 < 100 < frame.right()
+    top = round(frame.top())
+    title = canvas.grab(QRect(0, top + 4, 100, 20)).toImage()
+    row = {
+        title.pixelColor(x, y).rgb()
+        for x in range(title.width())
+        for y in range(title.height())
+    }
+    assert view.canvas._theme.color("text").rgb() in row
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(12, top + 14))
     assert names(view) == ["image", "body", "head", "out"]
 
 
