@@ -85,6 +85,8 @@ def align(
     resuming = Resuming(tools, walk)
     walk.run(progress)
     decisions.decide_all(progress)
+    if decisions.revise_confirmed():
+        decisions.decide_all(progress)
     if decisions.revise_origins():
         decisions.decide_all(progress)
     while resuming.resume(progress):

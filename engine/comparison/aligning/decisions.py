@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from engine.comparison.aligning.calls import is_layer
 from engine.comparison.aligning.elements import is_normalized_of
 from engine.comparison.aligning.evidence import is_guess
 from engine.comparison.aligning.labels import leads_to_twin
 from engine.comparison.aligning.limits import CONFIRMING
-from engine.comparison.matching import ALIGNMENT
+from engine.comparison.matching import ALIGNMENT, WEIGHTS
+from engine.comparison.measures import relative_distance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -112,6 +115,48 @@ class Decisions:
                         operator
                     ) or self._shifts.shift_inputs(operator, operand)
         return revised
+
+    def revise_confirmed(self) -> bool:
+        """Decide on layers whose own tensor is another than ours, though what follows agrees.
+
+        That hides the difference: a norm whose weight is zero gives the same of everything.
+        Return whether a tensor was matched so.
+        """
+        state, revised = self._state, False
+        for operator in self._sides.operators:
+            for operand in operator.outputs:
+                if not self._differs_from_own(operator, operand):
+                    continue
+                state.confirmed.discard(operand.name)
+                self._decide(operator, operand)
+                if state.is_matched(operand.name):
+                    revised = True
+                else:
+                    state.confirmed.add(operand.name)
+                    state.given_up.discard(operand.name)
+        return revised
+
+    def _differs_from_own(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
+        """Whether a confirmed stand-in differs from a tensor of the same weights.
+
+        Not if an operand has that tensor: the reference has fused ours with others.
+        """
+        state, name = self._state, operand.name
+        result = state.stand_ins.get(name)
+        if name not in state.confirmed or state.is_matched(name):
+            return False
+        if not operator.has_attributes or not isinstance(result, np.ndarray):
+            return False
+        for key, _, matched_by in self._labels.evidence(operator):
+            reading = self._values.fit(key, operand, result)
+            if matched_by != WEIGHTS or reading is None:
+                continue
+            if not state.taken.keys().isdisjoint(self._sides.index.copies(key)):
+                continue
+            theirs = self._values.read(name, reading)
+            if theirs is not None and theirs.shape == result.shape:
+                return relative_distance(result, theirs) > CONFIRMING
+        return False
 
     # What is open
 

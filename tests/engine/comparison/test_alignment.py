@@ -7,6 +7,8 @@ import pytest
 from ncnn_files import f32, tagged, write_pair
 
 import engine
+from array_reference import compare
+from array_reference import reference_of as weighted_reference
 from engine.comparison.fingerprints import is_telling, positions_of
 from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
 from engine.runtime.executor import run_kernel
@@ -459,3 +461,45 @@ def test_sums_that_add_little_are_no_other_sums(make_pair):
     found = engine.compare(run(path, x), Reference("layers", tensors))
     assert (found.verdict, found.origins) == ("same", ())
     assert by_operand(found)["2"].reference == "first"
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_zero_norm_behind_a_layer_does_not_hide_a_difference(make_pair, lost):
+    """The branch of a residual block that starts as zeros: the block gives its input again."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((1, 6, 8)).astype("f4")
+    weight, zero = rng.standard_normal((8, 8)).astype("f4"), np.zeros(8, "f4")
+    size = "(1,6,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh first 1 1 0 1 $input=0 #1={size}",
+        f"{'nn.Identity' if lost else 'nn.ReLU'} act 1 1 1 2 #2={size}",
+        "nn.Linear fc 1 1 2 3 bias=False in_features=8 out_features=8 @weight=(8,8)f32 "
+        f"#3={size}",
+        "nn.LayerNorm norm 1 1 3 4 elementwise_affine=True eps=1e-5 normalized_shape=(8) "
+        f"@weight=(8)f32 @bias=(8)f32 #4={size}",
+        f"pnnx.Expression sum 2 1 1 4 5 expr=add(@0,@1) #5={size}",
+        f"F.silu last 1 1 5 6 $input=5 #6={size}",
+        "pnnx.Output out 1 0 6",
+        weights={"fc.weight": weight, "norm.weight": zero, "norm.bias": zero},
+    )
+    first = np.tanh(x)
+    arrays = {
+        "x": x, "first": first, "act": np.maximum(first, 0),
+        "fc": np.maximum(first, 0) @ weight.T, "norm": np.zeros_like(x), "sum": first,
+        "last": first / (1 + np.exp(-first)),
+    }  # fmt: skip
+    calls = (
+        ("tanh", ("x",), "first", {}), ("relu", ("first",), "act", {}),
+        ("linear", ("act",), "fc", {"weight": weight}),
+        ("norm", ("fc",), "norm", {"weight": zero, "bias": zero}),
+        ("add", ("first", "norm"), "sum", {}), ("silu", ("sum",), "last", {}),
+    )  # fmt: skip
+    found = compare(
+        path, weighted_reference({k: a.astype("f4") for k, a in arrays.items()}, calls), x
+    )
+    assert found.verdict == ("differs" if lost else "same")
+    if lost:
+        (origin,) = found.origins
+        assert origin.operator.name == "act"
+        assert origin.reasons[0].kind == "activation_missing"
