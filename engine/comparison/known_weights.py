@@ -15,7 +15,7 @@ from engine.comparison.references.sessions import hash_weights
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from engine.comparison.references import Reference, ReferenceOperator, WeightHash
     from engine.runtime import RuntimeOperand, RuntimeOperator
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["KnownWeights"]
 
 _MOST_ABOVE: Final = 3  # operators without weights
+_MOST_CALLS: Final = 48  # that may compute an attention with its projections
 _WORD: Final = re.compile(r"[a-z_]+")
 _PRODUCTS: Final = ("mm", "gemm", "matmul", "innerproduct")  # what computes a linear layer
 
@@ -79,34 +80,32 @@ class KnownWeights:
         )
 
     def _differing_of_attention(self, operator: RuntimeOperator) -> frozenset[str] | None:
-        """Return the weights of an attention that are nowhere in the reference.
+        """Return the weights of an attention that the reference does not take for its tensor.
 
         It may compute the projections of queries, keys and values one by one. Unknown if it
         has none of the matrices, as one that does not tell weights.
         """
+        known = self._between(operator)
         stored = {n: a.array for n, a in operator.attributes.items() if a.is_stored}
-        absent = {name for name, array in stored.items() if not self._has(name, array)}
+        absent = {name for name, array in stored.items() if not _has(known, name, array)}
         matrices = {name for name, array in stored.items() if array.ndim > 1}
         return frozenset(absent) if matrices - absent else None
 
-    def _has(self, name: str, array: Array) -> bool:
-        """Whether a weight is among the reference's, as a whole or in three parts."""
-        stacked = name in PROJECTIONS and name.startswith("in_proj") and not len(array) % 3
-        parts = np.split(array, 3) if stacked else []
-        return any(
-            all(hash_weight(each).float32 in self._by_size.get(each.size, ()) for each in whole)
-            for whole in ([array], parts)
-            if whole
-        )
-
-    @cached_property
-    def _by_size(self) -> Mapping[int, frozenset[str]]:
-        """Hashes of the reference's weights, by size."""
+    def _between(self, operator: RuntimeOperator) -> Mapping[int, set[str]]:
+        """Return hashes by size of weights from an operator's inputs to its first result."""
+        ends = {self._key_of(operand) for operand in operator.inputs}
+        waiting, seen = [self._key_of(operator.outputs[0])], set[str | None]()
         found: dict[int, set[str]] = {}
-        for operator in self._reference.operators:
-            for each in operator.weights().values():
+        while waiting and len(seen) < _MOST_CALLS:
+            key = waiting.pop(0)
+            call = self._by_output.get(key)
+            if key in seen or key in ends or call is None:
+                continue
+            seen.add(key)
+            for each in call.weights().values():
                 found.setdefault(each.size, set()).add(each.float32)
-        return {size: frozenset(hashes) for size, hashes in found.items()}
+            waiting += call.inputs
+        return found
 
     def _hashes(self, operator: RuntimeOperator) -> Mapping[str, Sequence[WeightHash]]:
         """Return what the weights of an operator may be in the reference, by our names."""
@@ -192,6 +191,16 @@ class KnownWeights:
     @cached_property
     def _by_name(self) -> Mapping[str, ReferenceOperator]:
         return {each.name: each for each in self._reference.operators}
+
+
+def _has(known: Mapping[int, Collection[str]], name: str, array: Array) -> bool:
+    """Whether a weight is among those of some hashes, as a whole or in three parts."""
+    stacked = name in PROJECTIONS and name.startswith("in_proj") and not len(array) % 3
+    ways = [[array], np.split(array, 3)] if stacked else [[array]]
+    return any(
+        all(hash_weight(part).float32 in known.get(part.size, ()) for part in parts)
+        for parts in ways
+    )
 
 
 def _is_sum(operator_type: str) -> bool:

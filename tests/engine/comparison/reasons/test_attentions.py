@@ -146,3 +146,31 @@ def test_zeros_of_a_zero_weight_are_no_activation():
     reasons = explain(linear(zero, zero[0]), [x], x @ weight.T)
     assert reasons
     assert reasons[0].kind == "weight_values"
+
+
+def test_last_weights_of_two_attentions_are_exchanged(make_pair):
+    """Both are somewhere in the reference, but not where it computes these tensors."""
+    x, first, second = normal(1, 5, WIDTH), weights(), weights()
+    arrays, calls, before = {"x": x}, [], x
+    for place, right in enumerate((first, second)):
+        y, parts = attended(before, right)
+        source = "y0" if place else "x"
+        w, b = (np.split(right[key], 3) for key in ("in_proj_weight", "in_proj_bias"))
+        keys = [f"{letter}{place}" for letter in "qkv"]
+        arrays |= dict(zip(keys, parts, strict=True)) | {f"y{place}": y}
+        calls += [
+            ("linear", (source,), key, {"weight": w[i], "bias": b[i]})
+            for i, key in enumerate(keys)
+        ]
+        last = {"weight": right["out_proj.weight"], "bias": right["out_proj.bias"]}
+        calls.append(("attention", tuple(keys), f"y{place}", last))
+        before = y
+    again = MODEL[1].replace(" att 1 1 0 1 ", " again 1 1 1 2 ").replace("#1=", "#2=")
+    name = "out_proj.weight"
+    given = {f"att.{n}": a for n, a in (first | {name: second[name]}).items()}
+    given |= {f"again.{n}": a for n, a in (second | {name: first[name]}).items()}
+    path = make_pair(*MODEL[:2], again, "pnnx.Output out 1 0 2", weights=given)
+    reference = reference_of({n: a.astype("f4") for n, a in arrays.items()}, calls)
+    found = compare(path, reference, x)
+    assert [origin.operator.name for origin in found.origins] == ["att", "again"]
+    assert {origin.reasons[0].kind for origin in found.origins} == {"weight_values"}
