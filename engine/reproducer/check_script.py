@@ -405,6 +405,8 @@ class TorchRun(Run):
     def __init__(self, torch):
         super().__init__()
         self.torch = torch
+        if hasattr(torch.backends, "mha"):  # it gives NaN for a query that no key is left for
+            torch.backends.mha.set_fastpath_enabled(False)
 
     def run(self, operators, arrays):
         with self.torch.no_grad():

@@ -405,7 +405,8 @@ def attention(query, key, value, mask=None, is_causal=False, scale=None):
         mask = np.tri(*scores.shape[-2:], dtype=bool)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
-    weights = softmax(scores, -1)
+    unseeing = np.isneginf(scores).all(-1, keepdims=True)  # as in PyTorch, their results are 0
+    weights = np.where(unseeing, 0, softmax(np.where(unseeing, 0, scores), -1))
     return weights @ value, weights
 
 

@@ -364,6 +364,43 @@ def test_numpy_and_pytorch_agree_on_attention():
     np.testing.assert_allclose(mine, shares.numpy(), 1e-4, 1e-5)
 
 
+def test_numpy_and_pytorch_agree_on_a_query_without_keys():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    query, key, value = torch.randn(3, 1, 2, 3, 4)
+    mask = torch.tensor([[True, False, False], [False, False, False], [True, True, True]])
+    wanted = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask)
+    assert not wanted[..., 1, :].any()
+    found = numpy_function("scaled_dot_product_attention")(
+        *(each.numpy() for each in (query, key, value, mask))
+    )
+    np.testing.assert_allclose(found, wanted.numpy(), 1e-5, 1e-6)
+
+
+def test_an_attention_that_leaves_a_query_without_keys(make_pair, tmp_path):
+    random = np.random.default_rng(4)
+    param = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,4)f32",
+        "pnnx.Attribute mask 0 1 1 @data=(3,3)bool #1=(3,3)bool",
+        "nn.MultiheadAttention mixed 2 1 0 1 2 add_bias_kv=False add_zero_attn=False "
+        "batch_first=True bias=True embed_dim=4 kdim=4 num_heads=2 vdim=4 "
+        "@in_proj_bias=(12)f32 @in_proj_weight=(12,4)f32 @out_proj.bias=(4)f32 "
+        "@out_proj.weight=(4,4)f32 $input=0 $attn_mask=1",
+        "pnnx.Output out 1 0 2",
+        weights={
+            "mask.data": np.tri(3, dtype=np.bool_),  # true for keys to ignore
+            "mixed.in_proj_bias": random.standard_normal(12).astype(np.float32),
+            "mixed.in_proj_weight": random.standard_normal((12, 4)).astype(np.float32),
+            "mixed.out_proj.bias": random.standard_normal(4).astype(np.float32),
+            "mixed.out_proj.weight": random.standard_normal((4, 4)).astype(np.float32),
+        },
+    )
+    session = run(param, random.standard_normal((1, 3, 4)).astype(np.float32))
+    folder = engine.write_reproducer(session, ["*"], tmp_path / "all")
+    status, rows = check(folder, checked=("numpy", "kuiper-studio", *torch_if_installed()))
+    assert status == 0, rows
+
+
 def test_a_failed_operator(make_pair, tmp_path):
     param = make_pair(
         "pnnx.Input in 0 1 0 #0=(1,3)f32",
