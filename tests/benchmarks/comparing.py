@@ -15,11 +15,12 @@ from benchmarks.processes import answer_of
 from engine.pnnx import Attribute, load, save
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from benchmarks.measure import Bench
 
 _FAULTY: Final = "convbn2d_29"  # a convolution in the middle of the network
+_NOISE: Final = 0.3  # of the deviation of a weight
 _GAP_MS: Final = 50.0
 _PATIENCE: Final = 120.0  # seconds
 
@@ -27,8 +28,9 @@ _PATIENCE: Final = 120.0  # seconds
 def rows(bench: Bench) -> Iterator[Row]:
     """resnet50 as it runs when tuned, beside a dump of what NumPy computes, read anew.
 
-    Once as it is, and once with a bias that is lost, whose operator and reason are found. Last
-    how long the window does not answer.
+    Once as it is, once with a bias that is lost, whose operator and reason are found, and once
+    with other numbers in a weight, for which all reasons are tried in vain. Last how long the
+    window does not answer.
     """
     param = bench.model("resnet50.pnnx.param")
     image = np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)
@@ -39,7 +41,8 @@ def rows(bench: Bench) -> Iterator[Row]:
     engine.write_dump(plain, folder)
     for what, file in {
         "compare resnet50 with a dump": param,
-        "the same with a fault": _lose_bias(param, bench.folder),
+        "the same with a fault": _change(param, "bias", np.zeros_like, bench.folder),
+        "the same with an unexplained fault": _change(param, "weight", _disturb, bench.folder),
     }.items():
         yield _row(bench, what, file, folder, image)
     np.save(bench.folder / "image.npy", image)
@@ -116,10 +119,19 @@ def _row(bench: Bench, what: str, param: Path, reference: Path, image: np.ndarra
     return times.row(what, "comparison", "pass", 3)
 
 
-def _lose_bias(param: Path, folder: Path) -> Path:
-    """Write the network with a bias of zeros."""
+def _change(
+    param: Path, name: str, change: Callable[[np.ndarray], np.ndarray], folder: Path
+) -> Path:
+    """Write the network with other numbers in a weight."""
     graph = load(param)
     weights = next(each.attrs for each in graph.operators if each.name == _FAULTY)
-    weights["bias"] = Attribute.from_array(np.zeros_like(weights["bias"].array))
-    save(graph, folder / "faulty.pnnx.param", folder / "faulty.pnnx.bin")
-    return folder / "faulty.pnnx.param"
+    weights[name] = Attribute.from_array(change(weights[name].array))
+    path = folder / f"other_{name}.pnnx.param"
+    save(graph, path, path.with_suffix(".bin"))
+    return path
+
+
+def _disturb(weight: np.ndarray) -> np.ndarray:
+    """Add noise to a weight."""
+    noise = np.random.default_rng(0).normal(0.0, _NOISE * float(weight.std()), weight.shape)
+    return (weight + noise).astype(weight.dtype)

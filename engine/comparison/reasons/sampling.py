@@ -23,8 +23,9 @@ from engine.layers import build_layer
 from engine.layers.exactness import is_elementwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from engine.comparison.reasons.sliding import Sliding
     from engine.comparison.reasons.tails import Tail
     from engine.layers import OperatorCall
     from engine.values import Array, Value
@@ -109,10 +110,15 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
         return _of_last_layer(case, case.tail)
     if not _is_large(case, expected):
         return None
-    previews = [p for p in (_of_operator(case), _of_elements(case)) if p is not None]
+    return _first_of([*_parts(case), _of_elements(case)])
+
+
+def _first_of(previews: Iterable[Preview | None]) -> Callable[[Alternative], float | None]:
+    """Return a function that asks previews until one can tell."""
+    known = [each for each in previews if each is not None]
 
     def left(alternative: Alternative) -> float | None:
-        found = (preview.left(alternative) for preview in previews)
+        found = (preview.left(alternative) for preview in known)
         return next((value for value in found if value is not None), None)
 
     return left
@@ -165,14 +171,15 @@ def _of_last_layer(case: Case, tail: Tail) -> Callable[[Alternative], float | No
         return None
 
     whole = replace(layer, inputs=(given,), ours=ours)
-    part = _of_operator(whole) if given is case.ours else None
+    of_next = _first_of(_parts(whole) if given is case.ours else ())
 
     def left(alternative: Alternative) -> float | None:
         if alternative.swapped:
             return None
         as_input = _as_input_of_next(alternative)
-        if part is not None and as_input is not None:
-            return part.left(as_input)
+        seen = of_next(as_input) if as_input is not None else None
+        if seen is not None:
+            return seen
         found = apply(before(case.own_result_of(alternative)))
         return math.inf if found is None else discrepancy.left(found)
 
@@ -221,6 +228,13 @@ def _distance_in(
         return float(np.abs(found[region] - small.expected[region]).max())
 
 
+def _parts(case: Case) -> tuple[Preview | None, ...]:
+    """Return small parts of an operator, the smallest first."""
+    if sliding_of(case) is not None:
+        return _corner(case, narrow=True), _corner(case)
+    return (_of_operator(case),)
+
+
 def _of_operator(case: Case) -> Preview | None:
     """Return a small part of an operator; None if no part represents it."""
     if sliding_of(case) is not None:
@@ -264,12 +278,15 @@ class _Corner:
     axis : int
         Axis of the output channels in the weight; -1 for a pooling, which takes them from its
         input.
+    narrow : bool
+        Whether there is room for the operator's own windows only.
     """
 
     whole: Case
     area: tuple[slice, ...]
     channels: Array | None
     axis: int
+    narrow: bool
 
     def cut_input(self, value: Array) -> Array:
         """Cut an image."""
@@ -301,7 +318,7 @@ class _Corner:
 
     def cut(self, alternative: Alternative) -> Alternative | None:
         """Restrict an alternative to the part; None if it does not apply to a part."""
-        if not _is_runnable(alternative):
+        if not _is_runnable(alternative) or (self.narrow and alternative.params):
             return None
         if "groups" in alternative.params:
             return self._cut_blocks(alternative)
@@ -338,7 +355,7 @@ class _Corner:
         return replace(alternative, params=params, weights={"weight": weight})
 
 
-def _corner(case: Case) -> Preview | None:
+def _corner(case: Case, *, narrow: bool = False) -> Preview | None:
     """Return a corner of the image, and the output channels that differ most."""
     windows, x, expected = sliding_of(case), case.input, case.expected
     if windows is None or x is None or not isinstance(expected, np.ndarray):
@@ -346,22 +363,29 @@ def _corner(case: Case) -> Preview | None:
     rank = windows.rank
     if x.ndim != rank + 2 or expected.ndim != x.ndim or not case.type.startswith("nn."):
         return None
-    area = tuple(
-        slice(0, min(size, 4 * (kernel - 1) + 2 + _PLACES * max(stride, 2)))
-        for size, kernel, stride in zip(
-            x.shape[2:], windows.kernel_size, windows.stride, strict=True
-        )
-    )
+    area = tuple(slice(0, side) for side in _sides(windows, x.shape[2:], narrow=narrow))
     pooled = windows.family == "pool"
     free = pooled or case.value("groups", 1) == 1
     channels = _worst_channels(case, expected.shape[1], 1) if free else None
-    corner = _Corner(case, area, channels, {"pool": -1, "transpose": 1}.get(windows.family, 0))
+    axis = {"pool": -1, "transpose": 1}.get(windows.family, 0)
+    corner = _Corner(case, area, channels, axis, narrow)
     call = _call_of_channels(case, corner.cut_weights(case.weights))
     small = replace(
         case, call=call, inputs=(corner.cut_input(x), *case.inputs[1:]),
         ours=corner.cut_result(case.ours), expected=corner.cut_result(expected),
     )  # fmt: skip
     return Preview(small, corner.cut, partial(_inside, small, tuple(x.shape[2:])))
+
+
+def _sides(windows: Sliding, sizes: Sequence[int], *, narrow: bool) -> list[int]:
+    """Return how far a corner goes; a wide one has room for windows of another size, too."""
+    axes = zip(sizes, windows.kernel_size, windows.stride, windows.dilation, strict=True)
+    return [
+        min(size, dilation * (kernel - 1) + 1 + _PLACES * stride)
+        if narrow
+        else min(size, 4 * (kernel - 1) + 2 + _PLACES * max(stride, 2))
+        for size, kernel, stride, dilation in axes
+    ]
 
 
 def _inside(
