@@ -1,8 +1,9 @@
-"""Rollout of attentions in windows: what one query takes of the whole picture.
+"""Rollout of attentions in windows: what the queries of one take of the whole picture.
 
 Each block mixes tokens within its windows only. The next block has other windows, shifted for
 example, so that weights spread over the picture. Weights of all tokens for all would be large;
-the share of one query is followed from the last block to the first, over the cells of the grid.
+the shares of one window are followed from the last block to the first, over the cells of the
+grid.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def compute_window_rollout(
     blocks: Sequence[tuple[Attention, int]],
     read: Read,
     layouts: Layouts,
-    place: Place,
+    window: int,
 ) -> npt.NDArray[np.float32]:
-    """Compute the rollout of one query of attentions in windows; see `scores.rollout`.
+    """Compute the rollout of the queries of one window; see `scores.rollout`.
 
     Parameters
     ----------
@@ -47,14 +48,14 @@ def compute_window_rollout(
         Returns the value of an operand.
     layouts : callable
         Returns the layout of an operand, or None.
-    place : Place
-        Window and query of the last block.
+    window : int
+        Of the last block.
 
     Returns
     -------
-    ndarray of float32
-        On the grid, of the shape to which the last block's tokens fold; its sum is 1 unless
-        windows reach beyond the grid.
+    ndarray of shape (T, ...), float32
+        For each query what it takes of the grid, of the shape to which the last block's tokens
+        fold. The sums are 1, unless windows reach beyond the grid.
 
     Raises
     ------
@@ -65,21 +66,27 @@ def compute_window_rollout(
     for attention, heads in reversed(blocks):
         places = query_places(graph, attention, layouts)
         cells = _cells(places)
-        if places is None or cells is None or (flow is not None and flow.shape != cells.shape):
+        if (
+            places is None
+            or cells is None
+            or (flow is not None and flow.shape[1:] != cells.shape)
+        ):
             raise LayerError("the blocks do not have the same grid")
-        tokens = np.zeros((places.samples, places.count))
+        count = places.count
         if flow is None:
-            tokens[place.sample, place.query] = 1.0
+            tokens = np.zeros((count, places.samples, count))
+            tokens[:, window] = np.eye(count)
         else:
-            tokens.reshape(-1)[cells] = flow
+            tokens = np.zeros((len(flow), places.samples, count))
+            tokens.reshape(len(flow), -1)[:, cells] = flow
         weights = compute_attention(graph, attention, read, Place(heads)).weights
-        if weights.shape[0] != places.samples or weights.shape[2:] != (places.count,) * 2:
+        if weights.shape[0] != places.samples or weights.shape[2:] != (count, count):
             raise LayerError(f"{places.samples} windows are too many for a rollout")
         mixed = weights.mean(1, dtype=np.float64)
         # The residual connection adds the token itself.
         shares = tokens / (mixed.sum(-1) + 1)
-        tokens = shares + np.matmul(shares[:, np.newaxis], mixed)[:, 0]
-        flow = tokens.reshape(-1)[cells]
+        mixed = np.matmul(shares.swapaxes(0, 1), mixed).swapaxes(0, 1)
+        flow = (shares + mixed).reshape(len(shares), -1)[:, cells]
     if flow is None:
         raise ValueError("there is no block")
     return flow.astype(np.float32)

@@ -522,7 +522,7 @@ class AttentionRequest:
     """Compute the weights of an attention; answered by an `Answer`.
 
     That is done as soon as there is no other work. The result is an `AttentionScores`, or the
-    rollout of several blocks: an array of shape (T, T), or of one query of windows on the grid.
+    rollout of several blocks: an array of shape (T, T), or of (T, rows, columns) for a window.
 
     Attributes
     ----------

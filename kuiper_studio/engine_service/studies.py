@@ -142,7 +142,6 @@ def look_at_attention(
         check_cancelled()
         return session.value(operand, check_cancelled)
 
-    place = Place(request.heads, request.sample, request.query)
     with session.within_bound():
         if request.of_windows:
             shapes = {
@@ -153,10 +152,11 @@ def look_at_attention(
             }
             layouts = infer_layouts(session.graph, shapes)
             return compute_window_rollout(
-                session.graph, request.blocks, read, layouts.get, place
+                session.graph, request.blocks, read, layouts.get, request.sample
             )
         if request.blocks:
             return compute_rollout(session.graph, request.blocks, read, request.sample)
+        place = Place(request.heads, request.sample, request.query)
         return compute_attention(session.graph, request.attention, read, place)
 
 

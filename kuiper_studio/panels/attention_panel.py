@@ -342,12 +342,10 @@ class AttentionPanel(Panel):
         )
         if not (blocks and self.rollout.isChecked()):
             return ""
-        sample, query = self.sample.value(), 0
-        if self._is_windowed:  # of one query, because there are many windows
-            query = self.query.value()
+        sample = self.sample.value()
         answer = self.session.attentions.look(
             AttentionRequest(
-                0, attention, serial, 0, sample, query, blocks, of_windows=self._is_windowed
+                0, attention, serial, 0, sample, 0, blocks, of_windows=self._is_windowed
             )
         )
         if answer is None:
@@ -459,7 +457,7 @@ class AttentionPanel(Panel):
     def _keys_picture(self, scores: AttentionScores, sample: int, query: int) -> KeysPicture:
         rows = self._rows(scores, sample, query)
         if self._rollout is not None and self._is_windowed:
-            return self._whole_picture(self._rollout, sample, query)
+            return self._whole_picture(self._rollout[query], sample, query)
         if self._rollout is not None:
             weights = self._rollout[query]
         elif self._head >= 0:

@@ -241,27 +241,25 @@ def test_rollout_over_windows_that_are_shifted(make_pair) -> None:
     each = [compute(run, number).weights.mean(1) for number in (0, 1)]
     expected = window_rollout_by_hand(each)
     for window in range(4):
+        found = compute_window_rollout(
+            run.graph, blocks, run.session.value, run.layouts.get, window
+        )
+        assert found.shape == (4, 4, 4)
         for query in range(4):
-            found = compute_window_rollout(
-                run.graph, blocks, run.session.value, run.layouts.get, Place(0, window, query)
-            )
             # The windows of the second block begin at (1, 1).
             row = (2 * (window // 2) + query // 2 + 1) % 4
             column = (2 * (window % 2) + query % 2 + 1) % 4
-            assert found.shape == (4, 4)
             np.testing.assert_allclose(
-                found.reshape(-1), expected[4 * row + column], rtol=1e-4, atol=1e-7
+                found[query].reshape(-1), expected[4 * row + column], rtol=1e-4, atol=1e-7
             )
-            assert found.sum() == pytest.approx(1)
+            assert found[query].sum() == pytest.approx(1)
 
 
 def test_rollout_of_other_grids_is_refused(make_pair) -> None:
     run = Run(make_pair(*window_lines(), weights=window_weights()), some(1, 3, 12, 12))
     attentions = [(attention, 2) for attention in find_attentions(run.graph)]
     with pytest.raises(LayerError, match="same grid"):
-        compute_window_rollout(
-            run.graph, attentions, run.session.value, lambda _: None, Place(0, 0, 0)
-        )
+        compute_window_rollout(run.graph, attentions, run.session.value, lambda _: None, 0)
 
 
 @pytest.mark.parametrize("extras", [{}, {"add_zero_attn": True}, {"add_bias_kv": True}])
