@@ -9,6 +9,7 @@ computes the layers that ncnn does not know.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +56,9 @@ __all__ = [
 NCNN: Final = NcnnBackend.name
 
 _INT8_BITS: Final = 8
+_ALONE: Final = 1 << 23  # multiply-accumulates below which one thread computes a layer
+# Layers whose work grows faster than their operands.
+_PRODUCTS: Final = frozenset({"Einsum", "Gemm", "MatMul", "MultiHeadAttention", "SDPA"})
 _UNNAMED: Final = {"featmask": 31}
 
 
@@ -101,9 +105,38 @@ def compile_layer(
     """
     try:
         require_computable(operator, inputs)
-        return LayerKernel(operator, options)
+        return LayerKernel(operator, options, _threads_for(operator, inputs))
     except LoweringError as exc:
         raise _make_error(operator, str(exc)) from exc
+
+
+def _threads_for(operator: RuntimeOperator, inputs: Sequence[Value]) -> int:
+    """Return how many threads compute a layer.
+
+    Threads wait for each other at the end of each layer. Where one of them must share its
+    processor with another program, that takes longer than a small layer itself.
+    """
+    sizes = [value.shape for value in inputs if isinstance(value, np.ndarray)]
+    if ncnn_name(operator.type) in _PRODUCTS or not sizes:
+        return thread_count()
+    weights = sum(attribute.size for attribute in operator.attributes.values())
+    multiplied = weights * max(map(_positions, sizes)) // _stride(operator)
+    work = multiplied + sum(map(math.prod, sizes))
+    return 1 if work < _ALONE else thread_count()
+
+
+def _positions(shape: tuple[int, ...]) -> int:
+    """Return the places at which a layer uses its weights, at most, without strides."""
+    return max(shape) if len(shape) == 2 else math.prod(shape[1:])
+
+
+def _stride(operator: RuntimeOperator) -> int:
+    if not ncnn_name(operator.type).startswith("Convolution"):
+        return 1  # that of a deconvolution makes more places
+    width = operator.params.get("stride_w")
+    width = max(width, 1) if isinstance(width, int) else 1
+    height = operator.params.get("stride_h")
+    return width * (max(height, 1) if isinstance(height, int) else width)
 
 
 def _make_error(operator: RuntimeOperator, reason: str) -> Exception:
@@ -177,6 +210,7 @@ class LayerKernel:
     ----------
     operator : RuntimeOperator
     options : NcnnOptions
+    threads : int
 
     Raises
     ------
@@ -184,7 +218,7 @@ class LayerKernel:
         If ncnn refuses the layer.
     """
 
-    def __init__(self, operator: RuntimeOperator, options: NcnnOptions) -> None:
+    def __init__(self, operator: RuntimeOperator, options: NcnnOptions, threads: int) -> None:
         self._operator = operator
         names = [operand.name for operand in operator.inputs]
         self._sources = list(dict.fromkeys(names))  # one may be taken twice
@@ -202,7 +236,7 @@ class LayerKernel:
         self._net = NcnnNet(
             text,
             [np.frombuffer(piece, np.float32) for piece in pieces if piece],
-            thread_count(),
+            threads,
             lightmode=False,
             use_int8_inference=quantized,
             **options.fields,

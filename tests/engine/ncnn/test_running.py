@@ -8,6 +8,7 @@ from ncnn_files import F16, INT8, f32, tagged, write_pair
 
 import engine
 from engine.backends.ncnn_file_kernels import compile_layer
+from engine.backends.ncnn_net import NcnnNet
 from engine.errors import EngineError, SessionStateError
 from engine.layers.notes import note
 from engine.ncnn.options import EXACT, NcnnOptions
@@ -397,3 +398,36 @@ def test_operands_in_any_memory_order(tmp_path):
         x = values.transpose(order)
         (y,) = compile_layer(operator, [x], EXACT)([x])
         np.testing.assert_array_equal(y, 2 * x)
+
+
+@pytest.mark.parametrize(
+    ("layer", "weights", "shape", "alone"),
+    [
+        ("Convolution a 1 1 in0 out0 0=8 1=3 4=1 5=0 6=216", 216, (3, 16, 16), True),
+        # 64·32·9 multiplications at each of 64·64 places, and 16·32·9 at 40·40.
+        ("Convolution a 1 1 in0 out0 0=64 1=3 4=1 5=0 6=18432", 18432, (32, 64, 64), False),
+        ("Convolution a 1 1 in0 out0 0=16 1=3 3=2 4=1 5=0 6=4608", 4608, (32, 80, 80), True),
+        ("InnerProduct a 1 1 in0 out0 0=5 1=0 2=100", 100, (20,), True),
+        ("Swish a 1 1 in0 out0", 0, (8, 64, 64), True),
+        ("MatMul a 2 1 in0 in0 out0", 0, (4, 4), False),
+    ],
+)
+def test_small_layers_are_computed_by_one_thread(
+    tmp_path, monkeypatch, layer, weights, shape, alone
+):
+    pytest.importorskip("ncnn")
+    monkeypatch.setattr("engine.backends.ncnn_file_kernels.thread_count", lambda: 4)
+    counts = []
+
+    class Counted(NcnnNet):
+        def __init__(self, text, pieces, threads, **options):
+            counts.append(threads)
+            super().__init__(text, pieces, threads, **options)
+
+    monkeypatch.setattr("engine.backends.ncnn_file_kernels.NcnnNet", Counted)
+    drawn = tagged(RNG.standard_normal(weights).astype(np.float32)) if weights else b""
+    path = write_pair(tmp_path, ["Input in0 0 1 in0", layer], drawn)
+    operator = engine.load(path).operator("a")
+    array = np.zeros(shape, np.float32)
+    compile_layer(operator, [array] * len(operator.inputs), EXACT)
+    assert counts == [1 if alone else 4]
