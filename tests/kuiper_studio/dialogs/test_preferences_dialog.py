@@ -217,3 +217,17 @@ def test_tuning_is_remembered(open_window, settings, monkeypatch):
     assert not window.session.tunes
     window.close()
     assert not open_window().session.tunes
+
+
+def test_the_list_that_has_the_keyboard_is_ringed(qtbot, qapp, theme, dialog):
+    theme.apply(qapp)
+    dialog.show()
+    qtbot.waitActive(dialog)
+
+    def side():
+        return dialog.page_list.grab().toImage().pixelColor(0, 40).rgb()
+
+    dialog.page_list.setFocus()
+    qtbot.waitUntil(lambda: side() == theme.color("focus").rgb())
+    dialog.scheme.setFocus()
+    qtbot.waitUntil(lambda: side() != theme.color("focus").rgb())
