@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.layers.grouped_matmul import grouped_mm
 from engine.layers.ncnn import activations as ncnn_activations
 from engine.layers.ncnn.convolution import NcnnConvolution, NcnnDeconvolution
 from engine.layers.ncnn.products import InnerProduct
 from engine.provenance.back.windows import add_at, mesh, occupied, tap_reads, within
 from engine.provenance.call import NoBreakdownError, Operand
 from engine.provenance.rules.convolution import CONVOLUTIONS, read_convolution
+from engine.provenance.rules.grouped import read_grouped
 from engine.provenance.rules.products import PRODUCTS, read_product
 from engine.provenance.slopes import accumulate, find_slopes, steps_of, unbroadcast, wide
 from engine.provenance.table import passes_back
@@ -119,4 +121,21 @@ def _convolved(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     if isinstance(found.bias, Operand):
         channels = flowing.reshape(samples, groups * found.per_group, -1).sum(axis=(0, 2))
         accumulate(back, found.bias.name, channels.reshape(found.bias.shape))
+    return back
+
+
+@passes_back(grouped_mm)
+def _grouped(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Multiply by the other matrix of each group."""
+    given = read_grouped(call)
+    left, right = wide(given.left), wide(given.right)
+    by_left, by_right = np.zeros(left.shape), np.zeros(right.shape)
+    for at_left, at_right, at_result in given.blocks():
+        part = gradient[at_result]
+        by_left[at_left] += part @ right[at_right].swapaxes(-1, -2)
+        by_right[at_right] += left[at_left].swapaxes(-1, -2) @ part
+    back: dict[str, Gradient] = {}
+    for array, own in ((given.left, by_left), (given.right, by_right)):
+        if isinstance(array, Operand):
+            accumulate(back, array.name, own)
     return back

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.provenance.rules import (
     attention,
+    complex_parts,
     constants,
     convolution,
     deformable,
@@ -11,6 +12,7 @@ from engine.provenance.rules import (
     elementwise,
     embedding,
     encoder,
+    grouped,
     joining,
     moving,
     normalization,
@@ -26,6 +28,7 @@ from engine.provenance.rules import (
 
 __all__ = [
     "attention",
+    "complex_parts",
     "constants",
     "convolution",
     "deformable",
@@ -33,6 +36,7 @@ __all__ = [
     "elementwise",
     "embedding",
     "encoder",
+    "grouped",
     "joining",
     "moving",
     "normalization",

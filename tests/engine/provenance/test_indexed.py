@@ -10,6 +10,7 @@ import engine
 from engine.provenance.records import Kind
 
 _DTYPES = {"f": "f32", "i": "i64"}
+ENDS = np.array([2, 2, 5])  # of three groups; the second one is empty
 RNG = np.random.default_rng(11)
 
 
@@ -356,3 +357,73 @@ def test_elements_that_are_read_by_strides(run):
     expected[2, 4] = 1
     weight = engine.effective_weight(session, "y", (2, 1, 1), "x0").gradient
     np.testing.assert_array_equal(weight, expected)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_split"),
+    [
+        ((6, 4), (3, 4, 5), True),
+        ((3, 6, 4), (4, 7), True),
+        ((3, 5), (5, 4), True),
+        ((3, 2, 4), (3, 4, 5), False),
+    ],
+)
+def test_products_in_groups(run, left, right, is_split):
+    """Layers of experts: each token is multiplied by the matrix of its expert."""
+    a, b = floats(*left), floats(*right)
+    line = "aten::_grouped_mm $mat_a=x0 $mat_b=x1" + " $offs=x2" * is_split
+    session = run(line, [a, b, ENDS] if is_split else [a, b])
+    check(session)
+    rows, columns = left[-2], right[-1]
+    groups = [range(2), range(0), range(2, 5)]
+    for index in np.ndindex(session.value("y").shape):
+        row, column = index[-2:]
+        if len(left) == len(right) == 3:
+            pairs = [(a[index[0], row, k], b[index[0], k, column]) for k in range(4)]
+        elif len(left) == len(right):
+            pairs = [(a[row, k], b[k, column]) for k in groups[index[0]]]
+        elif len(left) == 2:
+            own = [g for g in range(3) if row in groups[g]]
+            pairs = [(a[row, k], b[g, k, column]) for g in own for k in range(4)]
+        else:
+            own = [g for g in range(3) if column in groups[g]]
+            pairs = [(a[g, row, k], b[k, column]) for g in own for k in range(4)]
+        found = engine.explain_element(session, "y", index).breakdown
+        products = [float(one) * float(other) for one, other in pairs]
+        np.testing.assert_allclose(found.terms.products, products)
+        assert found.total == pytest.approx(sum(products))
+    assert (rows, columns) == session.value("y").shape[-2:]
+    index = tuple([0] * session.value("y").ndim)
+    slopes = engine.effective_weight(session, "y", index, "x0").gradient
+    terms = engine.explain_element(session, "y", index).breakdown.terms
+    assert np.count_nonzero(slopes) == len(terms.products)
+    for place, value in zip(terms.factors[0].indices, terms.factors[1].values, strict=True):
+        assert slopes[tuple(place)] == value
+
+
+@pytest.mark.parametrize(
+    ("line", "index", "part", "name"),
+    [
+        ("torch.real", (1, 2), 0, "Re c"),
+        ("torch.imag", (1, 2), 1, "Im c"),
+        ("torch.view_as_real", (1, 2, 1), 1, "Im c"),
+    ],
+)
+def test_parts_of_complex_numbers(make_pair, line, index, part, name):
+    lines = (
+        "pnnx.Input in0 0 1 a #a=(2,3)f32",
+        "pnnx.Input in1 0 1 b #b=(2,3)f32",
+        "torch.complex join 2 1 a b c $real=a $imag=b #c=(2,3)c64",
+        f"{line} op 1 1 c y $input=c",
+        "pnnx.Output out 1 0 y",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)), "numpy")
+    given = floats(2, 3), floats(2, 3)
+    session.feed(given)
+    session.run()
+    check(session)
+    found = engine.explain_element(session, "y", index)
+    assert (found.kind, found.value) == (Kind.MOVE, float(given[part][1, 2]))
+    assert found.breakdown.formula == f"y{list(index)} = {name}[1, 2]"
+    field = engine.receptive_field(session, "y", index)
+    assert [each.slices for each in field.inputs] == [(slice(1, 2), slice(2, 3))] * 2
