@@ -77,6 +77,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphCanvas"]
 
 _LAID_OUT_AT_ONCE: Final = 600  # operators; larger graphs are laid out on another thread
+_REFOLDED_AT_ONCE: Final = 400  # edges; of more the picture before is shown meanwhile
 _FIT_FROM: Final = 0.7  # a new graph that fits at this zoom is shown whole
 _HOME_FROM: Final = 0.8  # least zoom at which another begins, to show more of its rows
 _WIDE: Final = 1.6
@@ -147,18 +148,20 @@ class GraphCanvas(QWidget):
         self._painter: ScenePainter | None = None
         self._step_key = "F10"
         self._minimap: Minimap | None = None
+        # Of the scene before, painted until the present one is laid out.
+        self._former: tuple[ScenePainter | None, Minimap | None] = None, None
         self._map_frame = QRectF()
         self._choice: Orientation | None = None
         self._grouping = Grouping()
         self._outline: tuple[OutlineRow, ...] | None = None  # made when somebody asks
         self._anchor: _Anchor | None = None  # what stays in its place when the layout is done
-        self._sought = NONE  # box to centre on when the layout is done
+        # When the layout is done: box to centre on, and whether the selected one is revealed.
+        self._sought, self._reveals = NONE, False
         self._awaited = ""  # operator to centre on when its groups are known
         self._untouched = True  # the user has not moved the view yet
         self._legend_visible = True
         self._focused_by_keyboard = False
-        self._layout_cancel = threading.Event()
-        self._layout_number = 0
+        self._layout_cancel, self._layout_number = threading.Event(), 0
         self._left_behind = False  # whether a large graph was open, which may be garbage now
         self._passed_over = False  # whether the collector skips the graph
         self._layout_waits = False  # waits until the other views have taken the graph
@@ -613,12 +616,17 @@ class GraphCanvas(QWidget):
         self._layout_cancel = threading.Event()
         self._layout_number += 1
         self._layout_waits = False
+        is_small = len(self._scene.boxes) < _LAID_OUT_AT_ONCE
+        # Not of many, whose layout takes a second: a notice says so.
+        known = (self._painter, self._minimap) if self._painter is not None else self._former
+        self._former = known if is_small else (None, None)
         self._geometry = self._painter = self._minimap = None
         self._flow = self.orientation
         if self._grouping.is_pending and self.is_grouped:
             self.update()
             return
-        if len(self._scene.boxes) < _LAID_OUT_AT_ONCE:
+        is_quick = self._former[0] is None or len(self._scene.edges) < _REFOLDED_AT_ONCE
+        if is_small and is_quick:
             self._accept(lay_out(self._scene, self._flow))
             return
         self._layout_waits = True
@@ -652,7 +660,9 @@ class GraphCanvas(QWidget):
         self._painter = ScenePainter(self._theme, self._geometry, self._state)
         self._painter.step_key = self._step_key
         self._minimap = Minimap(self._theme, self._geometry, self._state)
+        self._former = None, None
         anchor, self._anchor = self._anchor, None
+        reveals, self._reveals = self._reveals, False
         if anchor is not None:
             self._settle_at(anchor)
         else:
@@ -661,6 +671,8 @@ class GraphCanvas(QWidget):
             self._camera.centre_on(self._resting_centre(self._sought))
             self._after_move()
             self._sought = NONE
+        elif reveals and anchor is not None and self._state.selected != NONE:
+            self._reveal(self._state.selected)
 
     def _pass_over(self) -> None:
         """Have the cycle collector skip a large graph's objects while it is open.
@@ -792,6 +804,7 @@ class GraphCanvas(QWidget):
     def _reveal(self, box: int, *, animated: bool = True) -> None:
         """Centre on a box along each axis on which it is not well visible."""
         if self._geometry is None:
+            self._reveals |= box == self._state.selected
             return
         size = self._camera.size
         margin_x, margin_y = (min(_NEAR_EDGE, side / 6) for side in size.toTuple())
@@ -955,7 +968,8 @@ class GraphCanvas(QWidget):
         self._state = SceneState(self._scene, self._session)
         self._state.follow_finding()
         self._asked.clear()
-        self._sought, self._awaited = NONE, ""
+        self._sought, self._awaited, self._reveals = NONE, "", False
+        self._painter, self._former = None, (None, None)
         self._lay_out()
         if self._grouping.is_pending:
             QTimer.singleShot(0, self._begin_grouping)
@@ -1113,7 +1127,8 @@ class GraphCanvas(QWidget):
             self._on_grouped(answer.result)
         elif answer.key == self._layout_number and isinstance(answer.result, Layout):
             self._accept(answer.result)
-            self._pass_over()
+            if self._scene.operator_count >= _LAID_OUT_AT_ONCE:
+                self._pass_over()
 
     def _on_grouped(self, found: Groups) -> None:
         """Show the groups of a large model, which are known now."""
@@ -1158,7 +1173,8 @@ class GraphCanvas(QWidget):
         painter.fillRect(self.rect(), self._theme.color("base"))
         if self.zoom >= _DOTS_FROM:
             self._paint_dots(painter)
-        if self._painter is None:
+        shown = self._painter or self._former[0]
+        if shown is None:
             self._paint_notice(painter)
             return
         ratio = self.devicePixelRatioF()
@@ -1166,8 +1182,8 @@ class GraphCanvas(QWidget):
         step = self.zoom * ratio
         # On whole device pixels, so that lines and pixmaps are sharp.
         visible.moveTo(round(visible.x() * step) / step, round(visible.y() * step) / step)
-        self._painter.paint(painter, visible, self.zoom)
-        if not self._painter.complete:
+        shown.paint(painter, visible, self.zoom)
+        if not shown.complete:
             self._go_on.start()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_overlays(painter)
@@ -1216,8 +1232,9 @@ class GraphCanvas(QWidget):
         if side.width() > 0:
             painter.fillRect(side, base)
             painter.fillRect(QRectF(side.left(), 0, 1, side.height()), line)
-        if self._minimap is not None and not frame.isNull():
-            self._minimap.paint(painter, frame, self._camera.visible)
+        minimap = self._minimap or self._former[1]
+        if minimap is not None and not frame.isNull():
+            minimap.paint(painter, frame, self._camera.visible)
         if self._legend_visible and self._scene.boxes:
             if not frame.isNull():
                 foot.setRight(frame.left())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, QRectF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
@@ -292,6 +292,42 @@ def test_tips_say_what_is_in_a_group(grouped, session, run):
         "next to run · 2 of 60 run",
         "double-click or Enter opens it",
     ]
+
+
+class TestLayoutOnAnotherThread:
+    """Of many edges the picture before is shown until the new one is laid out."""
+
+    @pytest.fixture(autouse=True)
+    def _few(self, monkeypatch):
+        monkeypatch.setattr("kuiper_studio.graph_view.canvas._REFOLDED_AT_ONCE", 1)
+
+    def test_the_picture_before_stays_meanwhile(self, grouped, session, qtbot):
+        canvas = grouped.canvas
+        before = canvas.grab().toImage()
+        canvas.open_all_groups()
+        assert not canvas.laid_out
+        assert canvas.grab().toImage() == before
+        assert canvas.operator_at(QPointF(100, 100)) == ""
+        qtbot.waitUntil(lambda: canvas.laid_out)
+        assert len(names(grouped)) == len(session.graph.operators)
+        assert canvas.grab().toImage() != before
+
+    def test_the_selected_operator_is_in_view_afterwards(self, grouped, session, qtbot):
+        canvas = grouped.canvas
+        last = session.graph.operators[-3].name
+        canvas.reduced_motion = True
+        session.select(last)
+        assert not canvas.laid_out
+        qtbot.waitUntil(lambda: canvas.laid_out)
+        assert last in names(grouped)
+        assert canvas.scene_rect().contains(canvas.box_rect(last))
+
+    def test_another_model_does_not_show_the_one_before(self, grouped, open_model):
+        grouped.canvas.open_all_groups()
+        assert not grouped.canvas.laid_out
+        open_model("residual")
+        assert names(grouped)[:2] == ["image", "stem.relu"]
+        assert grouped.canvas.laid_out
 
 
 class TestGroupingOfALargeModel:
