@@ -8,9 +8,11 @@ import pytest
 from engine.backends.nchwc import nchwc_to_nchw
 
 
+@pytest.mark.parametrize("cached", [1, 320, 1 << 15])  # bytes: parts of 1 to all 12 pixels
 @pytest.mark.parametrize("size", [1, 4, 16])
 @pytest.mark.parametrize("channels", [1, 5, 16, 20, 32])
-def test_order(channels, size):
+def test_order(monkeypatch, channels, size, cached):
+    monkeypatch.setattr("engine.backends.nchwc._CACHED", cached)
     groups = -(-channels // size)
     shape = 2, groups, 3, 4, size
     blocks = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
