@@ -30,7 +30,7 @@ measures what is born; `calls` is the reference's own graph; `result` is what co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.comparison.aligning.content import Content
 from engine.comparison.aligning.decisions import Decisions
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from engine.session import Session
 
 __all__ = ["Alignment", "Born", "align"]
+
+_MOST_REVISIONS: Final = 3  # each moves an origin to what its inputs are computed by
 
 
 def align(
@@ -87,7 +89,9 @@ def align(
     decisions.decide_all(progress)
     if decisions.revise_confirmed():
         decisions.decide_all(progress)
-    if decisions.revise_origins():
+    for _ in range(_MOST_REVISIONS):
+        if not decisions.revise_origins():
+            break
         decisions.decide_all(progress)
     while resuming.resume(progress):
         decisions.decide_all(progress)

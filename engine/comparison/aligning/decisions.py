@@ -111,9 +111,11 @@ class Decisions:
             for operand in operator.outputs:
                 born = self._state.result.born.get(operand.name)
                 if born is not None and born.measured and born.relative > least:
-                    revised |= self._layouts.repair_inputs(
-                        operator
-                    ) or self._shifts.shift_inputs(operator, operand)
+                    revised |= (
+                        self._layouts.repair_inputs(operator)
+                        or self._shifts.shift_inputs(operator, operand)
+                        or self._shifts.take_inputs_of_call(operator, operand)
+                    )
         return revised
 
     def revise_confirmed(self) -> bool:

@@ -16,7 +16,7 @@ from engine.comparison.aligning.elements import is_normalized_of
 from engine.comparison.aligning.evidence import is_guess
 from engine.comparison.aligning.limits import AHEAD
 from engine.comparison.aligning.result import Born
-from engine.comparison.matching import ALIGNMENT, HAND, OUTPUT
+from engine.comparison.matching import ALIGNMENT, HAND, NAME, OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +73,47 @@ class Shifts:
                             self._state.given_up.add(operand.name)
                     return True
         return False
+
+    def take_inputs_of_call(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
+        """Match inputs with those of the reference's own call, if the operator then agrees.
+
+        Where a sum is lost upstream, what follows may have given other tensors by chance.
+        Return whether an input was matched anew.
+        """
+        now = self._state.reading_of(operand.name)
+        call = self._calls.by_output.get(now.key) if now is not None else None
+        if call is None or len(call.inputs) != len(operator.inputs) or len(call.inputs) < 2:
+            return False
+        readings = {}
+        for source, key in zip(operator.inputs, call.inputs, strict=True):
+            own = self._state.reading_of(source.name)
+            shape = own.shape if own is not None else None
+            other = self._sides.fit(key, [shape] if shape is not None else [])
+            if other is None:
+                return False
+            if other != own:
+                if self._state.taken.get(key, source.name) != source.name:
+                    return False  # an operand that is read elsewhere is rather exchanged
+                readings[source.name] = other
+        if not readings or not all(map(self._may_replace, operator.inputs)):
+            return False
+        values = {name: self._values.read(name, each) for name, each in readings.items()}
+        result = self._values.compute_one(
+            operator, operand, self._values.arguments(operator, values)
+        )
+        if result is None or not self._matches.has_result(operand.name, result):
+            return False
+        for source in dict.fromkeys(operator.inputs):
+            if source.name in readings:
+                reading = readings[source.name]
+                self._walk.shift(source, reading.match(ALIGNMENT, 0.8), reading.shape)
+        return True
+
+    def _may_replace(self, source: RuntimeOperand) -> bool:
+        match, producer = self._state.result.matches.get(source.name), source.producer
+        if match is None or producer is None or producer.is_input or producer.is_constant:
+            return match is not None
+        return match.matched_by not in {HAND, OUTPUT, NAME}
 
     def skip(self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value) -> bool:
         """Match an operator that the reference lacks with its own input, if that fits."""

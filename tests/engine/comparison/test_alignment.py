@@ -503,3 +503,40 @@ def test_a_zero_norm_behind_a_layer_does_not_hide_a_difference(make_pair, lost):
         (origin,) = found.origins
         assert origin.operator.name == "act"
         assert origin.reasons[0].kind == "activation_missing"
+
+
+def test_inputs_are_those_of_the_call_of_the_reference(make_pair):
+    """A sum with a table is lost; the reference happens to take parts of the table, too."""
+    rng = np.random.default_rng(7)
+    x, table = (rng.standard_normal((1, 9, 8)).astype("f4") for _ in range(2))
+    more = rng.standard_normal((1, 2, 8)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,9,8)f32",
+        "pnnx.Attribute table 0 1 1 @data=(1,9,8)f32 #1=(1,9,8)f32",
+        "nn.Identity lost 1 1 1 2 #2=(1,9,8)f32",
+        "torch.tensor_split parts 1 2 2 3 4 dim=1 indices=(1) $input=2 #3=(1,1,8)f32 "
+        "#4=(1,8,8)f32",
+        "pnnx.Attribute more 0 1 5 @data=(1,2,8)f32 #5=(1,2,8)f32",
+        "torch.cat joined 3 1 3 5 4 6 dim=1 #6=(1,11,8)f32",
+        "F.silu act 1 1 6 7 $input=6 #7=(1,11,8)f32",
+        "pnnx.Output out 1 0 7",
+        weights={"table.data": table, "more.data": more},
+    )
+    sum_ = x + table
+    joined = np.concatenate([sum_[:, :1], more, sum_[:, 1:]], 1)
+    arrays = {
+        "x": x, "table": table, "first of table": table[:, :1], "rest of table": table[:, 1:],
+        "sum": sum_, "first": sum_[:, :1], "more": more, "rest": sum_[:, 1:], "joined": joined,
+        "act": joined / (1 + np.exp(-joined)),
+    }  # fmt: skip
+    calls = (
+        ("slice", ("table",), "first of table", {}), ("slice", ("table",), "rest of table", {}),
+        ("add", ("x", "table"), "sum", {}), ("slice", ("sum",), "first", {}),
+        ("slice", ("sum",), "rest", {}), ("cat", ("first", "more", "rest"), "joined", {}),
+        ("silu", ("joined",), "act", {}),
+    )  # fmt: skip
+    found = compare(path, weighted_reference(arrays, calls), x)
+    (origin,) = found.origins
+    named = {origin.operator.name, *(label.name for label in origin.among)}
+    assert "lost" in named
+    assert "joined" not in named
