@@ -136,11 +136,17 @@ class OperandGallery(QScrollArea):
             shown.operand_chosen.connect(self.operand_chosen)
             shown.producer_chosen.connect(self.producer_chosen)
             row.addWidget(shown, 1)
+        # Pictures of one shape are of one size.
+        made, pictures = inside.findChildren(_Card), inside.findChildren(_Picture)
+        for shown in made:
+            shown.words.setMinimumWidth(max(each.words.sizeHint().width() for each in made))
+        for picture in pictures:
+            picture.row = pictures
         self.setWidget(inside)
 
 
 class _Picture(QWidget):
-    """A small picture, as large as there is room for."""
+    """A small picture, as large as there is room for it and the others of its row."""
 
     clicked = Signal()
 
@@ -149,6 +155,8 @@ class _Picture(QWidget):
         self._image: QImage | None = None
         self._plane: Array | None = None
         self._coloring = Coloring()
+        self.row = [self]
+        self.setObjectName(f"operandPicture{card.place}")
         self.setAccessibleName(f"Picture of operand {card.name}")
         self.setToolTip("Show this operand")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -178,7 +186,8 @@ class _Picture(QWidget):
         painter = QPainter(self)
         if self._plane is not None:
             rows, columns = self._plane.shape
-            zoom = fit_zoom((rows, columns), (self.width(), self.height()))
+            room = min(picture.width() for picture in self.row)  # one pixel may be left over
+            zoom = fit_zoom((rows, columns), (room, self.height()))
             size = max(1, round(rows * min(zoom, 1))), max(1, round(columns * min(zoom, 1)))
             if self._image is None or (self._image.height(), self._image.width()) != size:
                 self._image = to_image(self._coloring.paint(shrink(self._plane, *size)))
@@ -212,12 +221,15 @@ class _Card(QWidget):
             picture = _Picture(card)
             picture.clicked.connect(self._on_operand_clicked)
             row.addWidget(picture, 1)
-        row.addLayout(self._make_words(theme), 0)
+        self.words = self._make_words(theme)
+        row.addWidget(self.words, 0)
         row.addStretch(0 if shown else 1)
 
-    def _make_words(self, theme: Theme) -> QVBoxLayout:
+    def _make_words(self, theme: Theme) -> QWidget:
         card = self._card
-        column = QVBoxLayout()
+        words = QWidget()
+        column = QVBoxLayout(words)
+        column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         head = QHBoxLayout()
         head.setSpacing(8)
@@ -239,7 +251,7 @@ class _Card(QWidget):
             column.addSpacing(4)
             column.addLayout(_facts_grid(card.facts))
         column.addStretch(1)
-        return column
+        return words
 
     def _kind(self) -> str:
         value = self._card.value
