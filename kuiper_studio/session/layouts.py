@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.axes import Layout
     from engine.runtime import RuntimeGraph
     from kuiper_studio.background import Done
+    from kuiper_studio.session.snapshot import Records
     from kuiper_studio.session.tensors import Tensors
 
 __all__ = ["Layouts"]
@@ -33,6 +34,8 @@ class Layouts(QObject):
         Returns the shown graph, or None.
     tensors : Tensors
         Source of computed shapes, which replace the file's.
+    records : callable
+        Returns the records of the run, with the same shapes; they may be read on any thread.
 
     Signals
     -------
@@ -52,10 +55,11 @@ class Layouts(QObject):
         self,
         graph: Callable[[], RuntimeGraph | None],
         tensors: Tensors,
+        records: Callable[[], Records],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._get_graph, self._tensors = graph, tensors
+        self._get_graph, self._tensors, self._get_records = graph, tensors, records
         self._graph: RuntimeGraph | None = None
         self._found: Mapping[str, Layout] | None = None
         self._chosen: dict[str, Layout] = {}
@@ -155,9 +159,9 @@ class Layouts(QObject):
         if self._background is None:
             self._background = Background(self)
             self._background.finished.connect(self._on_finished)
-        shapes = {name: self._shape(name) for name in graph.operands}
+        records, chosen = self._get_records(), dict(self._chosen)
         self._asked = object()
-        self._background.submit(self._asked, _infer_layouts, graph, shapes, dict(self._chosen))
+        self._background.submit(self._asked, _infer_layouts, graph, records, chosen)
 
     @Slot(object)
     def _on_finished(self, done: Done) -> None:
@@ -168,9 +172,14 @@ class Layouts(QObject):
 
 def _infer_layouts(
     graph: RuntimeGraph,
-    shapes: Mapping[str, tuple[int, ...] | None],
+    records: Records,
     chosen: Mapping[str, Layout],
 ) -> Mapping[str, Layout]:
     from engine.axes import infer_layouts
 
+    # Here: to ask for the shapes of ten thousand operands takes several frames.
+    shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(graph.operands)
+    for record in records:
+        for name, metadata in record.outputs.by_operand.items():
+            shapes[name] = metadata.shape if isinstance(metadata, ArrayMetadata) else None
     return infer_layouts(graph, shapes, chosen)

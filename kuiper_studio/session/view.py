@@ -207,7 +207,9 @@ class SessionView(QObject):
         self._memory = MemoryRequest(limit=None, bound=None)
         self._tunes = True
         self.tensors = Tensors(client, self._outputs_with, self)
-        self.layouts = Layouts(lambda: self._graph, self.tensors, self)
+        self.layouts = Layouts(
+            lambda: self._graph, self.tensors, lambda: self._snapshot.records, self
+        )
         self.attentions = Attentions(client, lambda: self._graph, self)
         self.channel_totals = ChannelAnswers(client, "totals", ChannelTotals, self)
         self.comparing = Comparing(client, self)
