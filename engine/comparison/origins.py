@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from engine.comparison.explaining import Explainer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from engine.comparison.explaining import Explained
     from engine.comparison.rows import Row
     from engine.runtime import RuntimeOperator
+    from engine.runtime.export_faults import ExportFault
 
 __all__ = ["Origins"]
 
@@ -82,14 +84,29 @@ class Origins:
             row.measures.worst_index if row.measures is not None else (),
             row.born,
             row.inherited,
-            _text(row, explained),
+            _text(row, explained) + self._text_of_fault(explained.operator),
             tuple([each.label for each in explained.among]),
             explained.reasons,
         )
 
     def _explain(self, row: Row) -> Explained:
         operand = self._graph.operand(row.operand)
-        return self._explainer.explain_origin(operand, self._suspects_of(row))
+        explained = self._explainer.explain_origin(operand, self._suspects_of(row))
+        if explained.reasons:
+            return explained
+        faulty = [o for o in (explained.operator, *explained.among) if o.name in self._faults]
+        if len(faulty) != 1:
+            return explained
+        return replace(explained, operator=faulty[0], among=())
+
+    @cached_property
+    def _faults(self) -> dict[str, ExportFault]:
+        """What the file itself shows to be wrong, by operator."""
+        return {each.operator.name: each for each in self._graph.export_faults if each.certain}
+
+    def _text_of_fault(self, operator: RuntimeOperator) -> str:
+        fault = self._faults.get(operator.name)
+        return f"; {fault.sentence}" if fault is not None else ""
 
     def _suspects_of(self, row: Row) -> tuple[RuntimeOperator, ...]:
         """Return the operators upstream that the reference does not show and nothing clears.
@@ -145,7 +162,10 @@ def _text(row: Row, explained: Explained) -> str:
     if not place and row.reason.startswith(who):
         return f"{row.reason}{_text_of_span(explained)}"
     if row.reason:
-        what = f"differs{place}: " if place else "on the reference's inputs: "
+        named = row.reason.startswith(f"{row.operator.type} {row.operator.name!r}")
+        what = "on the reference's inputs: "
+        if place:
+            what = "differs: " if named else f"differs{place}: "
         what += row.reason
     else:
         share = format_brief(row.born) if row.born is not None else "some"

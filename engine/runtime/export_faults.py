@@ -33,6 +33,17 @@ __all__ = ["ExportFault", "find_export_faults"]
 # Elements of a placeholder array; one byte each, in memory that is never touched.
 _MOST: Final = 1 << 28
 _MOST_SELECTED: Final = 1 << 20  # elements that a trial indexing may select
+_MOST_MOVED: Final = 1 << 22  # elements of a placeholder that a trial may copy
+# Operators that, like views, only move elements: the shape alone says what they return.
+_SHUFFLES: Final = frozenset(
+    f"{prefix}{name}"
+    for prefix, names in (
+        ("nn.", ("PixelShuffle", "PixelUnshuffle")),
+        ("F.", ("pixel_shuffle", "pixel_unshuffle")),
+        ("torch.", ("pixel_shuffle", "pixel_unshuffle")),
+    )
+    for name in names
+)
 
 _PLAIN_EXPORT: Final = (
     "export the model with optlevel=0, which keeps the operators that PyTorch traced"
@@ -146,12 +157,16 @@ def _find_lost_input(operator: RuntimeOperator) -> ExportFault | None:
 
 
 def _find_wrong_view(operator: RuntimeOperator) -> ExportFault | None:
-    """Find a view, such as a reshape, that is impossible for the stated shapes."""
-    if operator.type not in VIEWS or operator.layer_file is not None or operator.random:
+    """Find a view or a shuffle of pixels that is impossible for the stated shapes."""
+    if not (operator.type in VIEWS or operator.type in _SHUFFLES):
         return None
-    shape = _get_known_shape(operator.inputs[0]) if operator.inputs else None
+    if operator.layer_file is not None or operator.random or not operator.inputs:
+        return None
+    shape = _get_known_shape(operator.inputs[0])
     constants = operator.constants()
     if shape is None or operator.checked_layer is None:
+        return None
+    if operator.type in _SHUFFLES and math.prod(shape) > _MOST_MOVED:
         return None
     if len(constants) < len(operator.inputs) - 1:
         return None

@@ -935,3 +935,28 @@ def test_reasons_do_not_depend_on_the_clock(run, monkeypatch, seconds):
     assert blamed(engine.compare(session, theirs)) == [("conv", [], ["bias"])]
     monkeypatch.setattr("engine.comparison.explaining._MOST_WORK", 1e5)
     assert blamed(engine.compare(session, theirs)) == [("conv", [], [])]
+
+
+def test_a_line_that_contradicts_itself_is_to_blame_for_what_fails_behind_it(run):
+    """As of MobileViT v2: pnnx writes a fold of patches as a shuffle of pixels."""
+    x, weight = normal(1, 4, 6, 6), normal(4, 4, 1, 1)
+    turned = np.maximum(x, 0)
+    folded = turned[:, :, ::-1]  # what the model did between them
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 in0x #in0x={SIZE}",
+        f"nn.ReLU act 1 1 in0x a #in0x={SIZE} #a={SIZE}",
+        f"nn.PixelShuffle fold 1 1 a b upscale_factor=2 $input=a #a={SIZE} #b={SIZE}",
+        f"nn.Conv2d mix 1 1 b c {POINTWISE} $input=b #b={SIZE} #c={SIZE}",
+        "pnnx.Output out 1 0 c",
+        mix__weight=weight,
+        mix__bias=np.zeros(4, np.float32),
+    )
+    mixed = pointwise(folded, weight, np.zeros(4, np.float32))
+    comparison = engine.compare(session, shown({"in0x": x, "act": turned, "mix": mixed}))
+    assert blamed(comparison) == [("fold", [], [])]
+    (origin,) = comparison.origins
+    assert "seen at" not in origin.text
+    assert "nn.Conv2d 'mix' failed on inputs 1×1×12×12" in origin.text
+    assert "it turns 1×4×6×6 into 1×1×12×12, but its line states 1×4×6×6" in origin.text
+    assert "optlevel=0" in origin.text
