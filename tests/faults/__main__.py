@@ -73,8 +73,11 @@ class Network:
         if any(operand.name not in known for operand in operator.outputs):
             consumers = [c for operand in operator.outputs for c in operand.consumers]
             return any(self._differs(o.name, faulty) for c in consumers for o in c.outputs)
-        if operator.is_input or (planted.also and operator.type != "pnnx.Attribute"):
+        if operator.is_input:
             return True
+        if planted.also and operator.type != "pnnx.Attribute":  # or its readers
+            shown = [o for each in faulty.graph.operators for o in each.outputs]
+            return any(o.name in known and self._differs(o.name, faulty) for o in shown)
         try:
             results = operator.forward([self.true.value(o.name) for o in operator.inputs])
         except EngineError:
@@ -99,15 +102,22 @@ class Network:
         return False
 
     def _differs(self, operand: str, faulty: Session) -> bool:
+        truth = self.true.value(operand)
+        if not isinstance(truth, np.ndarray):
+            return False
         if not faulty.has_value(operand) or not isinstance(faulty.value(operand), np.ndarray):
             return True
-        return _differ(self.true.value(operand), faulty.value(operand))
+        return _differ(truth, faulty.value(operand))
 
 
 def _differ(truth: np.ndarray, value: np.ndarray) -> bool:
     if truth.shape != value.shape:
         return True
-    return bool(np.abs(truth - value).max() > VISIBLE * np.abs(truth).max())
+    truth, value = truth.astype(np.float64), value.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # masks have infinities
+        return bool(
+            np.abs(truth - value).max(initial=0) > VISIBLE * np.abs(truth).max(initial=0)
+        )
 
 
 class Answer(NamedTuple):
