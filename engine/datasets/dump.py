@@ -99,7 +99,6 @@ def create_dump(
             shards=(shard, *(max(size, 1) for size in facts.shape)),
             compressors=None,
             fill_value=0,
-            config={"write_empty_chunks": True},  # the file of a shard tells that it is written
             dimension_names=_dimension_names(facts),
             attributes={
                 "operand": facts.name,
@@ -141,10 +140,13 @@ class DumpWriter:
         self._path = output / DUMP
         self._operands = tuple(operands)
         self._names = array_names(operands)
-        group = zarr.open_group(str(self._path), mode="r+")
-        self._arrays: dict[str, Any] = {
-            facts.name: group[self._names[facts.name]] for facts in operands
-        }
+        # The file of a shard tells that it is written, also where all elements are zero. Arrays
+        # do not keep this: who opens them asks for it.
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            group = zarr.open_group(str(self._path), mode="r+")
+            self._arrays: dict[str, Any] = {
+                facts.name: group[self._names[facts.name]] for facts in operands
+            }
 
     def check(self, values: BatchValues) -> None:
         """Check that values have the shapes of the first input.

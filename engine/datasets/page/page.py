@@ -87,8 +87,9 @@ class _Page:
         special = sum(each.nan + each.inf for each in operands)
         failed = found.inputs.failed_count
         facts = [
-            format_count(len(operands), "operand"),
+            format_count(len(operands), "operand") if operands else "no statistics",
             format_count(found.model.operators, "operator"),
+            f"tensors in {found.dump.name}" if found.dump is not None else "",
             f"{format_count(dead, 'dead channel')}" if operands else "",
             f"{format_count(special)} NaN or infinite elements" if special else "",
             f"{format_count(failed, 'input')} could not be run" if failed else "",

@@ -158,3 +158,12 @@ def test_few_zeros_are_not_none(tmp_path, zeros, text):
     assert ("% zeros" in words) is (text is not None)
     if text is not None:
         assert text in words
+
+
+def test_a_sweep_without_statistics_says_so(tmp_path):
+    pytest.importorskip("zarr")
+    np.save(tmp_path / "set.npy", np.zeros((2, 1, 32, 32), np.float32))
+    options = SweepOptions(statistics=False, dump=True)
+    found = sweep(DIGITS, tmp_path / "set.npy", tmp_path / "out", options, workers=0)
+    words = " ".join(Page((found.path / PAGE).read_text()).texts)
+    assert "no statistics, 25 operators, tensors in dump.zarr." in words

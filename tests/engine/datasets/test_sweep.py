@@ -277,6 +277,26 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     assert str(failed.value).count("2.npy") == 1
 
 
+def test_a_dump_may_be_all_zeros(tmp_path):
+    """Of a task, or of the whole data set: Zarr leaves such files out."""
+    zarr = pytest.importorskip("zarr")
+    data = np.zeros((32, 1, 32, 32), np.float32)
+    data[20:] = np.random.default_rng(0).random((12, 1, 32, 32), np.float32)
+    np.save(tmp_path / "set.npy", data)
+    options = SweepOptions(shard=16, batch=1, dump=True)
+    written = set()
+    for _ in range(2):  # resumed, it computes nothing again
+        found = sweep(
+            DIGITS, tmp_path / "set.npy", tmp_path / "out", options, workers=0, resume=True
+        )
+        stored = zarr.open_array(str(found.dump / "0"), mode="r")
+        np.testing.assert_array_equal(stored[:], data)
+        parts = sorted((found.dump / "0" / "c").iterdir())
+        assert [part.name for part in parts] == ["0", "1"]
+        written.add(tuple((part / "0/0/0").stat().st_mtime_ns for part in parts))
+    assert len(written) == 1
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_entries_of_an_array_are_read_as_they_lie_in_the_file(tmp_path, order):
     data = np.random.default_rng(0).random((5, 1, 32, 32), np.float32)
