@@ -87,6 +87,7 @@ class RuntimeGraph:
         self._layers: LayerProvider | None = None
         self._parts: _Parts | None = None
         self._structure: GraphStructure | None = None
+        self._unsupported: tuple[RuntimeOperator, ...] | None = None
         self._lock = Lock()
 
     # States
@@ -100,7 +101,7 @@ class RuntimeGraph:
             With path, line and reason.
         """
         self._file = load_pair(self.param_path, self._bin_argument)
-        self._layers = self._parts = self._structure = None
+        self._layers = self._parts = self._structure = self._unsupported = None
         self.state = GraphState.NEED_BUILD
 
     @classmethod
@@ -154,6 +155,7 @@ class RuntimeGraph:
             )
         self._layers = LayerSource(self.file, self.param_path, missing)
         self._parts = self._make_parts(self._layers) if self.file.is_made else None
+        self._unsupported = None
         self.state = GraphState.COMPLETE
 
     def forward(self, inputs: Sequence[npt.ArrayLike], seed: int = 0) -> tuple[Value, ...]:
@@ -278,8 +280,11 @@ class RuntimeGraph:
     @property
     def unsupported(self) -> tuple[RuntimeOperator, ...]:
         """Operators that cannot run; each one's `reason` says why."""
-        with collector_paused():
-            return tuple([op for op in self.operators if op.error is not None])
+        if self._unsupported is None:
+            with collector_paused():
+                found = [op for op in self.operators if op.error is not None]
+            self._unsupported = tuple(found)
+        return self._unsupported
 
     @property
     def structure(self) -> GraphStructure:

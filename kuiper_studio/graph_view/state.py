@@ -160,8 +160,9 @@ class SceneState:
         self._seconds[:] = 0.0
         self._note(session.snapshot.records[:])
         # Of most operators that have not run nothing else can be true.
-        behind = self._graph_operators[len(session.snapshot.records) :]
-        self._read_statuses([each.index for each in behind if each.error is not None])
+        ran, graph = len(session.snapshot.records), self.scene.graph
+        unsupported = graph.unsupported if graph is not None else ()
+        self._read_statuses(each.index for each in unsupported if each.index >= ran)
         self._follow_all()
 
     def _note(self, records: Sequence[Record]) -> npt.NDArray[np.intp]:

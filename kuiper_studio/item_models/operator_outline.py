@@ -138,8 +138,8 @@ class OutlineModel(RowsModel):
         self._seconds[first:behind] = [record.seconds for record in records]
         # Of most operators nothing else can be true.
         special = [record.index for record in records if record.overrides]
-        operators = map(self._source.operator_at, range(behind, last + 1))
-        special += [operator.index for operator in operators if operator.error is not None]
+        unsupported = session.graph.unsupported if session.graph is not None else ()
+        special += [each.index for each in unsupported if behind <= each.index <= last]
         if current is not None and first <= current.index <= last:
             special.append(current.index)
         for place in special:
