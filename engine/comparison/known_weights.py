@@ -83,13 +83,14 @@ class KnownWeights:
         """Return the weights of an attention that the reference does not take for its tensor.
 
         It may compute the projections of queries, keys and values one by one. Unknown if it
-        has none of the matrices, as one that does not tell weights.
+        has no weights of such sizes.
         """
         known = self._between(operator)
         stored = {n: a.array for n, a in operator.attributes.items() if a.is_stored}
         absent = {name for name, array in stored.items() if not _has(known, name, array)}
-        matrices = {name for name, array in stored.items() if array.ndim > 1}
-        return frozenset(absent) if matrices - absent else None
+        sizes = {array.size for array in stored.values() if array.ndim > 1}
+        tells = any(size in known or size // 3 in known for size in sizes)
+        return frozenset(absent) if tells else None
 
     def _between(self, operator: RuntimeOperator) -> Mapping[int, set[str]]:
         """Return hashes by size of weights from an operator's inputs to its first result."""

@@ -254,7 +254,7 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
             result=case.pair[0] + residual.mean(others, keepdims=True),
             least=_LEAST,
         )
-    if case.differing <= PROJECTIONS:
+    if case.differing & PROJECTIONS:
         yield from _of_projections(case)
         return
     found = _as_products(case) if case.differing & {"weight", OUTPUT_WEIGHT} else None
@@ -283,11 +283,11 @@ def _of_projections(case: Case) -> Iterator[Alternative]:
     """
     names = sorted(case.differing or ())
     only = "bias" if all("bias" in name for name in names) else "weight_values"
+    others = "; the other weights are equal" if len(names) < len(case.weights) else ""
     differ = "differs" if len(names) == 1 else "differ"
     yield Alternative(
         only,
-        f"{' and '.join(names)} {differ}, as the hashes tell; the other weights are equal. "
-        "Take the reference's.",
+        f"{' and '.join(names)} {differ}, as the hashes tell{others}. Take the reference's.",
         tuple(Change(name, None) for name in names),
         result=case.wanted,
         least=_LEAST,

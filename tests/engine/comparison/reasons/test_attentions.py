@@ -174,3 +174,21 @@ def test_last_weights_of_two_attentions_are_exchanged(make_pair):
     found = compare(path, reference, x)
     assert [origin.operator.name for origin in found.origins] == ["att", "again"]
     assert {origin.reasons[0].kind for origin in found.origins} == {"weight_values"}
+
+
+def test_hashes_tell_that_all_weights_differ(make_pair):
+    """The reference has matrices of these sizes, and none of ours is among them."""
+    x, right, wrong = normal(1, 5, WIDTH), weights(), weights()
+    y, (q, k, v) = attended(x, right)
+    arrays = {"x": x, "q": q, "k": k, "v": v, "y": y, "act": np.tanh(y)}
+    w, b = (np.split(right[key], 3) for key in ("in_proj_weight", "in_proj_bias"))
+    calls = [
+        ("linear", ("x",), key, {"weight": w[i], "bias": b[i]}) for i, key in enumerate("qkv")
+    ]
+    last = {"weight": right["out_proj.weight"], "bias": right["out_proj.bias"]}
+    calls += [("attention", ("q", "k", "v"), "y", last), ("tanh", ("y",), "act", {})]
+    path = make_pair(*MODEL, weights={f"att.{n}": a for n, a in wrong.items()})
+    reference = reference_of({n: a.astype("f4") for n, a in arrays.items()}, calls)
+    (origin,) = compare(path, reference, x).origins
+    assert origin.reasons[0].kind == "weight_values"
+    assert "as the hashes tell. Take the reference's." in origin.reasons[0].text
