@@ -69,6 +69,7 @@ from kuiper_studio.panels.attention_panel import AttentionPanel
 from kuiper_studio.panels.comparison_panel import ComparisonPanel
 from kuiper_studio.panels.data_set_panel import DataSetPanel
 from kuiper_studio.panels.dock_title import DockTitleBar
+from kuiper_studio.panels.export_faults_banner import ExportFaultsBanner
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
 from kuiper_studio.panels.history_panel import HistoryPanel
@@ -231,6 +232,7 @@ class MainWindow(QMainWindow):
         self.start_page = StartPage(theme, find_samples(), self.opening.recent_models)
         self.banner = FailureBanner(session, theme)
         self.files_banner = FilesBanner(session, theme)
+        self.export_faults_banner = ExportFaultsBanner(session, theme)
         self.leftovers_banner = LeftoversBanner(theme)
         offered = [self.actions_by_id[command] for command in _FOR_ORIGIN]
         self.origin_banner = OriginBanner(session, theme, offered)
@@ -248,6 +250,7 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.files_banner)
+        column.addWidget(self.export_faults_banner)
         column.addWidget(self.banner)
         column.addWidget(self._splitter, 1)
         self._stack = QStackedWidget()

@@ -26,6 +26,8 @@ from kuiper_studio.engine_service.protocol import (
     DistancesWanted,
     Evicted,
     ExplainRequest,
+    FaultNote,
+    FaultsFound,
     FetchRequest,
     MeaningRequest,
     MeasureRequest,
@@ -162,6 +164,7 @@ class Answers:
         while (request := self._wanted.get()[2]) is not None:
             if isinstance(request, _NotesWanted):
                 self._send(NotesRead(request.run_id, collect_notes(request.graph)))
+                self._send_faults(request)
                 # The user's first question is answered at once.
                 importlib.import_module("engine.provenance.fields")
                 continue
@@ -180,6 +183,20 @@ class Answers:
                 answer = Answer(request.ticket, reason=str(exc) or type(exc).__name__)
             if answer is not None:
                 self._send(answer)
+
+    def _send_faults(self, request: _NotesWanted) -> None:
+        """Send the faults of the export that a model's file shows, if there are any."""
+        try:
+            found = request.graph.export_faults
+        except Exception:  # noqa: BLE001 - the window's other questions are to be answered
+            _log.exception("faults of the export were not looked for")
+            return
+        faults = tuple([
+            FaultNote(each.operator.name, each.what, each.remedy, each.sentence, each.certain)
+            for each in found
+        ])  # fmt: skip
+        if faults:
+            self._send(FaultsFound(request.run_id, faults))
 
     def _weight(self, request: WeightRequest) -> Answer:
         archive, generation = self._served.archive, self._served.generation

@@ -51,6 +51,8 @@ __all__ = [
     "ExportRequest",
     "ExtractRequest",
     "Extracted",
+    "FaultNote",
+    "FaultsFound",
     "FeedRequest",
     "FetchRequest",
     "LayersLoaded",
@@ -907,6 +909,44 @@ class NotesRead:
 
     generation: int
     notes: Mapping[str, OperatorNote] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultNote:
+    """A fault of the export, as text; see `engine.runtime.export_faults.ExportFault`.
+
+    Attributes
+    ----------
+    operator : str
+        Its name.
+    what, remedy : str
+        What is wrong, and how to export correctly; in lower case.
+    sentence : str
+        All of it, with the line of the file.
+    certain : bool
+    """
+
+    operator: str
+    what: str
+    remedy: str
+    sentence: str
+    certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FaultsFound:
+    """Faults of the export that the file of a model itself shows.
+
+    Attributes
+    ----------
+    generation : int
+        Of the model.
+    faults : tuple of FaultNote
+        In order of execution.
+    """
+
+    generation: int
+    faults: tuple[FaultNote, ...]
 
 
 @dataclass(frozen=True, slots=True)

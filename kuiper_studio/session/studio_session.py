@@ -38,6 +38,7 @@ from kuiper_studio.engine_service.protocol import (
     ExportRequest,
     Extracted,
     ExtractRequest,
+    FaultsFound,
     FeedRequest,
     LayersLoaded,
     LoadLayersRequest,
@@ -625,6 +626,7 @@ class StudioSession(SessionView):
             WeightsKept: self._on_weights_kept,
             Tuned: self._on_tuned,
             NotesRead: self._on_notes_read,
+            FaultsFound: self._on_faults_found,
             Evicted: self._on_evicted,
             Answer: self._on_answered,
             Progress: self._on_progressed,
@@ -769,6 +771,7 @@ class StudioSession(SessionView):
         self._files.watch(graph.versions if graph is not None else ())
         self._set_notice(None)
         self._failure = None
+        self._export_faults = ()
         self._shapes = shapes
         self._selected = self._operand = ""
         self.tensors.forget()
@@ -1138,6 +1141,14 @@ class StudioSession(SessionView):
         if answer.generation == self._told.generation and self._described is not None:
             self._described.notes.update(answer.notes)
             self.notes_changed.emit()
+
+    def _on_faults_found(self, answer: FaultsFound) -> None:
+        if answer.generation != self._told.generation or self._graph is None:
+            return
+        self._export_faults = answer.faults
+        for fault in answer.faults[:_LISTED]:
+            self.workspace.log("warning" if fault.certain else "info", fault.sentence)
+        self.export_faults_changed.emit()
 
     def _on_evicted(self, answer: Evicted) -> None:
         operand = self.tensors.note_evicted(answer)

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.values import Value
-    from kuiper_studio.engine_service.protocol import Outputs, Record, Request
+    from kuiper_studio.engine_service.protocol import FaultNote, Outputs, Record, Request
     from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.events import FilesNotice
@@ -147,6 +147,8 @@ class SessionView(QObject):
         The backend changed, or the use of a dump's kernels.
     notes_changed
         The notes on operator types arrived.
+    export_faults_changed
+        Faults of the export were found in the model's file.
     selection_changed
         Name of the selected operator, ``""`` for none.
     operand_changed
@@ -185,6 +187,7 @@ class SessionView(QObject):
     seed_changed = Signal()
     backend_changed = Signal()
     notes_changed = Signal()
+    export_faults_changed = Signal()
     selection_changed = Signal(object)
     operand_changed = Signal(object)
     breakpoints_changed = Signal()
@@ -196,6 +199,8 @@ class SessionView(QObject):
     tuning_changed = Signal(str)
     failed = Signal(object)
     settled = Signal()
+
+    _export_faults: tuple[FaultNote, ...] = ()
 
     def __init__(
         self, client: EngineClient, backend: str, parent: QObject | None = None
@@ -442,6 +447,11 @@ class SessionView(QObject):
     def failure(self) -> Failure | None:
         """The last failure, unless it was dismissed."""
         return self._failure
+
+    @property
+    def export_faults(self) -> tuple[FaultNote, ...]:
+        """Faults of the export that the model's file shows; found soon after it is open."""
+        return self._export_faults
 
     @property
     def files_notice(self) -> FilesNotice | None:
