@@ -272,7 +272,7 @@ def test_time_is_linear_in_the_operators(
         lines = [line.format(number, number + 1) for number in range(count)]
         graph = structure("pnnx.Input in 0 1 v0 #v0=(1,17,48)f32", *lines)
         assert len(graph.operators) == count + 1  # made before the clock runs
-        start = time.perf_counter()
+        start = time.thread_time()  # whatever else the machine does
         assert len(infer_layouts(graph)) == count + 1
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.thread_time() - start)
     assert seconds[1] < 12 * seconds[0]  # 16 times would be the square
