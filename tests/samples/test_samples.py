@@ -227,6 +227,11 @@ def test_the_engine_computes_every_operand_as_pytorch(folder, backend):
     computed = {}
     for name in graph.operands:
         computed |= dict(named_leaves(name, session.value(name)))
+    require_the_same(computed, expected)
+
+
+def require_the_same(computed, expected):
+    """PyTorch too sums in another order on another processor: it is off by 4e-5 on some."""
     assert computed.keys() == expected.keys()
     for name, value in expected.items():
         assert computed[name].dtype == value.dtype, name
@@ -309,8 +314,7 @@ def test_pytorch_gives_the_stored_values_again(golden_module, folder):
         values, _ = golden_module.run_pair(
             folder / sample["model"], folder / sample["weights"], inputs
         )
-    for name, value in golden_module.as_arrays(values).items():
-        np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-5)
+    require_the_same(golden_module.as_arrays(values), expected)
 
 
 @pytest.mark.parametrize(
