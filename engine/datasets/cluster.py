@@ -30,7 +30,7 @@ from typing_extensions import override
 
 from engine.datasets.plan import MergeTree, merge_results
 from engine.datasets.shard import ShardRunner
-from engine.datasets.unguarded import UNGUARDED, marked_by_importing_workers
+from engine.datasets.unguarded import require_guard
 from engine.dump.manifest import tool_version
 from engine.errors import EngineError, SweepError
 from engine.threads import limit_threads, thread_count
@@ -171,21 +171,19 @@ def _connected(
 @contextmanager
 def _own_cluster(plan: SweepPlan, workers: int) -> Iterator[distributed.LocalCluster]:
     """Start workers on this machine."""
-    with marked_by_importing_workers(Path(plan.output)) as mark:
-        try:
-            cluster = distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=":0",  # any port: without one a port in use is an error
-                silence_logs=logging.CRITICAL,
-            )
-        except RuntimeError as exc:
-            if mark.exists():
-                raise SweepError(UNGUARDED) from None
-            raise SweepError(f"the workers cannot be started: {exc.__cause__ or exc}") from exc
-        with cluster:
-            yield cluster
+    require_guard(Path(plan.output))
+    try:
+        cluster = distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",  # any port: without one a port in use is an error
+            silence_logs=logging.CRITICAL,
+        )
+    except RuntimeError as exc:
+        raise SweepError(f"the workers cannot be started: {exc.__cause__ or exc}") from exc
+    with cluster:
+        yield cluster
 
 
 def _tell_dashboard(client: distributed.Client, run: Run) -> None:

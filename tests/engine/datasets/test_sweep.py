@@ -240,8 +240,9 @@ def test_a_script_that_its_workers_run_again_is_told_so(tmp_path):
         "except SweepError as exc:\n    print(exc)\n"
     )
     ended = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+        [sys.executable, script],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
     assert 'must call engine.sweep under `if __name__ == "__main__":`' in ended.stdout
     assert len(ended.stdout.splitlines()) == 1
     assert ended.stderr == ""
