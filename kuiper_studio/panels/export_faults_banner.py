@@ -23,7 +23,8 @@ __all__ = ["ExportFaultsBanner"]
 class ExportFaultsBanner(NoticeStrip):
     """Tells of the session's certain `export_faults`, one at a time, and goes to them.
 
-    Suspicions are in the log only. A failure is told in its place, since it names the fault.
+    Suspicions are in the log only. The banner gives way to that of a failure, which names the
+    fault if it comes from one.
 
     Parameters
     ----------
@@ -84,6 +85,5 @@ class ExportFaultsBanner(NoticeStrip):
         if len(faults) > 1:
             title += f", at {format_count(len(faults), 'operator')}"
         text = f"{fault.operator}: {fault.what}. {capitalized(fault.remedy)}."
-        if self.plain_text() != f"{title}. {text}" or self.isHidden():
-            self._next.setVisible(len(faults) > 1)
-            self.show_notice(title, text)
+        self._next.setVisible(len(faults) > 1)
+        self.show_notice(title, text)

@@ -59,9 +59,10 @@ class NoticeStrip(QFrame):
 
     def show_notice(self, title: str, text: str) -> None:
         """Show a title in bold and a text, of a sentence or two each; the title has no stop."""
-        self._notice = title, text
-        self._text.setText(f"<b>{html.escape(title)}.</b> {html.escape(text)}")
-        self.setAccessibleName(self.plain_text())
+        if (title, text) != self._notice:
+            self._notice = title, text
+            self._text.setText(f"<b>{html.escape(title)}.</b> {html.escape(text)}")
+            self.setAccessibleName(self.plain_text())
         self.show()
 
     def clear(self) -> None:

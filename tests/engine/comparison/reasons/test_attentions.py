@@ -93,6 +93,19 @@ MODEL = (
 )
 
 
+def with_projections_apart(x, right):
+    """A reference that projects queries, keys and values by a call each, with these weights."""
+    y, (q, k, v) = attended(x, right)
+    arrays = {"x": x, "q": q, "k": k, "v": v, "y": y, "act": np.tanh(y)}
+    w, b = (np.split(right[key], 3) for key in ("in_proj_weight", "in_proj_bias"))
+    calls = [
+        ("linear", ("x",), key, {"weight": w[i], "bias": b[i]}) for i, key in enumerate("qkv")
+    ]
+    last = {"weight": right["out_proj.weight"], "bias": right["out_proj.bias"]}
+    calls += [("attention", ("q", "k", "v"), "y", last), ("tanh", ("y",), "act", {})]
+    return reference_of({name: array.astype("f4") for name, array in arrays.items()}, calls)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -104,22 +117,11 @@ MODEL = (
 def test_hashes_of_separate_projections_tell_which_weight_differs(make_pair, name, kind):
     """Five tokens tell no numbers; the reference projects queries, keys and values apart."""
     x, right = normal(1, 5, WIDTH), weights()
-    y, (q, k, v) = attended(x, right)
-    arrays = {"x": x, "q": q, "k": k, "v": v, "y": y, "act": np.tanh(y)}
-    w, b = (np.split(right[key], 3) for key in ("in_proj_weight", "in_proj_bias"))
-    calls = [
-        ("linear", ("x",), key, {"weight": w[i], "bias": b[i]}) for i, key in enumerate("qkv")
-    ]
-    last = {"weight": right["out_proj.weight"], "bias": right["out_proj.bias"]}
-    calls += [("attention", ("q", "k", "v"), "y", last), ("tanh", ("y",), "act", {})]
     wrong = right[name] + 0.3 * normal(*right[name].shape)
     path = make_pair(
         *MODEL, weights={f"att.{n}": a for n, a in (right | {name: wrong}).items()}
     )
-    found = compare(
-        path, reference_of({n: a.astype("f4") for n, a in arrays.items()}, calls), x
-    )
-    (origin,) = found.origins
+    (origin,) = compare(path, with_projections_apart(x, right), x).origins
     assert origin.operator.name == "att"
     assert origin.reasons[0].kind == kind
     assert name in origin.reasons[0].text
@@ -179,16 +181,7 @@ def test_last_weights_of_two_attentions_are_exchanged(make_pair):
 def test_hashes_tell_that_all_weights_differ(make_pair):
     """The reference has matrices of these sizes, and none of ours is among them."""
     x, right, wrong = normal(1, 5, WIDTH), weights(), weights()
-    y, (q, k, v) = attended(x, right)
-    arrays = {"x": x, "q": q, "k": k, "v": v, "y": y, "act": np.tanh(y)}
-    w, b = (np.split(right[key], 3) for key in ("in_proj_weight", "in_proj_bias"))
-    calls = [
-        ("linear", ("x",), key, {"weight": w[i], "bias": b[i]}) for i, key in enumerate("qkv")
-    ]
-    last = {"weight": right["out_proj.weight"], "bias": right["out_proj.bias"]}
-    calls += [("attention", ("q", "k", "v"), "y", last), ("tanh", ("y",), "act", {})]
     path = make_pair(*MODEL, weights={f"att.{n}": a for n, a in wrong.items()})
-    reference = reference_of({n: a.astype("f4") for n, a in arrays.items()}, calls)
-    (origin,) = compare(path, reference, x).origins
+    (origin,) = compare(path, with_projections_apart(x, right), x).origins
     assert origin.reasons[0].kind == "weight_values"
     assert "as the hashes tell. Take the reference's." in origin.reasons[0].text
