@@ -293,10 +293,16 @@ class OutlineModel(RowsModel):
             return None
         row, column = self._rows[index.row()], index.column()
         group = row.group
-        if role in {OperatorRole.OUTLINE, OperatorRole.CELLS}:
-            return row if role == OperatorRole.OUTLINE else self._cells(row)
+        match role:
+            case OperatorRole.OUTLINE:
+                return row
+            case OperatorRole.CELLS:
+                return self._cells(row)
         if group is None:
             return self._source.index(row.first, column).data(role)
+        return self._of_group(row, group, column, role)
+
+    def _of_group(self, row: OutlineRow, group: Group, column: int, role: int) -> object:
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return self._display(row, group, column)
@@ -306,25 +312,8 @@ class OutlineModel(RowsModel):
                 return tip_text(self._spoken(row, group, column)) or None
             case Qt.ItemDataRole.TextAlignmentRole:
                 return self.alignment(column)
-        return self._fact(group, role)
-
-    def _fact(self, group: Group, role: int) -> object:
-        """Return the answer to a role that is the same in every column."""
-        match role:
-            case OperatorRole.STATUS:
-                return self._status(group)
-            case OperatorRole.IS_CURRENT:
-                return self._status(group) is DisplayStatus.CURRENT
             case OperatorRole.OPERATOR:
                 return self._spoken_for(group)
-            case OperatorRole.BREAKPOINT:
-                return self._holds_breakpoint(group)
-            case OperatorRole.MARK:
-                return self._mark(group)
-            case OperatorRole.IS_DIMMED:
-                return self._is_dimmed(group)
-            case OperatorRole.IS_NONFINITE:
-                return self._is_nonfinite(group)
         return None
 
 

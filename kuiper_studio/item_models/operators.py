@@ -68,19 +68,9 @@ class OperatorColumn(IntEnum):
 class OperatorRole(IntEnum):
     """Roles of a row beyond its texts, the same in every column."""
 
-    STATUS = Qt.ItemDataRole.UserRole + 1  # DisplayStatus
-    IS_CURRENT = Qt.ItemDataRole.UserRole + 2  # bool
-    FAMILY = Qt.ItemDataRole.UserRole + 3  # Family
-    RECORD = Qt.ItemDataRole.UserRole + 4  # Record or None
-    OPERATOR = Qt.ItemDataRole.UserRole + 5  # RuntimeOperator
-    BREAKPOINT = Qt.ItemDataRole.UserRole + 6  # bool
-    IS_RANDOM = Qt.ItemDataRole.UserRole + 7  # bool
-    IS_NONFINITE = Qt.ItemDataRole.UserRole + 8  # bool
-    MARK = Qt.ItemDataRole.UserRole + 9  # DifferenceMark or None
-    IS_DIMMED = Qt.ItemDataRole.UserRole + 10  # bool: none of those that the user looks for
-    IS_BOOKMARKED = Qt.ItemDataRole.UserRole + 11  # bool
-    OUTLINE = Qt.ItemDataRole.UserRole + 12  # OutlineRow; None in a list without groups
-    CELLS = Qt.ItemDataRole.UserRole + 13  # RowCells
+    OPERATOR = Qt.ItemDataRole.UserRole + 1  # RuntimeOperator
+    OUTLINE = Qt.ItemDataRole.UserRole + 2  # OutlineRow; None in a list without groups
+    CELLS = Qt.ItemDataRole.UserRole + 3  # RowCells
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +81,16 @@ class RowCells:
     ----------
     texts : tuple of str
         By column.
+    is_dimmed : bool
+        Whether it is none of those that the user looks for.
+    has_breakpoint : bool
+        For a group, whether there is one inside.
+    mark : DifferenceMark or None
+        None where nothing is compared; for a group the worst one.
     family : Family or None
         None for a group.
     outline : OutlineRow or None
         None in a list without groups.
-
-    The others are as the roles of the same names.
     """
 
     texts: tuple[str, ...]
@@ -230,7 +224,7 @@ class OperatorsModel(RowsModel):
         self._marks: dict[str, DifferenceMark] = {}
         self._nonfinite: frozenset[int] = frozenset()  # as far as all values were measured
         self._overlays = OverlayModel(session)
-        self._answers, self._sort_keys = self._answer_table(), self._sort_key_table()
+        self._sort_keys = self._sort_key_table()
         session.graph_changed.connect(self._on_graph_changed)
         session.stepped.connect(self._on_stepped)
         session.stepped_back.connect(self._on_stepped_back)
@@ -509,23 +503,6 @@ class OperatorsModel(RowsModel):
         marks = self._session.finding.marks
         return marks is not None and not marks[operator.index]
 
-    def _answer_table(self) -> dict[int, Callable[[RuntimeOperator], object]]:
-        """Return functions for the roles that are the same in every column."""
-        session = self._session
-        return {
-            OperatorRole.STATUS: lambda operator: operator_status(session, operator.name),
-            OperatorRole.IS_CURRENT: lambda operator: session.is_current(operator.name),
-            OperatorRole.FAMILY: lambda operator: family_of(operator.type),
-            OperatorRole.RECORD: lambda operator: session.record(operator.name),
-            OperatorRole.OPERATOR: lambda operator: operator,
-            OperatorRole.BREAKPOINT: lambda operator: operator.name in self._breakpoints,
-            OperatorRole.IS_RANDOM: lambda operator: bool(session.random_text(operator.name)),
-            OperatorRole.MARK: lambda operator: self._marks.get(operator.name),
-            OperatorRole.IS_DIMMED: self._is_dimmed,
-            OperatorRole.IS_BOOKMARKED: lambda operator: operator.name in session.bookmarks,
-            OperatorRole.IS_NONFINITE: lambda operator: session.holds_nonfinite(operator.name),
-        }
-
     @override
     def count_rows(self) -> int:
         return len(self._operators)
@@ -536,13 +513,12 @@ class OperatorsModel(RowsModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():
             return None
-        if role == OperatorRole.CELLS:
-            return self.cells(index.row())
         operator, column = self._operators[index.row()], index.column()
-        answer = self._answers.get(role)
-        if answer is not None:
-            return answer(operator)
         match role:
+            case OperatorRole.OPERATOR:
+                return operator
+            case OperatorRole.CELLS:
+                return self.cells(index.row())
             case Qt.ItemDataRole.DisplayRole:
                 return self._display(operator, column)
             case Qt.ItemDataRole.ToolTipRole:

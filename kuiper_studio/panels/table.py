@@ -75,11 +75,6 @@ class Table(QTableView):
         self.show_header(shown=True)
         theme.changed.connect(self.viewport().update)
 
-    @property
-    def hovered_row(self) -> int:
-        """The row under the mouse; -1 for none."""
-        return self._hovered_row
-
     def paints_selected(self, row: int) -> bool:
         """Whether a row that is being painted is selected."""
         return any(first <= row <= last for first, last in self._selected)

@@ -33,7 +33,7 @@ from engine.inputs import InputSource
 from kuiper_studio.commands import COMMANDS, CommandState
 from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
-from kuiper_studio.item_models import OperatorColumn, OperatorRole
+from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.open_commands import sizes_key
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.weight_view import WeightView
@@ -415,8 +415,12 @@ def test_nan_is_marked_and_counted(qtbot, window):
     counted = window.findChild(QLabel, "statusNonfinite")
     qtbot.waitUntil(lambda: counted.text() == "NaN or Inf in 3 operators")
     model = window.operators_panel.model
-    marks = [model.index(row, 0).data(OperatorRole.IS_NONFINITE) for row in range(4)]
-    assert marks == [True, True, True, False]  # the last one gives nothing
+    tips = [
+        model.index(row, OperatorColumn.STATE).data(Qt.ItemDataRole.ToolTipRole)
+        for row in range(4)
+    ]
+    # The last one gives nothing.
+    assert ["NaN" in tip for tip in tips] == [True, True, True, False]
     assert window.timeline_panel.canvas.model.nonfinite == {0, 1, 2}
     window.operators_panel.set_filter("state:nonfinite")
     assert window.operators_panel.rows.rowCount() == 3

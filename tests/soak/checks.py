@@ -144,7 +144,7 @@ def _of_views(window: MainWindow) -> Iterator[str]:
         cell = model.index(index, 0)
         if cell.data(OperatorRole.OPERATOR).name != operator.name:
             yield f"row {index} of the table is {cell.data(OperatorRole.OPERATOR).name}"
-        shown[operator.name] = cell.data(OperatorRole.STATUS)
+        shown[operator.name] = cell.data(OperatorRole.CELLS).status
         record = session.record(operator.name)
         if record is None or session.is_current(operator.name):
             continue

@@ -66,6 +66,10 @@ def column(model, which, role=Qt.ItemDataRole.DisplayRole):
     return [model.index(row, which).data(role) for row in range(model.rowCount())]
 
 
+def states(model):
+    return [cells.status for cells in column(model, 0, OperatorRole.CELLS)]
+
+
 def names(model):
     """Of groups what stands in the column of types, of operators their names."""
     return [
@@ -100,15 +104,14 @@ def test_an_operator_is_found_in_the_closed_group_around_it(outline):
 def test_counts_times_and_states_of_a_run(studio, outline, step):
     assert column(outline, COLUMN.OUTPUT)[1::2][:3] == ["2 op", "3 op", "2 op"]
     assert column(outline, COLUMN.MS)[1] == ""
-    status = OperatorRole.STATUS
     # The operator "strange" cannot run.
-    assert column(outline, 0, status)[1::2][:3] == [S.PENDING, S.UNSUPPORTED, S.UNSUPPORTED]
+    assert states(outline)[1::2][:3] == [S.PENDING, S.UNSUPPORTED, S.UNSUPPORTED]
     step(studio, 2)
     assert column(outline, COLUMN.OUTPUT)[1] == "1 / 2"
-    assert column(outline, 0, status)[1] is S.CURRENT
+    assert states(outline)[1] is S.CURRENT
     step(studio)
     assert column(outline, COLUMN.OUTPUT)[1] == "2 op"
-    assert column(outline, 0, status)[1] is S.EXECUTED
+    assert states(outline)[1] is S.EXECUTED
     records = studio.snapshot.records
     sum_in_ms = 1e3 * (records[1].seconds + records[2].seconds)
     assert float(column(outline, COLUMN.MS)[1]) == pytest.approx(sum_in_ms, rel=0.06, abs=0.01)
@@ -116,7 +119,7 @@ def test_counts_times_and_states_of_a_run(studio, outline, step):
     studio.step_back()
     studio.wait_idle()
     assert column(outline, COLUMN.OUTPUT)[1] == "2 op"
-    assert column(outline, 0, status)[1] is S.CURRENT
+    assert states(outline)[1] is S.CURRENT
 
 
 def test_a_group_with_an_output_of_the_user(studio, outline, settle, tmp_path):
@@ -125,13 +128,12 @@ def test_a_group_with_an_output_of_the_user(studio, outline, settle, tmp_path):
     settle(studio)
     studio.supply("strange", parse_array_file(str(tmp_path / "five.npy")))
     settle(studio)
-    status = OperatorRole.STATUS
     # "strange" is stepped over, so "tail" runs next.
-    assert column(outline, 0, status)[1::2][:3] == [S.EXECUTED, S.CURRENT, S.CURRENT]
+    assert states(outline)[1::2][:3] == [S.EXECUTED, S.CURRENT, S.CURRENT]
     assert column(outline, COLUMN.OUTPUT)[1:6:2] == ["2 op", "2 / 3", "1 / 2"]
     studio.resume()
     settle(studio)
-    assert column(outline, 0, status)[1::2][:3] == [S.EXECUTED, S.SUPPLIED, S.SUPPLIED]
+    assert states(outline)[1::2][:3] == [S.EXECUTED, S.SUPPLIED, S.SUPPLIED]
 
 
 def test_only_rows_of_what_has_run_are_announced(studio, outline, step):
@@ -154,12 +156,11 @@ def test_changes_without_rows_are_not_lost(studio, outline, step):
 
 
 def test_breakpoints_inside(studio, outline):
-    assert not any(column(outline, 0, OperatorRole.BREAKPOINT))
+    spoken = COLUMN.BREAKPOINT, Qt.ItemDataRole.AccessibleTextRole
+    assert not any(column(outline, *spoken))
     studio.toggle_breakpoint("layer1.relu")
     outline.show_rows(CLOSED)
-    assert column(outline, 0, OperatorRole.BREAKPOINT) == [False, True, False, False, False]
-    spoken = column(outline, COLUMN.BREAKPOINT, Qt.ItemDataRole.AccessibleTextRole)
-    assert spoken[1] == "breakpoint inside"
+    assert column(outline, *spoken) == ["", "breakpoint inside", "", "", ""]
 
 
 def test_what_is_read_aloud(outline):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPersistentModelIndex, Qt
 
-from engine.states import OperatorStatus
 from kuiper_studio.item_models import (
     OperatorColumn,
     OperatorRole,
@@ -41,7 +40,7 @@ def cells(model, column: OperatorColumn) -> list[str]:
 
 def states(model) -> list[DisplayStatus]:
     count = model.rowCount()
-    return [model.index(row, 0).data(OperatorRole.STATUS) for row in range(count)]
+    return [model.index(row, 0).data(OperatorRole.CELLS).status for row in range(count)]
 
 
 def test_model_is_sound(model, qtmodeltester) -> None:
@@ -161,8 +160,11 @@ def test_restart_changes_all_rows(studio, changes, step) -> None:
 def test_breakpoint_changes_its_row(studio, model, changes) -> None:
     studio.toggle_breakpoint("add")
     assert changes == [(3, 3)]
-    assert model.index(3, 0).data(OperatorRole.BREAKPOINT)
-    assert not model.index(2, 0).data(OperatorRole.BREAKPOINT)
+    spoken = [
+        model.index(row, OperatorColumn.BREAKPOINT).data(ROLE.AccessibleTextRole)
+        for row in (2, 3)
+    ]
+    assert spoken == ["", "breakpoint"]
 
 
 def test_closing_resets(studio, model, qtbot) -> None:
@@ -178,14 +180,10 @@ def test_measured_time(studio, model, step) -> None:
     assert model.index(2, OperatorColumn.MS).data() == ""
 
 
-def test_roles(studio, model, step) -> None:
-    step(studio, 2)
-    index = model.index(1, OperatorColumn.TYPE)
-    assert index.data(OperatorRole.OPERATOR).name == "layer1.conv"
-    assert index.data(OperatorRole.FAMILY).label == "CONV"
-    assert index.data(OperatorRole.RECORD).status is OperatorStatus.EXECUTED
-    assert index.data(OperatorRole.OPERATOR) is studio.graph.operator("layer1.conv")
-    assert model.index(2, 0).data(OperatorRole.IS_CURRENT)
+def test_every_column_gives_the_operator_of_its_row(studio, model) -> None:
+    conv = studio.graph.operator("layer1.conv")
+    given = [model.index(1, column).data(OperatorRole.OPERATOR) for column in OperatorColumn]
+    assert all(each is conv for each in given)
 
 
 def test_every_cell_can_be_read_aloud(model) -> None:
@@ -246,11 +244,6 @@ class TestRandom:
     @pytest.fixture
     def noisy_model(self, open_model, noisy) -> OperatorsModel:
         return OperatorsModel(open_model(noisy))
-
-    def test_marks(self, noisy_model) -> None:
-        rows = range(noisy_model.rowCount())
-        marked = [noisy_model.index(row, 0).data(OperatorRole.IS_RANDOM) for row in rows]
-        assert marked == [False, False, True, True, False, False]
 
     @pytest.mark.parametrize(
         ("column", "text"), [(OperatorColumn.TYPE, "F.dropout"), (OperatorColumn.NAME, "thin")]

@@ -212,23 +212,28 @@ def test_key_context_menu_opens_at_the_row(qtbot, panel, studio) -> None:
     assert heard == ["add"]
 
 
-def test_a_die_marks_what_is_random(qtbot, open_model, noisy, theme) -> None:
-    panel = OperatorsPanel(open_model(noisy), theme)
+def test_signs_mark_what_is_random_and_bookmarked(qtbot, open_model, noisy, theme) -> None:
+    session = open_model(noisy)
+    panel = OperatorsPanel(session, theme)
     qtbot.addWidget(panel)
     panel.resize(346, 400)
     panel.show()
-    drawn = panel.table.viewport().grab().toImage()
 
-    def ink(row: int) -> set[int]:
-        """Colours at the right end of the name."""
-        cell = panel.table.visualRect(panel.rows.index(row, OperatorColumn.NAME))
-        columns = range(cell.right() - 15, cell.right() - 1)
-        return {
-            drawn.pixel(x, y) for x in columns for y in range(cell.top() + 2, cell.bottom() - 2)
-        }
+    def marked() -> list[int]:
+        """Rows with ink at the right end of the name."""
+        drawn = panel.table.viewport().grab().toImage()
 
-    marked = [len(ink(row)) > 1 for row in range(panel.rows.rowCount())]
-    assert marked == [False, False, True, True, False, False]
+        def ink(row: int) -> set[int]:
+            cell = panel.table.visualRect(panel.rows.index(row, OperatorColumn.NAME))
+            columns = range(cell.right() - 15, cell.right() - 1)
+            rows = range(cell.top() + 2, cell.bottom() - 2)
+            return {drawn.pixel(x, y) for x in columns for y in rows}
+
+        return [row for row in range(panel.rows.rowCount()) if len(ink(row)) > 1]
+
+    assert marked() == [2, 3]  # are random
+    session.bookmarks.toggle(session.graph.operators[4].name)
+    assert marked() == [2, 3, 4]
 
 
 def test_times_keep_off_the_edge_of_the_panel(qtbot, panel) -> None:
