@@ -33,6 +33,15 @@ from engine.text import format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.cards import CHEVRON_ROOM, title_left
+from kuiper_studio.graph_view.framing import (
+    MARGIN,
+    entry_point,
+    least_pan,
+    resting_centre,
+    revealing_centre,
+    within_reach,
+    zoom_across,
+)
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.grouping import Grouping, Groups, find_groups_of
 from kuiper_studio.graph_view.legend import (
@@ -81,10 +90,6 @@ _REFOLDED_AT_ONCE: Final = 400  # edges; of more the picture before is shown mea
 _FIT_FROM: Final = 0.7  # a new graph that fits at this zoom is shown whole
 _HOME_FROM: Final = 0.8  # least zoom at which another begins, to show more of its rows
 _WIDE: Final = 1.6
-_MARGIN: Final = 24.0
-_MARGIN_ACROSS: Final = 10.0  # across the flow, where there is less room
-_NEAR_EDGE: Final = 20.0
-_LEAST_SHOWN: Final = 0.4  # of the view, for a group that was opened
 _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
 _ANIMATION_MS: Final = 150
@@ -302,7 +307,7 @@ class GraphCanvas(QWidget):
             return
         self._stop_animation()
         self._camera.size = self._room()
-        self._camera.show(self._geometry.bounds, _MARGIN, 1.0)
+        self._camera.show(self._geometry.bounds, MARGIN, 1.0)
         self._after_move()
 
     def zoom_in(self) -> None:
@@ -332,7 +337,7 @@ class GraphCanvas(QWidget):
         if self._geometry is None:
             self._sought = box
         elif box != NONE:
-            self._go_to(self._resting_centre(box))
+            self._go_to(resting_centre(self._geometry, self._camera, box))
 
     def set_orientation(self, choice: str) -> None:
         """Choose the direction of the flow.
@@ -562,11 +567,8 @@ class GraphCanvas(QWidget):
             rect = self._geometry.frame_rect(frame) if is_frame else self._geometry.rect(box)
             group = self._scene.frames[frame].group if is_frame else None
             first = group.first if group is not None else self._scene.boxes[box].index
-            point = self._camera.to_view(self._begin_of(rect))
-            room = self.scene_rect()
-            point.setX(min(max(point.x(), _NEAR_EDGE), max(room.right() - _NEAR_EDGE, 0.0)))
-            point.setY(min(max(point.y(), _NEAR_EDGE), max(room.bottom() - _NEAR_EDGE, 0.0)))
-            anchor = _Anchor(first, point)
+            point = self._camera.to_view(entry_point(self._geometry, rect))
+            anchor = _Anchor(first, within_reach(point, self.scene_rect()))
         self._stop_animation()
         change()
         picked = self._state.picked_group
@@ -593,21 +595,12 @@ class GraphCanvas(QWidget):
                 rect = self._geometry.frame_rect(number)
                 break
         self._reserve()
-        self._camera.origin = self._begin_of(rect) - anchor.point / self.zoom
+        point = entry_point(self._geometry, rect)
+        self._camera.origin = point - anchor.point / self.zoom
         # If hardly anything of it would be seen there, it moves as far as it must.
-        shown, room = self._camera.rect_to_view(rect), self.scene_rect()
-        wide = min(shown.width(), _LEAST_SHOWN * room.width())
-        high = min(shown.height(), _LEAST_SHOWN * room.height())
-        dx = min(0.0, room.right() - _NEAR_EDGE - wide - shown.left())
-        dy = min(0.0, room.bottom() - _NEAR_EDGE - high - shown.top())
-        self._camera.pan(dx, dy)
+        moved = least_pan(self._camera.rect_to_view(rect), self.scene_rect())
+        self._camera.pan(moved.x(), moved.y())
         self._after_move()
-
-    def _begin_of(self, rect: QRectF) -> QPointF:
-        """Return the point of a box or frame at which the flow enters."""
-        if self._geometry is None or self._geometry.left_right:
-            return QPointF(rect.left(), rect.center().y())
-        return QPointF(rect.center().x(), rect.top())
 
     # Layout
 
@@ -668,7 +661,8 @@ class GraphCanvas(QWidget):
         else:
             self._go_home()
         if self._sought != NONE:
-            self._camera.centre_on(self._resting_centre(self._sought))
+            centre = resting_centre(self._geometry, self._camera, self._sought)
+            self._camera.centre_on(centre)
             self._after_move()
             self._sought = NONE
         elif reveals and anchor is not None and self._state.selected != NONE:
@@ -703,49 +697,17 @@ class GraphCanvas(QWidget):
         camera, bounds = self._camera, self._geometry.bounds
         camera.size = self._room()
         camera.least_zoom = LEAST_ZOOM
-        fitting = camera.zoom_to_show(bounds, _MARGIN)
+        fitting = camera.zoom_to_show(bounds, MARGIN)
         camera.zoom = min(fitting, 1.0)
         camera.centre_on(bounds.center())
         if fitting < _FIT_FROM:
             camera.zoom = 1.0
             self._reserve()
-            camera.zoom = min(max(self._zoom_across(), _HOME_FROM), 1.0)
-            camera.centre_on(self._resting_centre(0))
+            across = zoom_across(self._geometry, camera.size)
+            camera.zoom = min(max(across, _HOME_FROM), 1.0)
+            camera.centre_on(resting_centre(self._geometry, camera, 0))
         self._untouched = True
         self._after_move(touched=False)
-
-    def _zoom_across(self) -> float:
-        """Return the zoom at which all rows of the graph are visible."""
-        if self._geometry is None:
-            return 1.0
-        size, bounds = self._camera.size, self._geometry.bounds
-        room, breadth = size.height(), bounds.height()
-        if not self._geometry.left_right:
-            room, breadth = size.width(), bounds.width()
-        return (room - 2 * _MARGIN_ACROSS) / max(breadth, 1.0)
-
-    def _resting_centre(self, box: int) -> QPointF:
-        """Return the point to centre on to see a box, and what is beside it along the flow.
-
-        Along an axis on which the graph fits, all of it is shown. Across the flow, else what is
-        in this part of it is, or at least its boxes.
-        """
-        geometry = self._geometry
-        if geometry is None:
-            return QPointF()
-        bounds, size = geometry.bounds, self._camera.visible.size()
-        centre = geometry.rect(box).center()
-        margin, across = _MARGIN / self.zoom, _MARGIN_ACROSS / self.zoom
-        columns, rows = (bounds.left(), bounds.right()), (bounds.top(), bounds.bottom())
-        if geometry.left_right:
-            x = _resting(centre.x(), (columns,), size.width(), margin)
-            near = QRectF(x - size.width() / 2, rows[0], size.width(), bounds.height())
-            spans = (rows, *geometry.spans_in(near))
-            return QPointF(x, _resting(centre.y(), spans, size.height(), across))
-        y = _resting(centre.y(), (rows,), size.height(), margin)
-        near = QRectF(columns[0], y - size.height() / 2, bounds.width(), size.height())
-        spans = (columns, *geometry.spans_in(near))
-        return QPointF(_resting(centre.x(), spans, size.width(), across), y)
 
     # Room for legend and minimap
 
@@ -806,20 +768,9 @@ class GraphCanvas(QWidget):
         if self._geometry is None:
             self._reveals |= box == self._state.selected
             return
-        size = self._camera.size
-        margin_x, margin_y = (min(_NEAR_EDGE, side / 6) for side in size.toTuple())
         running = self._animation.state() is QVariantAnimation.State.Running
         centre = self._animation.endValue() if running else self._camera.centre
-        rect = self._camera.rect_to_view(self._geometry.rect(box))
-        rect.translate((self._camera.centre - centre) * self.zoom)
-        target = self._resting_centre(box)
-        seen_x = rect.left() >= margin_x and rect.right() <= size.width() - margin_x
-        seen_y = rect.top() >= margin_y and rect.bottom() <= size.height() - margin_y
-        # Another part of the flow may need another place across it, but not conversely.
-        if seen_x and (seen_y or self._geometry.left_right):
-            target.setX(centre.x())
-        if seen_y and (seen_x or not self._geometry.left_right):
-            target.setY(centre.y())
+        target = revealing_centre(self._geometry, self._camera, box, centre)
         if target != centre:
             self._go_to(target, animated=animated)
 
@@ -1420,17 +1371,3 @@ class _Anchor:
 
     operator: int
     point: QPointF
-
-
-def _resting(
-    point: float, spans: Sequence[tuple[float, float]], length: float, margin: float
-) -> float:
-    """Return the centre of a view of some length near a point.
-
-    The middle of the first span that fits; else no more than a margin beyond the first.
-    """
-    for low, high in spans:
-        if high - low <= length:
-            return (low + high) / 2
-    low, high = spans[0]
-    return min(max(point, low - margin + length / 2), high + margin - length / 2)
