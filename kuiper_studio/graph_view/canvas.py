@@ -6,7 +6,6 @@ visible rectangles, so the cost of panning depends only on what is on the screen
 
 from __future__ import annotations
 
-import gc
 import threading
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +30,7 @@ from typing_extensions import override
 
 from engine.text import format_count
 from kuiper_studio.background import Background, Done
+from kuiper_studio.graph_view.box_summaries import BoxSummaries
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.cards import CHEVRON_ROOM, title_left
 from kuiper_studio.graph_view.framing import (
@@ -56,8 +56,8 @@ from kuiper_studio.graph_view.pointer import Pointer
 from kuiper_studio.graph_view.scene import Scene, lay_out
 from kuiper_studio.graph_view.state import NONE, SceneState
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip, group_tip
+from kuiper_studio.graph_view.uncollected import UncollectedGraph
 from kuiper_studio.graph_view.walk import Step, neighbour
-from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.layout import Layout, Orientation
 from kuiper_studio.layout.nested import TAB_HEIGHT
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.graph_view.folding import Crumb
     from kuiper_studio.item_models.overlays import Overlay
+    from kuiper_studio.item_models.statuses import DisplayStatus
     from kuiper_studio.layout.groups import Group, OutlineRow
     from kuiper_studio.session import Record, StudioSession
     from kuiper_studio.theme import Theme
@@ -149,6 +150,7 @@ class GraphCanvas(QWidget):
         self._camera, self._pointer = Camera(), Pointer(self)
         self._scene = Scene()
         self._state = SceneState(self._scene, session)
+        self._summaries = BoxSummaries(session, self._state)
         self._geometry: Geometry | None = None
         self._painter: ScenePainter | None = None
         self._step_key = "F10"
@@ -167,11 +169,9 @@ class GraphCanvas(QWidget):
         self._legend_visible = True
         self._focused_by_keyboard = False
         self._layout_cancel, self._layout_number = threading.Event(), 0
-        self._left_behind = False  # whether a large graph was open, which may be garbage now
-        self._passed_over = False  # whether the collector skips the graph
+        self._uncollected = UncollectedGraph()
         self._layout_waits = False  # waits until the other views have taken the graph
         self._flow = self.orientation  # of the current or pending layout
-        self._asked: set[tuple[int, int]] = set()
         self._dots: tuple[tuple[object, ...], QPixmap] | None = None
         self._background = Background(self)
         self._background.finished.connect(self._on_answered)
@@ -578,7 +578,7 @@ class GraphCanvas(QWidget):
         self._state = SceneState(self._scene, self._session, self._state)
         self._state.picked_group = picked if self.is_grouped else None
         self._state.follow_finding()
-        self._asked.clear()
+        self._summaries = BoxSummaries(self._session, self._state)
         self._anchor = anchor
         self._lay_out()
         self._describe()
@@ -667,17 +667,6 @@ class GraphCanvas(QWidget):
             self._sought = NONE
         elif reveals and anchor is not None and self._state.selected != NONE:
             self._reveal(self._state.selected)
-
-    def _pass_over(self) -> None:
-        """Have the cycle collector skip a large graph's objects while it is open.
-
-        Collecting with 10 000 operators takes 70 ms, in the middle of a frame.
-        """
-        if self._left_behind:
-            gc.collect()
-            self._left_behind = False
-        gc.freeze()
-        self._passed_over = True
 
     def _lay_out_if_turned(self) -> None:
         """Lay out again if the orientation has changed, and keep the operator in view."""
@@ -909,23 +898,20 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_graph_changed(self) -> None:
         graph = self._session.graph
-        if self._passed_over:
-            self._passed_over = False
-            gc.unfreeze()  # the previous graph may be garbage now
-        self._left_behind |= self._scene.operator_count >= _LAID_OUT_AT_ONCE
+        self._uncollected.close(is_large=self._scene.operator_count >= _LAID_OUT_AT_ONCE)
         self._anchor = None
         self._grouping.take(graph)
         self._scene, self._outline = self._grouping.make_scene(), None
         self._state = SceneState(self._scene, self._session)
         self._state.follow_finding()
-        self._asked.clear()
+        self._summaries = BoxSummaries(self._session, self._state)
         self._sought, self._awaited, self._reveals = NONE, "", False
         self._painter, self._former = None, (None, None)
         self._lay_out()
         if self._grouping.is_pending:
             QTimer.singleShot(0, self._begin_grouping)
         if self.laid_out and self._scene.operator_count >= _LAID_OUT_AT_ONCE:
-            self._pass_over()
+            self._uncollected.set_aside()
         self._describe()
         self.groups_changed.emit()
 
@@ -947,7 +933,7 @@ class GraphCanvas(QWidget):
     @Slot(object)
     def _on_stepped(self, records: Sequence[Record]) -> None:
         changed = self._state.apply(records)
-        self._asked = {asked for asked in self._asked if asked[1] not in changed}
+        self._summaries.forget(changed)
         if self._minimap is not None:
             if self._session.overlaying.is_on:
                 self._minimap.forget()  # another value may change the scale
@@ -958,7 +944,7 @@ class GraphCanvas(QWidget):
     @Slot(object)
     def _on_stepped_back(self, operator: str) -> None:
         box = self._state.revert(operator)
-        self._asked.discard((self._state.generation, box))
+        self._summaries.forget((box,))
         if self._minimap is not None:
             self._minimap.forget()
         self.update()
@@ -966,7 +952,7 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_values_reset(self) -> None:
         self._state.refresh()
-        self._asked.clear()
+        self._summaries.forget_all()
         if self._minimap is not None:
             self._minimap.forget()
         self.update()
@@ -1046,8 +1032,8 @@ class GraphCanvas(QWidget):
             return
         if not self._grouping.is_prepared:
             self._ahead.start()
-        elif self._passed_over:
-            self._pass_over()  # these as well
+        elif self._uncollected.is_set_aside:
+            self._uncollected.set_aside()  # these as well
 
     @Slot()
     def _on_measured(self) -> None:
@@ -1079,7 +1065,7 @@ class GraphCanvas(QWidget):
         elif answer.key == self._layout_number and isinstance(answer.result, Layout):
             self._accept(answer.result)
             if self._scene.operator_count >= _LAID_OUT_AT_ONCE:
-                self._pass_over()
+                self._uncollected.set_aside()
 
     def _on_grouped(self, found: Groups) -> None:
         """Show the groups of a large model, which are known now."""
@@ -1094,7 +1080,7 @@ class GraphCanvas(QWidget):
             else:
                 self._open_to_selected()
             if self.laid_out:
-                self._pass_over()
+                self._uncollected.set_aside()
         self._awaited = ""
         self.groups_changed.emit()
 
@@ -1138,7 +1124,7 @@ class GraphCanvas(QWidget):
             self._go_on.start()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_overlays(painter)
-        self._ask_for_summaries(visible)
+        self._want_summaries(visible)
 
     def _paint_dots(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()
@@ -1195,36 +1181,17 @@ class GraphCanvas(QWidget):
                 foot.setLeft(foot.left() + taken)
             paint_legend(painter, self._theme, legend_entries(self._state), foot)
 
-    def _ask_for_summaries(self, visible: QRectF) -> None:
-        """Request summaries of the values of visible boxes, each once."""
+    def _want_summaries(self, visible: QRectF) -> None:
+        """Request what is shown in visible boxes."""
         if self._geometry is None or self.zoom < FULL_FROM:
             return
-        generation = self._state.generation
-        for index in self._geometry.boxes_in(visible).tolist():
-            asked = (generation, index)
-            if (
-                self._state.states[index] == DisplayStatus.EXECUTED
-                and asked not in self._asked
-                and self._state.has_value(index)
-            ):
-                self._asked.add(asked)
-                if self._state.adopt_summary(index):
-                    self._go_on.start()  # the box is painted already
-                else:  # see `_on_recalled`
-                    self._session.tensors.want(self._scene.boxes[index].operand)
+        if self._summaries.want(self._geometry.boxes_in(visible).tolist()):
+            self._go_on.start()  # some boxes are painted already
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:
-        """Show a summary that has arrived: in its producer, and in an output of the model."""
-        graph = self._session.graph
-        if graph is None:
-            return
-        shared = graph.operand(operand)
-        beside = [shared.producer, *shared.consumers]
-        found = {self._scene.index.get(each.name, NONE) for each in beside if each is not None}
-        for index in found - {NONE}:
-            if self._scene.boxes[index].operand == operand and self._state.adopt_summary(index):
-                self.update()
+        if self._summaries.take(operand):
+            self.update()
 
     # Overrides of Qt methods
 
