@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.provenance.records import Box
+    from engine.provenance.table import Locate
     from engine.runtime import RuntimeOperator
     from engine.runtime.operator import OperatorLabel
     from engine.session import Session
@@ -67,14 +68,14 @@ def receptive_field(session: Session, operand: str, index: Sequence[int]) -> Rec
         boxes = walk.follow(operand, place)
         passed = walk.operators
         walk.remembers = False
-        shifted = _strides(walk, operand, place, metadata.shape)
+        moved = _move(walk, operand, place, metadata.shape)
     sources = []
     for each in session.graph.input_operands:
         box = boxes.get(each.name)
         found = session.metadata(each.name) if box is not None else None
         if box is None or not isinstance(found, ArrayMetadata):
             continue
-        steps = [_step(each.name, axis, box, place, shifted) for axis in range(len(box))]
+        steps = [_step(each.name, axis, box, place, moved) for axis in range(len(box))]
         stride = tuple([step for step, _ in steps])
         offset = tuple([start for _, start in steps])
         sources.append(Source(each.name, found.shape, box, stride, offset))
@@ -82,44 +83,68 @@ def receptive_field(session: Session, operand: str, index: Sequence[int]) -> Rec
     return ReceptiveField(operand, place, tuple(sources), guessed, passed)
 
 
-def _strides(
-    walk: FieldWalk, operand: str, index: tuple[int, ...], shape: tuple[int, ...]
-) -> dict[int, list[Mapping[str, Box]]]:
-    """Return the boxes of the next two elements along each spatial dimension.
+class _Moved(NamedTuple):
+    """What two other elements depend on.
 
-    The dimensions are counted from the last. Two elements, because the regions of a transposed
-    convolution do not move by equal steps.
+    Attributes
+    ----------
+    steps : dict of int to (int, int)
+        By dimension, counted from the last: how far the element moves along it in both.
+    boxes : tuple of (mapping of str to Box)
+        Of both elements, by operand.
     """
-    found: dict[int, list[Mapping[str, Box]]] = {}
-    for axis in range(-1, -min(len(shape) - 2, 3) - 1, -1):
-        if shape[axis] < 3:
-            continue
-        step = 1 if index[axis] + 2 < shape[axis] else -1
-        others = [list(index), list(index)]
-        for count, other in enumerate(others, 1):
-            other[axis] += step * count
-        found[axis] = [walk.follow(operand, tuple(other)) for other in others]
+
+    steps: dict[int, tuple[int, int]]
+    boxes: tuple[Mapping[str, Box], ...]
+
+
+def _move(
+    walk: FieldWalk, operand: str, index: tuple[int, ...], shape: tuple[int, ...]
+) -> dict[int, _Moved]:
+    """Return what other elements along each spatial dimension depend on.
+
+    The dimensions are counted from the last. Two elements each, because the regions of a
+    transposed convolution do not move by equal steps. Rows and columns share theirs: an element
+    moves by one row and two columns, the other by two rows and one column. So a region that
+    follows one dimension moves twice as far in one of them; one that follows both does not.
+    """
+    found: dict[int, _Moved] = {}
+    wide = [axis for axis in range(-1, -min(len(shape) - 2, 3) - 1, -1) if shape[axis] >= 3]
+    plane = [axis for axis in wide if axis >= -2]
+    for axes in (plane, [axis for axis in wide if axis < -2]):
+        steps: dict[int, tuple[int, int]] = {}
+        for axis, far in zip(axes, ((1, 2), (2, 1)), strict=False):
+            sign = 1 if index[axis] + 2 < shape[axis] else -1
+            steps[axis] = (sign * far[0], sign * far[1])
+        boxes = []
+        for each in range(2 if steps else 0):
+            other = list(index)
+            for axis, far in steps.items():
+                other[axis] += far[each]
+            boxes.append(walk.follow(operand, tuple(other)))
+        found |= dict.fromkeys(steps, _Moved(steps, tuple(boxes)))
     return found
 
 
 def _step(
-    name: str,
-    axis: int,
-    box: Box,
-    index: tuple[int, ...],
-    shifted: Mapping[int, list[Mapping[str, Box]]],
+    name: str, axis: int, box: Box, index: tuple[int, ...], moved: Mapping[int, _Moved]
 ) -> tuple[int | None, int | None]:
     """Return the stride and the offset of an axis; None where they are unknown."""
     from_last = axis - len(box)
-    lows = [box[axis].low]
-    lows += [boxes[name][axis].low for boxes in shifted.get(from_last, []) if name in boxes]
-    if len(lows) < 3 or None in lows:
+    found = moved.get(from_last)
+    low, high = box[axis][2:]
+    if found is None or low is None or high is None:
         return None, None
-    low, second, third = (int(each or 0) for each in lows)
-    distance = abs(second - low)
-    if not distance or abs(third - second) != distance:
+    distances = set()
+    for far, boxes in zip(found.steps[from_last], found.boxes, strict=True):
+        other = boxes[name][axis] if name in boxes else Interval(0, 0)
+        if other.low is None or other.high is None:
+            return None, None
+        distances |= {(other.low - low) / far, (other.high - high) / far}
+    distance = distances.pop()
+    if distances or not distance or not distance.is_integer():
         return None, None
-    return distance, low - distance * index[from_last]
+    return int(distance), low - int(distance) * index[from_last]
 
 
 class _Located(NamedTuple):
@@ -134,6 +159,23 @@ class _Located(NamedTuple):
 
     regions: Mapping[str, Box]
     guessed: bool = False
+
+
+class _Rule(NamedTuple):
+    """How the regions of an operator's inputs are found.
+
+    Attributes
+    ----------
+    call : Call
+    locate : Locate or None
+        None if there is no rule.
+    others : mapping of str to Box
+        Inputs that are no arrays, such as a computed size.
+    """
+
+    call: Call
+    locate: Locate | None
+    others: Mapping[str, Box]
 
 
 class _Known(NamedTuple):
@@ -174,7 +216,7 @@ class FieldWalk:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._calls: dict[tuple[str, int], Call] = {}
+        self._rules: dict[tuple[str, int], _Rule] = {}
         self._known = _KNOWN.setdefault(session, {})
         self.guessed: dict[str, OperatorLabel] = {}
         self.operators = 0
@@ -237,18 +279,13 @@ class FieldWalk:
         layer = operator.layer
         if layer is not None and code_of(layer) in _SIZES:
             return _Located({})
-        found: dict[str, Box] = {}
         try:
-            call = self._call(operator, place)
-            rule = location_of(call.layer)
-            if rule is not None:
-                found |= rule(call, box)
-                for each, given in zip(call.operator.inputs, call.inputs, strict=True):
-                    if isinstance(given, (tuple, int, float, str)):
-                        found[each.name] = ()  # such as a computed size
-                return _Located(found)
+            rule = self._rule(operator, place)
+            if rule.locate is not None:
+                return _Located({**rule.locate(rule.call, box), **rule.others})
         except CANNOT:
             pass
+        found: dict[str, Box] = {}
         for each in operator.inputs:
             metadata = self._session.metadata(each.name)
             found[each.name] = (
@@ -258,8 +295,15 @@ class FieldWalk:
             )
         return _Located(found, guessed=True)
 
-    def _call(self, operator: RuntimeOperator, place: int) -> Call:
+    def _rule(self, operator: RuntimeOperator, place: int) -> _Rule:
         key = operator.name, place
-        if key not in self._calls:
-            self._calls[key] = Call.of(self._session, operator, place)
-        return self._calls[key]
+        found = self._rules.get(key)
+        if found is None:
+            call = Call.of(self._session, operator, place)
+            pairs = zip(call.operator.inputs, call.inputs, strict=True)
+            others: dict[str, Box] = {
+                each.name: () for each, given in pairs
+                if isinstance(given, (tuple, int, float, str))
+            }  # fmt: skip
+            found = self._rules[key] = _Rule(call, location_of(call.layer), others)
+        return found

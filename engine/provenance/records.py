@@ -192,11 +192,13 @@ class Interval(NamedTuple):
         """Return the smallest interval that contains both."""
         if self == other:
             return self
-        low = high = None
-        if None not in (*self[2:], *other[2:]):
-            (one, end), (two, last) = self.reach, other.reach
-            low, high = min(one, two), max(end, last)
-        return Interval(min(self.start, other.start), max(self.stop, other.stop), low, high)
+        start, stop, low, high = self
+        start_2, stop_2, low_2, high_2 = other
+        if low is None or high is None or low_2 is None or high_2 is None:
+            low = high = None
+        else:
+            low, high = min(low, low_2), max(high, high_2)
+        return Interval(min(start, start_2), max(stop, stop_2), low, high)
 
 
 Box: TypeAlias = tuple[Interval, ...]

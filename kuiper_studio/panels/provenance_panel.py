@@ -103,7 +103,7 @@ class ProvenancePanel(Panel):
     theme : Theme
     """
 
-    _mapped: tuple[str, ...] = ()  # operands whose values the maps take
+    _awaited: tuple[str, ...] = ()  # operands whose values the maps wait for
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -250,6 +250,9 @@ class ProvenancePanel(Panel):
             self._soon.stop()
             self._show_answers()
         elif missing == 1:
+            names = _map_operands(explaining.provenance)
+            if names is not None:
+                self._look_at(names)  # while the field is computed
             self._soon.start()
         else:
             self._soon.stop()
@@ -337,27 +340,26 @@ class ProvenancePanel(Panel):
 
     def _show_maps(self) -> None:
         """Show what the chosen channel gives, or the one that gives the most."""
-        breakdown, provenance = self._shown, self.session.explaining.provenance
-        terms = breakdown.terms if breakdown is not None else None
-        self._mapped = ()
+        provenance = self.session.explaining.provenance
+        names = _map_operands(provenance)
         maps = None
-        if (
-            breakdown is not None and provenance is not None and terms is not None
-            and breakdown.kind in _MAPPED and terms.factors
-            and terms.factors[0].is_operand
-        ):  # fmt: skip
-            names = provenance.operand, terms.factors[0].name
-            self._mapped = names
-            tensors = self.session.tensors
-            is_here = [tensors.look(name) for name in names]  # both are asked for
-            if all(is_here):
-                group = self._group
+        self._awaited = ()
+        if names is not None and provenance is not None and provenance.breakdown is not None:
+            terms, group = provenance.breakdown.terms, self._group
+            if not self._look_at(names):
+                self._awaited = names
+            else:
                 if group is None:
                     group = int(np.abs(terms.partial_sums).argmax()) if terms.shape[:-2] else 0
-                output, source = (tensors.value(name) for name in names)
+                output, source = map(self.session.tensors.value, names)
                 if isinstance(output, np.ndarray) and isinstance(source, np.ndarray):
                     maps = join_maps(terms, group, provenance.index, names, (output, source))
         self.maps.show_maps(maps)
+
+    def _look_at(self, operands: tuple[str, str]) -> bool:
+        """Ask for the values of operands; return whether all are here."""
+        is_here = [self.session.tensors.look(name) for name in operands]
+        return all(is_here)
 
     def _show_terms(self) -> None:
         """List the terms, or those of the chosen channel."""
@@ -546,10 +548,11 @@ class ProvenancePanel(Panel):
 
     @Slot(object)
     def _on_recalled(self, operand: str) -> None:
-        if operand in self._mapped:
+        # Pictures of the graph's boxes come likewise: what is shown is not painted again.
+        if operand in self._awaited:
             self._show_maps()
         field = self.session.explaining.field
-        if operand == self._field_input and field is not None:
+        if operand == self._field_input and field is not None and self.field.isHidden():
             self._show_picture(field.inputs[0])
             self._show_further()
 
@@ -580,6 +583,15 @@ class ProvenancePanel(Panel):
     def _go_to(self, operand: str, index: tuple[int, ...], *_: object) -> None:
         """Go upstream."""
         self.session.explain(operand, index)
+
+
+def _map_operands(provenance: Provenance | None) -> tuple[str, str] | None:
+    """Return the operands whose values the maps take; None where there are no maps."""
+    breakdown = provenance.breakdown if provenance is not None else None
+    if provenance is None or breakdown is None or breakdown.kind not in _MAPPED:
+        return None
+    factors = breakdown.terms.factors
+    return (provenance.operand, factors[0].name) if factors and factors[0].is_operand else None
 
 
 def _set_text(label: QLabel, text: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from ncnn_files import f32, tagged, write_pair
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QMenu, QPushButton
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from typing_extensions import override
 
 from kuiper_studio.item_models.provenance_rows import TermColumn
 from kuiper_studio.session.asking import Place
@@ -150,6 +151,47 @@ def test_maps_are_shown_when_the_last_of_their_values_has_come(window, qtbot, mo
         monkeypatch.undo()
         tensors.recalled.emit(late)
         assert panel.maps.isVisible()
+
+
+def test_what_is_shown_is_not_painted_again(window, qtbot):
+    explain(window, qtbot, "layer1.conv", (0, 1, 2, 2))
+    panel, tensors = window.provenance_panel, window.session.tensors
+    qtbot.waitUntil(lambda: panel.maps.isVisible() and panel.field.isVisible())
+    qtbot.wait(300)  # until pictures of the graph have come
+    panel.scroll_area.ensureWidgetVisible(panel.maps)
+    qtbot.wait(50)
+    painted = []
+
+    class Painted(QObject):
+        @override
+        def eventFilter(self, watched, event):
+            if event.type() is QEvent.Type.Paint and panel.isAncestorOf(watched):
+                painted.append(watched.objectName())
+            return False
+
+    noted = Painted()
+    for part in panel.findChildren(QWidget):
+        part.installEventFilter(noted)
+    for operand in ("0", "1"):  # their pictures in the graph
+        tensors.recalled.emit(operand)
+    qtbot.wait(50)
+    assert painted == []
+    panel.maps.update()
+    qtbot.waitUntil(lambda: panel.maps.objectName() in painted)
+
+
+def test_values_of_the_maps_come_while_the_field_is_computed(window, qtbot, monkeypatch):
+    explain(window, qtbot, "layer1.relu", (0, 1, 2, 2))
+    explaining = window.session.explaining
+    wanted = []
+    monkeypatch.setattr(
+        window.session.tensors,
+        "look",
+        lambda name: wanted.append((name, explaining.field is None)),
+    )
+    window.session.explain("1", (0, 1, 2, 2))
+    wait(window, qtbot)
+    assert wanted[:2] == [("1", True), ("0", True)]
 
 
 def test_a_quick_step_leaves_the_one_before_in_the_history(window, qtbot):

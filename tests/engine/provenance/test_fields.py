@@ -250,6 +250,32 @@ def test_stride_and_offset(make_pair):
     assert source.size == 19 * 10
 
 
+@pytest.mark.parametrize(
+    "operators",
+    [
+        # Rows of the result are columns of the input, which are no axis in the same place.
+        ["torch.transpose t 1 1 0 a dim0=2 dim1=3"],
+        # The sum's regions grow and shrink with the distance from the diagonal.
+        [
+            "torch.transpose t 1 1 0 b dim0=2 dim1=3",
+            "pnnx.Expression e 2 1 0 b a expr=add(@0,@1)",
+        ],
+    ],
+)
+def test_what_follows_another_axis_has_no_stride(make_pair, operators):
+    lines = [
+        "pnnx.Input x 0 1 0 #0=(1,1,8,8)f32",
+        *operators,
+        "nn.AvgPool2d p 1 1 a 1 kernel_size=(3,3) stride=(1,1) padding=(1,1)",
+        "pnnx.Output y 1 0 1",
+    ]
+    session = engine.Session(engine.load(make_pair(*lines)))
+    session.feed([np.zeros((1, 1, 8, 8), np.float32)])
+    session.run()
+    (source,) = engine.receptive_field(session, "1", (0, 0, 4, 3)).inputs
+    assert source.stride == source.offset == (None, None, None, None)
+
+
 def test_an_unknown_operator_counts_as_a_whole(make_pair):
     lines = (
         "pnnx.Input in 0 1 0 #0=(2,8)f32",
