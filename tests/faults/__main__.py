@@ -24,7 +24,7 @@ from faults.plant import INPUT_KINDS, KINDS, plant, plant_in_input
 from faults.recording import REFERENCES, record_network
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from engine.session import Session
     from faults.plant import Planted
@@ -57,6 +57,8 @@ class Network:
             self.inputs,
         )
         self.clean = engine.compare(self.true, self.reference)
+        faults = self.true.graph.export_faults
+        self.of_export = frozenset(each.operator.name for each in faults if each.certain)
 
     def session(self, param: Path, inputs: Sequence[np.ndarray]) -> Session:
         """Run a pair; after a failure the session stays at that operator."""
@@ -139,9 +141,13 @@ class Answer(NamedTuple):
     false: int
 
 
-def answer(faults: Sequence[Planted], comparison: engine.Comparison) -> Answer:
-    """Judge a comparison by all faults of a model."""
-    origins = list(comparison.origins)
+def answer(
+    faults: Sequence[Planted], comparison: engine.Comparison, of_export: Collection[str] = ()
+) -> Answer:
+    """Judge a comparison by all faults of a model; the export may have faults of its own."""
+    planted_in = {name for each in faults for name in (each.operator, *each.also)}
+    beside = {*of_export} - planted_in
+    origins = [each for each in comparison.origins if each.operator.name not in beside]
     places, reasons = [], []
     for planted in faults:
         right = {planted.operator, *planted.also}
@@ -218,7 +224,7 @@ class Campaign:
             traceback.print_exc()
             return Answer("missed", [], 0), 0.0
         seconds = time.perf_counter() - started
-        found = answer(faults, comparison)
+        found = answer(faults, comparison, network.of_export)
         if found.place != "exact" or set(found.reasons) != {"right"}:
             self._tell(faults, comparison, found)
         return found, seconds
@@ -274,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{name}: {exc.stderr.decode().strip()}", flush=True)
                 continue
             clean = network.clean
-            false += len(clean.origins)
+            false += sum(o.operator.name not in network.of_export for o in clean.origins)
             print(
                 f"{name}: clean {clean.verdict} {[o.text for o in clean.origins]}", flush=True
             )

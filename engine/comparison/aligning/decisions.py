@@ -139,9 +139,10 @@ class Decisions:
         return revised
 
     def _differs_from_own(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
-        """Whether a confirmed stand-in differs from a tensor of the same weights.
+        """Whether a confirmed stand-in differs from a tensor of the same weights or name.
 
-        Not if an operand has that tensor: the reference has fused ours with others.
+        Not if an operand has that tensor: the reference has fused ours with others. A name
+        alone may be that of a part of ours; then what follows gives other results of it.
         """
         state, name = self._state, operand.name
         result = state.stand_ins.get(name)
@@ -151,7 +152,9 @@ class Decisions:
             return False
         for key, _, matched_by in self._labels.evidence(operator):
             reading = self._values.fit(key, operand, result)
-            if matched_by != WEIGHTS or reading is None:
+            if reading is None:
+                continue
+            if matched_by != WEIGHTS and not self._trials.is_hidden(operand, reading):
                 continue
             if not state.taken.keys().isdisjoint(self._sides.index.copies(key)):
                 continue

@@ -13,7 +13,7 @@ import numpy as np
 from engine.array_files import is_numeric
 from engine.comparison.aligning.calls import function_of, is_composite
 from engine.comparison.aligning.elements import is_normalized
-from engine.comparison.aligning.limits import AHEAD, EXACT, NEAR, ROUNDED
+from engine.comparison.aligning.limits import AHEAD, CONFIRMING, EXACT, NEAR, ROUNDED
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
 
@@ -113,6 +113,42 @@ class Trials:
                 if depth < AHEAD:
                     waiting |= {each.index: depth + 1 for each in operand.consumers}
         return False
+
+    def is_hidden(self, operand: RuntimeOperand, reading: Reading) -> bool:
+        """Whether what follows gives the tensors that it is matched with of another one, too.
+
+        As a normalization does whose weight is zero.
+        """
+        value = self._values.read(operand.name, reading)
+        given: dict[str, Value] = {operand.name: value}
+        waiting = {each.index for each in operand.consumers}
+        trials, hidden = 0, False
+        while waiting and trials < _MOST:
+            waiting.discard(index := min(waiting))
+            operator = self._sides.operators[index]
+            arguments = self._values.arguments(operator, given)
+            if operator.is_output or operator.random or arguments is None:
+                return False
+            trials += 1
+            results, failure = self._values.compute(operator, arguments)
+            for output, result in zip(operator.outputs, results, strict=True):
+                end = self._state.reading_of(output.name)
+                end = end or self._state.repeated.get(output.name)
+                if end is None:
+                    given[output.name] = result
+                    waiting |= {each.index for each in output.consumers}
+                elif failure or not self._gives(output, result, end):
+                    return False
+                else:
+                    hidden = True
+        return hidden and not waiting
+
+    def _gives(self, operand: RuntimeOperand, result: Value, reading: Reading) -> bool:
+        """Whether a result is a tensor of the reference."""
+        theirs = self._values.read(operand.name, reading)
+        if not isinstance(result, np.ndarray) or theirs is None or result.shape != theirs.shape:
+            return False
+        return relative_distance(result, theirs) <= CONFIRMING
 
     def is_new(self, operand: str, result: Value, key: str, limit: float = ROUNDED) -> bool:
         """Whether a result equals a tensor downstream of a given one, and is not only that one.

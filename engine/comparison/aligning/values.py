@@ -105,7 +105,7 @@ class Values:
         return isinstance(result, np.ndarray) and has_same_elements(theirs, result)
 
     def only_moves(self, operator: RuntimeOperator, result: Value) -> bool:
-        """Whether a result has the elements of the reference's input in another order or shape.
+        """Whether a result has the elements of the operator's input in another order or shape.
 
         Not if it is the input itself: the reference may compute where we have an identity.
         """
@@ -115,7 +115,10 @@ class Values:
             return False
         name = operator.inputs[0].name
         reading = self._state.reading_of(name) or self._state.repeated.get(name)
-        if reading is None or not self.has_elements_of(reading.key, result):
+        if reading is None:
+            ours = self._state.stand_ins.get(name)
+            return isinstance(ours, np.ndarray) and has_same_elements(ours, result)
+        if not self.has_elements_of(reading.key, result):
             return False
         if result.shape != reading.shape:
             return True

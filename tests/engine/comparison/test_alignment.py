@@ -540,3 +540,52 @@ def test_inputs_are_those_of_the_call_of_the_reference(make_pair):
     named = {origin.operator.name, *(label.name for label in origin.among)}
     assert "lost" in named
     assert "joined" not in named
+
+
+@pytest.mark.parametrize("fault", ["", "weight", "name"])
+def test_a_wrong_weight_before_a_zero_norm_is_seen_by_its_name(make_pair, fault):
+    """Behind a layer of rows, as in LeViT; a name of another tensor alone tells nothing."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((1, 6, 8)).astype("f4")
+    weight, zero = rng.standard_normal((8, 8)).astype("f4"), np.zeros(8, "f4")
+    norm = np.ones(8, "f4") if fault == "name" else zero
+    wrong = weight.copy()
+    wrong[3] *= -1.5
+    size, rows = "(1,6,8)f32", "(6,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh first 1 1 0 1 $input=0 #1={size}",
+        "nn.Linear fc 1 1 1 2 bias=False in_features=8 out_features=8 @weight=(8,8)f32 "
+        f"#2={size}",
+        f"torch.flatten rows 1 1 2 3 start_dim=0 end_dim=1 $input=2 #3={rows}",
+        "nn.BatchNorm1d norm 1 1 3 4 affine=True eps=1e-5 num_features=8 @weight=(8)f32 "
+        f"@bias=(8)f32 @running_mean=(8)f32 @running_var=(8)f32 #4={rows}",
+        f"Tensor.reshape_as back 2 1 4 2 5 $input=4 $other=2 #5={size}",
+        f"pnnx.Expression sum 2 1 1 5 6 expr=add(@0,@1) #6={size}",
+        f"F.silu last 1 1 6 7 $input=6 #7={size}",
+        "pnnx.Output out 1 0 7",
+        weights={
+            "fc.weight": wrong if fault == "weight" else weight,
+            "norm.weight": norm, "norm.bias": zero,
+            "norm.running_mean": zero, "norm.running_var": np.ones(8, "f4"),
+        },
+    )  # fmt: skip
+    first = np.tanh(x)
+    product = first @ weight.T
+    normed = (product / np.sqrt(1 + 1e-5) * norm).reshape(6, 8)
+    total = first + normed.reshape(1, 6, 8)
+    shown = 2 * product if fault == "name" else product  # as where the layer is half of ours
+    arrays = {
+        "x": x, "first": first, "fc": shown, "norm": normed, "sum": total,
+        "last": total / (1 + np.exp(-total)),
+    }  # fmt: skip
+    calls = (
+        ("tanh", ("x",), "first", {}), ("mm", ("first",), "fc", {"fc.weight": weight * 2}),
+        ("batch_norm", ("fc",), "norm", {}), ("add", ("first", "norm"), "sum", {}),
+        ("silu", ("sum",), "last", {}),
+    )  # fmt: skip
+    found = compare(
+        path, weighted_reference({k: a.astype("f4") for k, a in arrays.items()}, calls), x
+    )
+    assert found.verdict == ("differs" if fault == "weight" else "same")
+    assert [each.operator.name for each in found.origins] == ["fc"] * (fault == "weight")
