@@ -1593,7 +1593,7 @@ class TestWeights:
         qtbot.waitUntil(lambda: view.strip.tabs.count() == 1)
 
     def test_a_large_one_is_read_in_the_background(self, qtbot, window, monkeypatch, weight):
-        monkeypatch.setattr("kuiper_studio.panels.properties_panel.AT_ONCE", 10)
+        monkeypatch.setattr("kuiper_studio.panels.weight_list.AT_ONCE", 10)
         window.session.select("layer1.conv")
         trigger(qtbot, window, "view.showWeight")
         qtbot.waitUntil(lambda: window.tensor_view.strip.tabs.count() == 2)

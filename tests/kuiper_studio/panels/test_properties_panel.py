@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from engine.inputs import InputSource
 from kuiper_studio.item_models import OperandColumn
-from kuiper_studio.panels import properties_panel as module
+from kuiper_studio.panels import weight_list as module
 from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.weight_canvas import Histogram
 from kuiper_studio.panels.weight_view import _Head, summarize
@@ -195,7 +195,7 @@ def test_parameters(panel, studio) -> None:
 
 def test_weights(panel, studio) -> None:
     studio.select("layer1.conv")
-    weight, bias = panel._weight_views.values()
+    weight, bias = panel.weights.views.values()
     assert (weight.name, bias.name) == ("weight", "bias")
     assert weight.head.isChecked()
     assert not bias.head.isChecked()
@@ -212,7 +212,7 @@ def test_weights(panel, studio) -> None:
 
 def test_pages_turn(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
-    view = panel._weight_views["weight"]
+    view = panel.weights.views["weight"]
     view._rgb.click()
     assert "out 0 of 4" in texts(view)
     qtbot.mouseClick(view._buttons[1], Qt.LeftButton)
@@ -227,8 +227,8 @@ def test_pages_turn(qtbot, panel, studio) -> None:
 
 def test_element_under_the_mouse(panel, studio) -> None:
     studio.select("layer1.conv")
-    panel._weight_views["weight"]._rgb.click()
-    picture = panel._weight_views["weight"]._picture
+    panel.weights.views["weight"]._rgb.click()
+    picture = panel.weights.views["weight"]._picture
     values = studio.graph.operator("layer1.conv").attributes["weight"].array
     assert picture.describe(QPoint(4, 4)) == f"[0, 0, 0, 0] = {values[0, 0, 0, 0]!r}".replace(
         "np.", ""
@@ -238,7 +238,7 @@ def test_element_under_the_mouse(panel, studio) -> None:
 
 def test_copying_a_weight(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
-    qtbot.mouseClick(panel._weight_views["weight"]._copy_button, Qt.LeftButton)
+    qtbot.mouseClick(panel.weights.views["weight"]._copy_button, Qt.LeftButton)
     expected = "graph.operator('layer1.conv').attributes['weight']"
     assert QGuiApplication.clipboard().text() == expected
 
@@ -248,30 +248,30 @@ def test_large_weights_are_worked_out_beside_the_window(
 ) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 0)
     studio.select("layer1.conv")
-    bias = panel._weight_views["bias"]
+    bias = panel.weights.views["bias"]
     assert bias.head._range == ""
     qtbot.waitUntil(lambda: bias.head._range == "−0.2500 … 1.0000")
     # Known now: shown at once when the operator is selected again.
     studio.select("layer1.relu")
     studio.select("layer1.conv")
-    assert panel._weight_views["bias"].head._range == "−0.2500 … 1.0000"
+    assert panel.weights.views["bias"].head._range == "−0.2500 … 1.0000"
 
 
 def test_a_late_answer_finds_another_operator(qtbot, panel, studio, monkeypatch) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 0)
     studio.select("layer1.conv")
     studio.select("layer1.relu")
-    qtbot.waitUntil(lambda: len(panel._summaries) == 2)
-    assert panel._weight_views == {}
+    qtbot.waitUntil(lambda: len(panel.weights._summaries) == 2)
+    assert panel.weights.views == {}
 
 
 def test_huge_weights_wait_until_they_are_asked_for(qtbot, panel, studio, monkeypatch) -> None:
     monkeypatch.setattr(module, "UNASKED", 4)
     monkeypatch.setattr(module, "AT_ONCE", 0)
     studio.select("layer1.conv")
-    qtbot.waitUntil(lambda: panel._weight_views["bias"].head._range != "")
+    qtbot.waitUntil(lambda: panel.weights.views["bias"].head._range != "")
     # The first one is unfolded, which asks for it.
-    qtbot.waitUntil(lambda: panel._weight_views["weight"].head._range != "")
+    qtbot.waitUntil(lambda: panel.weights.views["weight"].head._range != "")
 
 
 def test_a_hidden_panel_shows_a_huge_weight_when_it_is_shown(
@@ -281,7 +281,18 @@ def test_a_hidden_panel_shows_a_huge_weight_when_it_is_shown(
     panel.hide()
     studio.select("layer1.conv")
     panel.show()
-    assert panel._weight_views["weight"].head._range != ""
+    assert panel.weights.views["weight"].head._range != ""
+
+
+def test_a_weight_of_a_folded_section_is_read_to_be_shown(
+    qtbot, panel, studio, monkeypatch
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 0)
+    panel._attribute_section.head.setChecked(False)
+    studio.select("layer1.conv")
+    with qtbot.waitSignal(panel.weight_requested) as heard:
+        panel.show_weight()
+    assert heard.args[:2] == ["layer1.conv", "weight"]
 
 
 def test_nothing_is_left_of_another_operator(panel, make_pair, studio, settle) -> None:
@@ -306,13 +317,13 @@ def test_nothing_is_left_of_another_operator(panel, make_pair, studio, settle) -
     studio.open(make_pair(*lines, weights=weights))
     settle(studio)
     studio.select("conv")
-    (weight,) = panel._weight_views.values()
+    (weight,) = panel.weights.views.values()
     weight._rgb.click()
     in_colour = texts(weight)
     assert "out 0 of 2" in in_colour
     assert "norms" in in_colour
     studio.select("bn")
-    first = panel._weight_views["weight"]
+    first = panel.weights.views["weight"]
     assert first.head.text() == "weight"
     assert first.head._range == "1.0000 … 1.0000"
     shown = texts(first)
@@ -320,15 +331,15 @@ def test_nothing_is_left_of_another_operator(panel, make_pair, studio, settle) -
     assert first._strip.isVisible()
     assert not first._picture.isVisible()
     assert not first._rgb.isVisible()
-    panel._weight_views["bias"].unfold()
+    panel.weights.views["bias"].unfold()
     studio.select("conv")
-    (weight,) = panel._weight_views.values()
+    (weight,) = panel.weights.views.values()
     assert weight._picture.isVisible()
     assert weight._rgb.isChecked()
     assert "23" in texts(weight)
     studio.select("bn")
-    assert not panel._weight_views["bias"].head.isChecked()
-    assert panel._weight_views["bias"].body.isHidden()
+    assert not panel.weights.views["bias"].head.isChecked()
+    assert panel.weights.views["bias"].body.isHidden()
 
 
 def test_structure_only(qtbot, residual, empty_session, theme) -> None:
