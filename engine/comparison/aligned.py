@@ -64,7 +64,7 @@ class Aligned:
         self.rows: dict[str, Row] = {}
         self.known = Known(
             self.ours, self.theirs, alignment.computed, self.is_shown, self.repeats,
-            self._agrees, KnownWeights(reference, self._key_of),
+            self._feeds, self._agrees, KnownWeights(reference, self._key_of),
         )  # fmt: skip
 
     def ours(self, operand: RuntimeOperand) -> Value:
@@ -131,6 +131,12 @@ class Aligned:
                 if above or (row is not None and begins(row)):
                     found.add(operand.name)
         return found
+
+    def _feeds(self, operand: RuntimeOperand, end: RuntimeOperand) -> bool:
+        """Whether the reference's call that gives the tensor of `end` reads an operand's."""
+        key, result = self._key_of(operand), self._key_of(end)
+        readers = self.reference.consumers.get(key, ()) if key is not None else ()
+        return any(result in call.outputs for call in readers)
 
     def _agrees(self, operand: RuntimeOperand) -> bool:
         """Whether our operator gives the reference's tensor on its inputs."""

@@ -65,6 +65,9 @@ class Known:
         Whether the reference has a tensor for an operand.
     repeats : callable
         Whether the reference shows for an operand only the tensor of its producer's own input.
+    feeds : callable
+        Whether the reference's own call that gives the tensor of a second operand is known to
+        read that of the first.
     agrees : callable
         Whether the reference's tensor is what our operator gives on its inputs.
     weights : KnownWeights
@@ -75,6 +78,7 @@ class Known:
     computed: Mapping[str, Value]
     shows: Callable[[RuntimeOperand], bool]
     repeats: Callable[[RuntimeOperand], bool]
+    feeds: Callable[[RuntimeOperand, RuntimeOperand], bool]
     agrees: Callable[[RuntimeOperand], bool]
     weights: KnownWeights
 
@@ -235,7 +239,7 @@ class Explainer:
             found += self._try(span, [o for o in span.operators if o not in unclear])
         if _is_open(found):
             # The reference shows what was moved, but perhaps not how.
-            wider = Span.above(operand, self._is_whole)
+            wider = Span.above(operand, lambda each: self._is_whole(each, operand))
             crossed = None if _is_explained(found) else self._crossed(wider)
             if crossed is not None:
                 return crossed
@@ -420,14 +424,20 @@ class Explainer:
         """Whether the tensor is neither repeated nor only moved."""
         return self._is_shown(operand) and not self._is_moved(operand)
 
-    def _is_whole(self, operand: RuntimeOperand) -> bool:
+    def _is_whole(self, operand: RuntimeOperand, end: RuntimeOperand) -> bool:
         """Whether the tensor is distinct, and no step of a function that ours lacks.
 
-        A sigmoid of ours agrees with that in a SiLU of the reference, what reads it does not.
+        A sigmoid of ours agrees with that in a SiLU of the reference, what reads it does not:
+        it reads another tensor there.
         """
         producer = operand.producer
-        is_step = producer is not None and is_activation(producer.type)
-        return self._is_distinct(operand) and not (is_step and len(operand.consumers) == 1)
+        is_step = (
+            producer is not None
+            and is_activation(producer.type)
+            and len(operand.consumers) == 1
+            and not self._known.feeds(operand, end)
+        )
+        return self._is_distinct(operand) and not is_step
 
     def _is_moved(self, operand: RuntimeOperand) -> bool:
         """Whether an operand has the elements of its producer's only input in another order.

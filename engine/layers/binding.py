@@ -521,19 +521,22 @@ def _as(value: Any, option: Any, *, exact: bool) -> Any:
         return value
     if option is None or option is type(None):
         return None if value is None else _ABSENT
-    if get_origin(option) is tuple:
-        item = get_args(option)[0]
-        if not isinstance(value, tuple):
-            return _ABSENT
-        items = tuple(_as(v, item, exact=exact) for v in value)
-        return _ABSENT if any(v is _ABSENT for v in items) else items
     if not isinstance(option, type):
-        return _ABSENT
+        return _as_items(value, option, exact=exact)
     if isinstance(value, option) and isinstance(value, bool) == (option is bool):
         return value
     if not exact and option in {float, complex} and isinstance(value, (int, float)):
         return _ABSENT if isinstance(value, bool) else option(value)
     return _ABSENT
+
+
+def _as_items(value: Any, option: Any, *, exact: bool) -> Any:
+    """Convert `value` to a tuple of the items that `option` states; else as `_as`."""
+    if not isinstance(value, tuple) or get_origin(option) is not tuple:
+        return _ABSENT
+    item = get_args(option)[0]
+    items = tuple([_as(each, item, exact=exact) for each in value])
+    return _ABSENT if any(each is _ABSENT for each in items) else items
 
 
 def _format_value(value: object) -> str:
@@ -565,6 +568,8 @@ def describe_annotation(hint: Any) -> str:
 
 
 def _list_options(hint: Any) -> tuple[Any, ...]:
+    if isinstance(hint, type):
+        return (hint,)
     return get_args(hint) if is_union(hint) else (hint,)
 
 

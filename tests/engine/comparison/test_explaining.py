@@ -111,6 +111,36 @@ def test_a_lost_activation_is_named_at_the_operator_that_does_nothing(run):
     assert blamed(engine.compare(session, theirs)) == [("act", [], ["activation_missing"])]
 
 
+def test_what_the_reference_is_known_to_read_is_not_tried_again(run):
+    """Its own graph says that no function lies between the ReLU and what differs."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"F.relu act 1 1 1 2 $input=1 #2={SIZE}",
+        f"nn.Conv2d next 1 1 2 3 {POINTWISE} #3={SIZE}",
+        "pnnx.Output out0 1 0 3",
+        conv__weight=weight, conv__bias=bias, next__weight=weight, next__bias=bias,
+    )  # fmt: skip
+    first = pointwise(x, weight, bias)
+    after = np.maximum(first, 0)
+    tensors = {"in0x": x, "conv": first, "act": after, "next": normal(1, 4, 6, 6)}
+    pairs = itertools.pairwise(tensors)
+    calls = [ReferenceOperator(out, "call", (given,), (out,)) for given, out in pairs]
+    tried = []
+    for operators in ((), calls):
+        beats = []
+        found = engine.compare(
+            session,
+            shown(tensors, operators=operators),
+            progress=lambda *_, b=beats: b.append(1),
+        )
+        assert blamed(found) == [("next", [], [])]
+        tried.append(len(beats))
+    assert tried[1] < tried[0]
+
+
 def two_readers(run, x, middle, weights):
     return run(
         x,
