@@ -1,20 +1,22 @@
-"""Labels that elide a long text in the middle."""
+"""Labels that elide a long text or word in the middle."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QTextLayout, QTextOption
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 from typing_extensions import override
 
-from kuiper_studio.item_models.text import tip_text
+from kuiper_studio.item_models.text import tip_text, with_short_words
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent, QResizeEvent
 
-__all__ = ["ElidedLabel", "ElidedLines", "SteadyLabel"]
+__all__ = ["LONGEST_WORD", "ElidedLabel", "ElidedLines", "SteadyLabel", "WrappedLabel"]
+
+LONGEST_WORD: Final = 36  # characters, as fit into a dock
 
 
 class ElidedLabel(QLabel):
@@ -46,7 +48,7 @@ class ElidedLabel(QLabel):
 
     @override
     def minimumSizeHint(self) -> QSize:
-        return QSize(24, super().minimumSizeHint().height())
+        return QSize(min(24, self.sizeHint().width()), super().minimumSizeHint().height())
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -128,6 +130,41 @@ def _anywhere() -> QTextOption:
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
     return option
+
+
+class WrappedLabel(QLabel):
+    """Plain text on lines; a name in it that is longer than a line loses its middle.
+
+    The whole text is then in the tool tip. Without word wrap it is a label as any other.
+
+    Parameters
+    ----------
+    role : str
+        See the style sheet.
+    longest : int
+        Characters of a word at most.
+    """
+
+    def __init__(
+        self, role: str = "", longest: int = LONGEST_WORD, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._longest = longest
+        self._is_cut = False
+        self.setProperty("role", role)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.setWordWrap(True)
+
+    # Override of a Qt method
+
+    @override
+    def setText(self, text: str) -> None:
+        shown = with_short_words(text, self._longest) if self.wordWrap() else text
+        super().setText(shown)
+        was_cut, self._is_cut = self._is_cut, shown != text
+        if was_cut or self._is_cut:
+            self.setToolTip(tip_text(text) if self._is_cut else "")
 
 
 class SteadyLabel(QWidget):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtWidgets import (
     QCheckBox,
     QFormLayout,
@@ -20,6 +20,7 @@ from engine.dump import select_operators
 from engine.errors import UnknownNameError
 from engine.text import format_count
 from kuiper_studio.dialogs.question import Missing, Question
+from kuiper_studio.elided_label import WrappedLabel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,10 +73,7 @@ class ExtractDialog(Question):
         self.operators = QLineEdit(", ".join(str(each.index) for each in chosen))
         self.operators.setAccessibleName("Operators")
         self.operators.setPlaceholderText("Indexes, names or types, with * and ?")
-        self._found = QLabel()
-        self._found.setTextFormat(Qt.TextFormat.PlainText)
-        self._found.setProperty("role", "caption")
-        self._found.setWordWrap(True)
+        self._found = WrappedLabel("caption")
         first = chosen[0].index if chosen else 0
         stem = graph.source_path.name.partition(".")[0]
         start = Path(folder) if folder else graph.source_path.parent

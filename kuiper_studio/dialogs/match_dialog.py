@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QHeaderView,
-    QLabel,
     QLineEdit,
     QTableView,
     QWidget,
@@ -20,6 +19,7 @@ from typing_extensions import override
 from engine.text import format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.dialogs.question import Question
+from kuiper_studio.elided_label import WrappedLabel
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 
 if TYPE_CHECKING:
@@ -132,9 +132,7 @@ class MatchDialog(Question):
         size = math.prod(metadata.shape) if isinstance(metadata, ArrayMetadata) else None
         producer = operand.producer
         shape = format_shape(metadata.shape) if isinstance(metadata, ArrayMetadata) else ""
-        purpose = QLabel()
-        purpose.setTextFormat(Qt.TextFormat.PlainText)
-        purpose.setWordWrap(True)
+        purpose = WrappedLabel()
         purpose.setText(
             f"Operand {operand.name} of "
             f"{f'{producer.type} {producer.name}' if producer is not None else 'the model'}"

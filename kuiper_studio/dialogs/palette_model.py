@@ -36,6 +36,7 @@ MAX_FOUND: Final = 200
 OPERATOR_PREFIX: Final = "@"
 COMMAND_PREFIX: Final = ">"
 INDEX_PREFIX: Final = "#"
+_ELLIPSIS: Final = "…."
 
 
 class PaletteRole(IntEnum):
@@ -173,9 +174,11 @@ class PaletteModel(QAbstractListModel):
             sources = sources[:1]
         elif wanted.startswith(OPERATOR_PREFIX):
             sources = sources[1:2]
-        pattern = wanted.lstrip(COMMAND_PREFIX + OPERATOR_PREFIX)
+        typed = wanted.lstrip(COMMAND_PREFIX + OPERATOR_PREFIX)
         scored = []
         for kind, source in enumerate(sources):
+            # Menus end a command that asks with an ellipsis; rows here have none.
+            pattern = typed.rstrip(_ELLIPSIS) or typed if source is self._commands else typed
             for order, entry in enumerate(source):
                 fields = (entry.names_from,) if entry.names_from else ()
                 match = fuzzy_match(pattern, entry.text, fields, entry.other_words)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import re
 
-__all__ = ["caption_text", "elided", "param_text", "tip_text"]
+__all__ = ["caption_text", "elided", "param_text", "tip_text", "with_short_words"]
 
 
 def param_text(value: object) -> str:
@@ -18,6 +19,14 @@ def elided(text: str, limit: int) -> str:
         return text
     head = limit // 2
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def with_short_words(text: str, longest: int) -> str:
+    """Elide the middle of each word that is longer than `longest` characters.
+
+    A word is never wrapped: a label becomes as wide as its longest one.
+    """
+    return re.sub(rf"\S{{{longest + 1},}}", lambda word: elided(word[0], longest), text)
 
 
 def caption_text(text: str) -> str:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 from typing_extensions import override
 
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.icons import icon
 
 if TYPE_CHECKING:
@@ -43,9 +44,7 @@ class DockTitleBar(QFrame):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         bold = QLabel(title)
         bold.setProperty("role", "subtitle")
-        self._suffix = QLabel()
-        self._suffix.setTextFormat(Qt.TextFormat.PlainText)
-        self._suffix.setProperty("role", "mono2")
+        self._suffix = ElidedLabel("mono2")
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(10, 0, 4, 0)
         self._row.setSpacing(2)

@@ -35,7 +35,7 @@ from engine.inputs import (
 )
 from engine.text import format_dtype, format_shape
 from kuiper_studio.background import Background, Done
-from kuiper_studio.elided_label import ElidedLabel
+from kuiper_studio.elided_label import ElidedLabel, WrappedLabel
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.input_fields import (
@@ -269,11 +269,8 @@ class InputCard(QFrame):
         self._facts = QLabel()
         self._facts.setProperty("role", "mono2")
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._error = QLabel()
+        self._error = WrappedLabel("error")
         self._error.setObjectName("inputError")
-        self._error.setTextFormat(Qt.TextFormat.PlainText)
-        self._error.setProperty("role", "error")
-        self._error.setWordWrap(True)
         self._error.hide()
         self.choice = _make_combo("Source", tuple(title for _, title in _CHOICES))
         self.number = _make_field("Seed or value", "Seed of random values, or the constant")
@@ -427,9 +424,8 @@ class InputCard(QFrame):
 
     def _make_title(self) -> QLabel:
         shape, dtype = format_shape(self.operand.shape), format_dtype(self.operand.dtype)
-        label = QLabel(f"operand {self.operand.name}  {shape or '?'} {dtype}")
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        label.setProperty("role", "mono")
+        label = ElidedLabel("mono")
+        label.setText(f"operand {self.operand.name}  {shape or '?'} {dtype}")
         return label
 
     def _make_top(self) -> QWidget:
@@ -569,21 +565,15 @@ class InputPanel(Panel):
         self._open.setToolTip("Choose a file for the input")
         self._open.triggered.connect(self._browse_first)
         self.editor = PreprocessingEditor()
-        self._editor_error = QLabel()
-        self._editor_error.setTextFormat(Qt.TextFormat.PlainText)
-        self._editor_error.setProperty("role", "error")
-        self._editor_error.setWordWrap(True)
+        self._editor_error = WrappedLabel("error")
         self._editor_error.hide()
         self._empty = QLabel("The model takes no input.")
         self._empty.setProperty("role", "secondary")
         self._empty.setMargin(10)
         self._cards_column = QVBoxLayout()
         self._cards_column.setSpacing(0)
-        self.question = QLabel()
-        self.question.setTextFormat(Qt.TextFormat.PlainText)
+        self.question = WrappedLabel("subtitle")
         self.question.setObjectName("inputQuestion")
-        self.question.setProperty("role", "subtitle")
-        self.question.setWordWrap(True)
         self.use_sizes = QPushButton("Use these sizes")
         self.use_sizes.setObjectName("useSizes")
         self.use_sizes.setProperty("role", "primary")

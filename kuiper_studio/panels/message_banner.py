@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from engine.errors import capitalized
 from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.item_models.text import tip_text, with_short_words
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MessageBanner", "make_close_button", "mark_differences", "paint_strip"]
 
+_LONGEST_WORD: Final = 64  # characters
 _SHAPE: Final = re.compile(r"(?<![\w×.])\d+(?:×\d+)+(?![\w×])")
 
 
@@ -163,7 +165,9 @@ class MessageBanner(QFrame):
         return button
 
     def _refresh(self) -> None:
-        title, reason, hint, detail = self._texts
+        title, reason, hint, detail = (
+            with_short_words(text, _LONGEST_WORD) for text in self._texts
+        )
         theme = self.theme
         quiet = theme.color("text2").name()
         self._icon.setPixmap(pixmap("error", theme, "fail", 20, self.devicePixelRatioF()))
@@ -177,6 +181,8 @@ class MessageBanner(QFrame):
         self._hint.setText(f'<span style="color:{quiet}">{html.escape(hint)}</span>')
         self._hint.setVisible(bool(hint))
         self.setAccessibleName(self.plain_text())
+        is_whole = (title, reason, hint, detail) == self._texts
+        self._reason.setToolTip("" if is_whole else tip_text(self.plain_text()))
         self.update()
 
     # Overrides of Qt methods

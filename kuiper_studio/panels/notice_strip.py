@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 from typing_extensions import override
 
 from kuiper_studio.icons import pixmap
+from kuiper_studio.item_models.text import tip_text, with_short_words
 from kuiper_studio.panels.message_banner import make_close_button, paint_strip
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
 
 __all__ = ["NoticeStrip"]
+
+_LONGEST_WORD: Final = 64  # characters
 
 
 class NoticeStrip(QFrame):
@@ -61,7 +64,12 @@ class NoticeStrip(QFrame):
         """Show a title in bold and a text, of a sentence or two each; the title has no stop."""
         if (title, text) != self._notice:
             self._notice = title, text
-            self._text.setText(f"<b>{html.escape(title)}.</b> {html.escape(text)}")
+            shown = (
+                with_short_words(title, _LONGEST_WORD),
+                with_short_words(text, _LONGEST_WORD),
+            )
+            self._text.setText(f"<b>{html.escape(shown[0])}.</b> {html.escape(shown[1])}")
+            self._text.setToolTip("" if shown == self._notice else tip_text(self.plain_text()))
             self.setAccessibleName(self.plain_text())
         self.show()
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from engine.cost import Cost, cost
 from engine.errors import UnsupportedOperatorError
 from engine.text import format_amount
-from kuiper_studio.elided_label import ElidedLabel
+from kuiper_studio.elided_label import ElidedLabel, WrappedLabel
 from kuiper_studio.families import family_of
 from kuiper_studio.icons import pixmap
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
@@ -60,11 +60,7 @@ class OperatorHeader(QFrame):
         self._index.setProperty("role", "mono2")
         self._cost = QLabel()
         self._cost.setProperty("role", "mono2")
-        self._reason = QLabel()
-        self._reason.setTextFormat(Qt.TextFormat.PlainText)
-        self._reason.setProperty("role", "secondary")
-        self._reason.setWordWrap(True)
-        self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._reason = WrappedLabel("secondary")
         self._kernel = ElidedLabel("mono2")
         self._kernel.setObjectName("propertiesKernel")
         self._file = ElidedLabel("secondary")

@@ -17,7 +17,6 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QToolButton,
     QVBoxLayout,
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from kuiper_studio.elided_label import WrappedLabel
 from kuiper_studio.icons import icon, mark_as_search
 from kuiper_studio.item_models import (
     LARGEST_FIRST,
@@ -116,10 +116,7 @@ class OperatorsPanel(Panel):
             "state:problem",
             "Only operators that failed, are blocked, cannot run, or gave NaN or Inf",
         )
-        self._hint = QLabel()
-        self._hint.setTextFormat(Qt.TextFormat.PlainText)
-        self._hint.setProperty("role", "error")
-        self._hint.setWordWrap(True)
+        self._hint = WrappedLabel("error")
         self._hint.setContentsMargins(10, 0, 10, 6)
         self._hint.hide()
         self.table = self._make_table()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QLabel, QLayout, QVBoxLayout, QWidget
 
+from kuiper_studio.elided_label import WrappedLabel
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -111,9 +113,7 @@ class Panel(QWidget):
 
 def plain_label(name: str, role: str) -> QLabel:
     """Make a label of plain text that can be selected, for texts with names of a model."""
-    label = QLabel()
+    label = WrappedLabel(role)
+    label.setWordWrap(False)
     label.setObjectName(name)
-    label.setProperty("role", role)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
+from typing import Final
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+
+from kuiper_studio.elided_label import WrappedLabel
 from kuiper_studio.theme import restyle
 
 __all__ = ["Message"]
+
+_LONGEST_WORD: Final = 48  # characters
 
 
 class Message(QFrame):
@@ -17,17 +22,14 @@ class Message(QFrame):
         super().__init__(parent)
         self.setProperty("role", "base")
         self.setObjectName("tensorMessage")
-        self.title, self.detail = QLabel(), QLabel()
-        self.detail.setProperty("role", "secondary")
+        self.title = WrappedLabel("title", _LONGEST_WORD)
+        self.detail = WrappedLabel("secondary", _LONGEST_WORD)
         column = QVBoxLayout(self)
         column.setContentsMargins(24, 12, 24, 12)
         column.setSpacing(6)
         column.addStretch(1)
         for label in (self.title, self.detail):
             label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            label.setWordWrap(True)
-            label.setTextFormat(Qt.TextFormat.PlainText)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             column.addWidget(label)
         column.addStretch(1)
 
@@ -36,7 +38,6 @@ class Message(QFrame):
         self.title.setText(title)
         self.detail.setText(detail)
         self.detail.setVisible(bool(detail))
-        self.title.setProperty("role", "title")
         face = 'font-family: "JetBrains Mono", monospace; font-size: 28px;' if number else ""
         restyle(self.title, face)
         self.setAccessibleName(f"{title}. {detail}")

@@ -120,7 +120,7 @@ class TensorTabs(QTabBar):
         flags = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         for text, font, ink in (
             (elided(label.title, _LONGEST), theme.ui_font(12, 600 if current else 400), token),
-            (label.number, theme.mono_font(), "text3"),
+            (elided(label.number, _LONGEST), theme.mono_font(), "text3"),
         ):
             painter.setFont(font)
             painter.setPen(theme.color(ink))
@@ -147,7 +147,7 @@ class TensorTabs(QTabBar):
         width = 2 * _PADDING + _ICON + 6
         width += title.horizontalAdvance(elided(label.title, _LONGEST))
         if label.number:
-            width += 6 + number.horizontalAdvance(label.number)
+            width += 6 + number.horizontalAdvance(elided(label.number, _LONGEST))
         return QSize(width + (_CLOSE + 4 if index else 4), _HEIGHT)
 
     @override

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QApplication, QLabel
 
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.item_models import OperatorColumn, OperatorRole
 from kuiper_studio.panels.recents import RecentModel, to_json
 from kuiper_studio.panels.start_page import dropped_model
@@ -109,3 +112,59 @@ def test_a_name_that_begins_with_a_byte_order_mark(qtbot, open_window, make_pair
     session.step()
     session.wait_idle()
     assert session.fetch(f"{mark}0").tolist() == [0, 0, 0]
+
+
+class TestLongNames:
+    """Names of 260 characters in every place that a file has for them."""
+
+    STEM = "a_module_with_a_name_that_never_ends." * 7
+
+    @pytest.fixture
+    def window(self, qtbot, open_window, make_pair):
+        stem = self.STEM
+        window = open_window(
+            make_pair(
+                f"pnnx.Input {stem}in 0 1 {stem}0 #{stem}0=(1,3,8,8)f32",
+                f"nn.ReLU {stem}relu 1 1 {stem}0 {stem}1 #{stem}1=(1,3,8,8)f32",
+                (
+                    f"Vendor.{stem}Type {stem}custom 1 1 {stem}1 {stem}2 "
+                    f"{stem}key={stem}value @{stem}weight=(3,3)f32"
+                ),
+                f"pnnx.Output {stem}out 1 0 {stem}2",
+                weights={f"{stem}custom.{stem}weight": np.ones((3, 3), np.float32)},
+            ),
+            [np.ones((1, 3, 8, 8), np.float32)],
+        )
+        window.resize(1366, 700)
+        qtbot.waitUntil(lambda: not window.session.busy)
+        return window
+
+    def test_the_window_stays_within_the_screen(self, qtbot, window):
+        session = window.session
+        session.step()
+        qtbot.waitUntil(lambda: not session.busy)
+        window.session.run_to(f"{self.STEM}out")
+        qtbot.waitUntil(lambda: not session.busy and window.banner.isVisible())
+        for operator in session.graph.operators:
+            session.select(operator.name)
+            window.properties_panel.catch_up()
+            QApplication.processEvents()
+            assert window.width() == 1366
+            assert window.minimumSizeHint().width() < 1200
+
+    def test_a_shortened_text_is_whole_in_its_tool_tip(self, qtbot, window):
+        window.session.run_to(f"{self.STEM}out")
+        qtbot.waitUntil(lambda: not window.session.busy and window.banner.isVisible())
+        shown = [
+            label for label in window.banner.findChildren(QLabel) if "never" in label.text()
+        ]
+        assert shown
+        assert all(self.STEM not in label.text() for label in shown)
+        assert any(self.STEM in label.toolTip() for label in shown)
+        assert self.STEM in window.banner.plain_text()  # what is copied
+
+
+def test_a_short_name_stands_beside_what_follows_it(qapp):
+    label = ElidedLabel()
+    label.setText("o")
+    assert label.minimumSizeHint().width() <= QFontMetrics(label.font()).horizontalAdvance("oo")

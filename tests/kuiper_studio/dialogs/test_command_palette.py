@@ -151,6 +151,16 @@ def test_ranking(opened, palette, actions):
     assert label(palette, "paletteCount").text() == "4 found"
 
 
+def test_ellipsis_typed_as_in_a_menu(opened, palette, actions):
+    palette.open_with(actions[0])
+    for text in ("open…", "open...", "> Open…"):
+        palette.box.setText(text)
+        assert texts(palette) == ["Open"]
+        assert chosen(palette) == "Open"
+    palette.box.setText("…")  # is nothing to look for
+    assert texts(palette) == []
+
+
 def test_prefixes(opened, palette, actions):
     palette.open_with(actions[0])
     palette.box.setText("> st")
