@@ -42,6 +42,9 @@ _WHOLE: Final = 0.999  # share of a reason that leaves nothing to others
 _LIKELY: Final = 3  # likelihood of a setting of the operator
 _BEST: Final = (_WHOLE, _LIKELY + 1)  # rank of a setting that leaves nothing
 _IDLE: Final = frozenset({"identity", "dropout", "alias"})
+_OF_MOVES: Final = frozenset(
+    {"axis", "parameter", "input_layout", "channel_order", "expression"}
+)
 _AGREES: Final = 1e-4  # relative distance of a corrected result
 
 
@@ -244,7 +247,8 @@ class Explainer:
             if crossed is not None:
                 return crossed
             others = [o for o in wider.operators if o not in span.operators]
-            found += self._try(wider, [o for o in others if not self._is_cleared(o, wider)])
+            others = [o for o in others if not self._is_cleared(o, wider)]
+            found += [each for each in self._try(wider, others) if self._may_be_moved(each)]
         if not found:
             return Explained(operator, tuple(suspects), (), span.starts)
         first, *rest = self._likeliest(found)
@@ -438,6 +442,14 @@ class Explainer:
             and not self._known.feeds(operand, end)
         )
         return self._is_distinct(operand) and not is_step
+
+    def _may_be_moved(self, blamed: _Blamed) -> bool:
+        """Whether an operator that only moves elements is blamed for where it moves them.
+
+        The reference has the same elements there, so none is scaled, say.
+        """
+        kind = blamed.explanation.reasons[0].kind
+        return kind in _OF_MOVES or not all(map(self._is_moved, blamed.operator.outputs))
 
     def _is_moved(self, operand: RuntimeOperand) -> bool:
         """Whether an operand has the elements of its producer's only input in another order.

@@ -103,7 +103,7 @@ class KnownWeights:
             if key in seen or key in ends or call is None:
                 continue
             seen.add(key)
-            for each in call.weights().values():
+            for each in _as_stored(call):
                 found.setdefault(each.size, set()).add(each.float32)
             waiting += call.inputs
         return found
@@ -132,9 +132,7 @@ class KnownWeights:
         for _ in range(_MOST_ABOVE):
             if call is None:
                 return {}
-            known = call.weights()
-            # As a linear layer stores it, where a product has it the other way.
-            found += [each for n, each in known.items() if f"{n} transposed" not in known]
+            found += _as_stored(call)
             above = [
                 c for k in call.inputs if (c := self._by_output.get(k)) and self._computes(c)
             ]
@@ -192,6 +190,12 @@ class KnownWeights:
     @cached_property
     def _by_name(self) -> Mapping[str, ReferenceOperator]:
         return {each.name: each for each in self._reference.operators}
+
+
+def _as_stored(call: ReferenceOperator) -> list[WeightHash]:
+    """Return the weights of a call, as a linear layer stores what a product has transposed."""
+    known = call.weights()
+    return [each for name, each in known.items() if f"{name} transposed" not in known]
 
 
 def _has(known: Mapping[int, Collection[str]], name: str, array: Array) -> bool:

@@ -421,8 +421,12 @@ def branches_exchanged(graph: Graph, operator: Operator, rng: Generator) -> Plan
                     reader.replace_input(place, new)
     graph.operators.sort(key=lambda each: len(_upstream(each)))  # producers first
     assert other.producer is not None
+    below = [set(_reached(found)) for found in readers]
+    reasons = "expression,weight_values"
+    if below[0] & below[1]:  # what joins both, such as a concatenation
+        reasons += ",channel_order"
     names = _reached(each for found in readers for each in found)
-    return Planted("expression,weight_values", operator.name, (other.producer.name, *names))
+    return Planted(reasons, operator.name, (other.producer.name, *names))
 
 
 def _upstream(operator: Operator) -> list[Operator]:

@@ -56,7 +56,7 @@ class Surroundings:
         """
         fits = _is_broadcast if smaller else _is_same
         for each in self.operators():
-            if each.index < self.operator.index:
+            if each.index < self.operator.index or each.is_constant:
                 for operand in each.outputs:
                     if operand.shape is not None and not fits(operand.shape, shape):
                         continue

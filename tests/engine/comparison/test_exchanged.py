@@ -431,3 +431,95 @@ def test_the_fill_of_a_mask_hides_no_scores(make_pair, fill):
     )  # fmt: skip
     comparison = compare(path, reference_of(arrays, calls), x, keys)
     assert names(comparison) == ["query"]
+
+
+LINEAR = "bias=False in_features=6 out_features=6 @weight=(6,6)f32"
+SCALED = "expr=add(@0,mul(@1,@2))"
+
+
+def test_constants_are_exchanged_behind_what_only_moves_elements(make_pair):
+    """The permuted tensor has the reference's elements, so no factor is missing there."""
+    x, w, v = normal(0, 1, 6, 4, 4), normal(1, 6, 6) / 2, normal(2, 6, 6) / 2
+    one, two = np.abs(normal(3, 6, 1, 1)) + 0.5, np.abs(normal(4, 6, 1, 1)) + 0.5
+    size, moved = "(1,6,4,4)f32", "(1,4,4,6)f32"
+
+    def block(name, source):
+        wide, mixed, back, gain, made = range(source + 1, source + 6)
+        return (
+            f"Tensor.permute {name}_in 1 1 {source} {wide} dims=(0,2,3,1) #{wide}={moved}",
+            f"nn.Linear {name} 1 1 {wide} {mixed} {LINEAR} #{mixed}={moved}",
+            f"Tensor.permute {name}_out 1 1 {mixed} {back} dims=(0,3,1,2) #{back}={size}",
+            f"pnnx.Attribute {name}_gain 0 1 {gain} @data=(6,1,1)f32 #{gain}=(6,1,1)f32",
+            f"pnnx.Expression {name}_sum 3 1 {source} {gain} {back} {made} {SCALED}",
+        )
+
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}", *block("a", 0), *block("b", 5),
+        f"F.relu act 1 1 10 11 $input=10 #11={size}",
+        "pnnx.Output out 1 0 11",
+        weights={"a.weight": w, "b.weight": v, "a_gain.data": two, "b_gain.data": one},
+    )  # fmt: skip
+    arrays, calls, source = {"in": x, "one": one, "two": two}, [], "in"
+    for name, weight, gain in (("a", w, "one"), ("b", v, "two")):
+        wide = arrays[source].transpose(0, 2, 3, 1)
+        mixed = wide @ weight.T
+        back = mixed.transpose(0, 3, 1, 2)
+        scaled = arrays[gain] * back
+        for kind, given, made, value, own in (
+            ("Transpose", (source,), "wide", wide, {}),
+            ("MatMul", (f"{name}wide",), "mixed", mixed, {"w": weight}),
+            ("Transpose", (f"{name}mixed",), "back", back, {}),
+            ("Mul", (gain, f"{name}back"), "scaled", scaled, {}),
+            ("Add", (source, f"{name}scaled"), "sum", arrays[source] + scaled, {}),
+        ):
+            arrays[name + made] = value
+            calls.append((kind, given, name + made, own))
+        source = f"{name}sum"
+    arrays["relu"] = np.maximum(arrays[source], 0)
+    calls.append(("Relu", (source,), "relu", {}))
+    found = compare(path, reference_of(arrays, calls), x)
+    assert names(found) == ["a_sum", "b_sum"]
+    assert [origin.reasons[0].kind for origin in found.origins] == ["expression"] * 2
+    assert "reads 'b_gain' here, the file 'a_gain'" in found.origins[0].reasons[0].text
+
+
+def test_a_transposed_weight_of_an_attention_that_is_computed_by_products(make_pair):
+    """ONNX stores a product's weight the other way: as the wrong one of ours, by chance."""
+    x, stacked, out = normal(0, 1, 20, 16), normal(1, 48, 16) / 2, normal(2, 16, 16) / 2
+    zeros = np.zeros(48, np.float32)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}",
+        "nn.MultiheadAttention mix 1 1 0 1 add_bias_kv=False add_zero_attn=False "
+        "batch_first=True bias=True embed_dim=16 kdim=16 num_heads=1 vdim=16 "
+        "@in_proj_bias=(48)f32 @in_proj_weight=(48,16)f32 @out_proj.bias=(16)f32 "
+        f"@out_proj.weight=(16,16)f32 #1={SIZE}",
+        f"F.tanh act 1 1 1 2 $input=1 #2={SIZE}", "pnnx.Output out 1 0 2",
+        weights={"mix.in_proj_weight": stacked, "mix.in_proj_bias": zeros,
+                 "mix.out_proj.weight": np.ascontiguousarray(out.T),
+                 "mix.out_proj.bias": zeros[:16]},
+    )  # fmt: skip
+
+    def product(weight):
+        """The names that the recorder of ONNX Runtime gives a product's weight."""
+        stored = np.ascontiguousarray(weight.T)
+        return {"w": stored, "w transposed": weight}
+
+    q, k, v = (x @ part.T for part in np.split(stacked, 3))
+    powers = np.exp(q @ k.swapaxes(1, 2) / 4)
+    weights = powers / powers.sum(-1, keepdims=True)
+    made = weights @ v @ out.T
+    arrays = {"in": x, "q": q, "k": k, "v": v, "scores": q @ k.swapaxes(1, 2) / 4,
+              "weights": weights, "mixed": weights @ v, "made": made,
+              "tanh": np.tanh(made)}  # fmt: skip
+    calls = (
+        *(("MatMul", ("in",), name, product(part))
+          for name, part in zip("qkv", np.split(stacked, 3), strict=True)),
+        ("MatMul", ("q", "k"), "scores", {}), ("Softmax", ("scores",), "weights", {}),
+        ("MatMul", ("weights", "v"), "mixed", {}),
+        ("MatMul", ("mixed",), "made", product(out)), ("Tanh", ("made",), "tanh", {}),
+    )  # fmt: skip
+    found = compare(path, reference_of(arrays, calls), x)
+    assert names(found) == ["mix"]
+    reason = found.origins[0].reasons[0]
+    assert reason.kind == "weight_layout"
+    assert "out_proj.weight" in reason.text
