@@ -537,7 +537,8 @@ class Factors:
     def _kind_of_wholes(self, factor: int) -> Kind | None:
         for whole in self.wholes(factor):
             kind = self.kind(whole)
-            if kind is not Kind.UNKNOWN:
+            # Distances are split only to shift the rows of scores against each other.
+            if kind not in {Kind.UNKNOWN, Kind.DISTANCE}:
                 return kind
         return None
 

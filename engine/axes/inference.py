@@ -38,6 +38,9 @@ _OWN_KINDS: Final = {
     Kind.CHANNEL: Kind.FEATURE, Kind.QUERY: Kind.TOKEN, Kind.KEY: Kind.TOKEN,
 }  # fmt: skip
 _RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view"})
+# What joins the results of several heads, and the most of them in a row.
+_JOINING: Final = frozenset({"pnnx.Expression", "torch.stack", "torch.mean"})
+_MOST_JOINING: Final = 3
 _HEADS: Final = ("fc", "head", "classifier", "logits", "cls")
 
 
@@ -273,9 +276,14 @@ class _Inference:
         is_softmax = producer is not None and producer.type in SOFTMAX | _LOG_SOFTMAX
         if is_softmax and producer is not None and producer.inputs:
             producer = producer.inputs[0].producer
-        if producer is not None and producer.type == "pnnx.Expression" and producer.inputs:
-            producer = producer.inputs[0].producer  # a result such as the mean of two heads
+        for _ in range(_MOST_JOINING):  # a result such as the mean of two heads
+            if producer is None or producer.type not in _JOINING or not producer.inputs:
+                break
+            producer = producer.inputs[0].producer
         if producer is None or producer.type not in _LINEAR:
+            return
+        made = self.dims.get(producer.outputs[0].name)
+        if not made or self.factors.leaves(made[-1]) != self.factors.leaves(dims[-1]):
             return
         if self.factors.size(dims[-1]) in self.vocabularies:
             self.factors.claim(dims[-1], Kind.VOCABULARY, Rank.STATED)

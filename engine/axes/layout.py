@@ -31,6 +31,7 @@ class Kind(Enum):
     HEAD = "heads"
     QUERY = "queries"
     KEY = "keys"
+    DISTANCE = "distances"
     BOX = "boxes"
     COORDINATE = "coordinates"
     CLASS = "classes"

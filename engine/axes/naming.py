@@ -277,10 +277,10 @@ class _Namer:
         if any(axis.kind in {Kind.HEAD, Kind.CHANNEL} for axis in axes):
             return
         for place, axis in enumerate(axes):
-            if axis.kind is not Kind.FEATURE or axis.factors:
+            if axis.kind is not Kind.FEATURE:
                 continue
             if len(positions) > 1 or any(place < position for position in positions):
-                axes[place] = Axis(Kind.CHANNEL, axis.size)
+                axes[place] = replace(axis, kind=Kind.CHANNEL)
 
 
 def _fold_grid(axes: list[Axis], *, is_outer: bool) -> list[Axis]:

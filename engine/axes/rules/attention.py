@@ -10,7 +10,7 @@ from engine.axes.registry import rule
 
 if TYPE_CHECKING:
     from engine.axes.call import Call, Results
-    from engine.axes.factors import Dims, Factors
+    from engine.axes.factors import Dim, Dims, Factors
 
 __all__ = ["claim_heads", "claim_split_heads"]
 
@@ -83,6 +83,7 @@ def attend_by_heads(call: Call) -> Results:
     given = [dims for dims in call.inputs[:3] if dims is not None and len(dims) == len(query)]
     for dims in given:
         _claim_tokens(call, dims, batch_first=batch_first)
+        _claim_own_heads(call, dims[-1])
     if len(given) == 3:
         token = 1 if batch_first else 0
         call.factors.unify(given[1][token], given[2][token])
@@ -106,6 +107,14 @@ def _claim_tokens(call: Call, dims: Dims, *, batch_first: bool) -> None:
         call.claim(dims, (Kind.BATCH, Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
     elif len(dims) == 3:
         call.claim(dims, (Kind.TOKEN, Kind.BATCH, Kind.FEATURE), Rank.EXPECTED)
+
+
+def _claim_own_heads(call: Call, dim: Dim) -> None:
+    """Name heads of features that were turned by head, as rotary positions do."""
+    factors = call.factors
+    heads, *rest = [leaf for leaf in factors.leaves(dim) if factors.sizes[leaf] != 1] or dim
+    if rest and factors.sizes[heads] == call.integer("num_heads", 0):
+        factors.claim((heads,), Kind.HEAD, Rank.STATED)
 
 
 def _claim_mask(call: Call, mask: Dims, query: Dims, *, batch_first: bool) -> None:

@@ -30,9 +30,15 @@ def select(call: Call) -> Results:
 
 
 def claim_parts(call: Call, dim: Dim) -> None:
-    """Note that a dimension has parts, such as query and key, that are taken one by one."""
+    """Note that a dimension has parts, such as query and key, that are taken one by one.
+
+    Those of a weight may be anything, such as the sines and cosines of positions.
+    """
+    producer = call.operator.inputs[0].producer
     if len(dim) == 1 and call.factors.wholes(dim[0]):
         call.factors.claim(dim, Kind.PART, Rank.DERIVED)
+    elif producer is not None and producer.is_constant:
+        call.factors.claim(dim, Kind.PART, Rank.GUESSED)
 
 
 @rule("slice", "narrow")

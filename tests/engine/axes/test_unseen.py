@@ -339,3 +339,32 @@ def test_tokens_that_a_padding_shifts(texts: Callable[..., dict[str, str]]) -> N
         "pnnx.Output out 1 0 d",
     )
     assert found["b"] == found["c"] == found["d"] == "tokens × features"
+
+
+def test_the_mean_of_two_heads_has_their_classes(texts: Callable[..., dict[str, str]]) -> None:
+    """CrossViT stacks the results of its branches."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8)f32",
+        "nn.Linear head.0 1 1 a b in_features=8 out_features=5 #b=(1,5)f32",
+        "nn.Linear head.1 1 1 a c in_features=8 out_features=5 #c=(1,5)f32",
+        "torch.stack s 2 1 b c d dim=0 #d=(2,1,5)f32",
+        "torch.mean m 1 1 d e dim=(0) keepdim=False $input=d #e=(1,5)f32",
+        "pnnx.Output out 1 0 e",
+    )
+    assert found["b"] == found["c"] == found["e"] == "classes"
+    assert found["d"] == "parts × classes"
+
+
+def test_features_that_were_parts_are_channels_beside_an_image(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """Sines and cosines of DETR's positions are stacked and flattened."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,6,4)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(1,1) #b=(1,8,6,4)f32",
+        "torch.permute p 1 1 b d dims=(0,2,3,1) $input=b #d=(1,6,4,8)f32",
+        "torch.stack s 2 1 d d e dim=4 #e=(1,6,4,8,2)f32",
+        "torch.flatten f 1 1 e g start_dim=3 end_dim=-1 $input=e #g=(1,6,4,16)f32",
+        "pnnx.Output out 1 0 g",
+    )
+    assert found["g"] == "rows × columns × channels"
