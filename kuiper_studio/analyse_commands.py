@@ -68,7 +68,7 @@ class AnalyseCommands(QObject):
         super().__init__(window)
         self._session, self._settings, self._dialogs = session, settings, dialogs
         self._selected, self._window = selected, window
-        session.extracted.connect(self._offer_to_open)
+        session.studies.extracted.connect(self._offer_to_open)
 
     def compare(self) -> None:
         """Ask for a reference, and compare with it."""
@@ -113,12 +113,12 @@ class AnalyseCommands(QObject):
             return
         if dialog.is_other_run:
             other = session.other_run(dialog.backend, dialog.seed, dialog.sources)
-            session.compare(other, dialog.tolerance)
+            session.studies.compare(other, dialog.tolerance)
             return
         chosen = str(dialog.reference)
         recent = [chosen, *(each for each in self._recent() if each != chosen)]
         self._settings.setValue(_KEY, recent[:_RECENT])
-        session.compare(chosen, dialog.tolerance)
+        session.studies.compare(chosen, dialog.tolerance)
 
     def match_by_hand(self) -> None:
         """Ask which tensor of the reference belongs to the selected operator's output."""
@@ -137,13 +137,13 @@ class AnalyseCommands(QObject):
             self._window,
         )
         if dialog.exec():
-            session.match_by_hand(operand.name, dialog.key)
+            session.studies.match_by_hand(operand.name, dialog.key)
 
     def remove_match(self) -> None:
         """Match the selected operator's output as if no hand had."""
         operand = self._matched_operand()
         if operand is not None:
-            self._session.remove_match(operand.name)
+            self._session.studies.remove_match(operand.name)
 
     def _matched_operand(self) -> RuntimeOperand | None:
         """Return the shown output of the selected operator, or its first one."""
@@ -162,7 +162,7 @@ class AnalyseCommands(QObject):
         name = f"{graph.param_path.name.partition('.')[0]}-comparison.html"
         path = self._dialogs.choose_new("report", "Save the report", name, "HTML (*.html)")
         if path is not None:
-            self._session.write_report(path)
+            self._session.studies.write_report(path)
 
     def extract(self) -> None:
         """Ask which operators to write as a model of their own, and write them."""
@@ -184,7 +184,7 @@ class AnalyseCommands(QObject):
         )
         if dialog.exec():
             self._dialogs.remember("reproducer", dialog.path)
-            session.extract(
+            session.studies.extract(
                 dialog.patterns,
                 dialog.path,
                 expects_reference=dialog.expects_reference,
@@ -216,7 +216,7 @@ class AnalyseCommands(QObject):
         if dialog.exec():
             self._settings.setValue(_FORMATS, " ".join(dialog.formats))
             self._settings.setValue(_WANTED, dialog.wanted.text().strip())
-            self._session.simulate_precision(dialog.formats, dialog.wanted_error)
+            self._session.studies.simulate_precision(dialog.formats, dialog.wanted_error)
 
     @Slot(str)
     def save_precision(self, text: str) -> None:

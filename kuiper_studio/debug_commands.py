@@ -63,7 +63,7 @@ class DebugCommands(QObject):
         self._self_check: SelfCheckDialog | None = None
         session.seed_changed.connect(self._remember_seed)
         session.memory_limit_changed.connect(self._remember_memory)
-        session.self_checked.connect(self._show_self_check)
+        session.studies.self_checked.connect(self._show_self_check)
         session.graph_changed.connect(self._close_self_check)
 
     # The selected operator
@@ -209,7 +209,7 @@ class DebugCommands(QObject):
         if dialog is None:
             dialog = self._self_check = SelfCheckDialog(self._theme, self._window)
             dialog.operator_chosen.connect(self._session.select)
-            dialog.check_requested.connect(self._session.self_check)
+            dialog.check_requested.connect(self._session.studies.self_check)
             dialog.finished.connect(self._on_self_check_closed)
         dialog.show_result(found)
         dialog.show()

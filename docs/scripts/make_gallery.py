@@ -142,7 +142,7 @@ def comparison(folder: Path) -> None:
     window = open_window(folder, model, folder / "scene.npy", "dark")
     window.resize(*WINDOW)
     run(window, "debug.continue")
-    window.session.compare(reference)
+    window.session.studies.compare(reference)
     wait_idle(window)
     run(window, "analyse.nextOrigin", "view.centerCurrent")
     save(window, "gallery-comparison", COLOURS_OF_PHOTOGRAPHS)

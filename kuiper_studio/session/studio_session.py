@@ -12,7 +12,6 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from engine.collector import collector_paused
 from engine.conversion.source_inputs import SourceInput
-from engine.differences import TOLERANCE
 from engine.errors import (
     ConversionCancelledError,
     ConversionError,
@@ -32,12 +31,10 @@ from kuiper_studio.engine_service.protocol import (
     CloseRequest,
     Compared,
     CompareRequest,
-    CorrectRequest,
     Done,
     Evicted,
     ExportRequest,
     Extracted,
-    ExtractRequest,
     FaultsFound,
     FeedRequest,
     LayersLoaded,
@@ -49,14 +46,11 @@ from kuiper_studio.engine_service.protocol import (
     OpenRequest,
     OtherRun,
     Plan,
-    PrecisionRequest,
     Progress,
-    ReportRequest,
     ReseedRequest,
     RestartRequest,
     RunRequest,
     SelfChecked,
-    SelfCheckRequest,
     Simulated,
     StepBackRequest,
     Stepped,
@@ -89,6 +83,7 @@ from kuiper_studio.session.losses import (
 )
 from kuiper_studio.session.opening import Looks, Opening, SizesQuestion, make_notice
 from kuiper_studio.session.snapshot import Snapshot, advance
+from kuiper_studio.session.studies import Studies
 from kuiper_studio.session.view import SessionView
 
 if TYPE_CHECKING:
@@ -96,7 +91,6 @@ if TYPE_CHECKING:
 
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
-    from engine.precision import FormatName
     from engine.runtime import RuntimeGraph
     from kuiper_studio.engine_service.protocol import Request
     from kuiper_studio.engine_service.transport import EngineKind, EngineLost
@@ -126,6 +120,11 @@ class StudioSession(SessionView):
         The initial backend.
     engine : {"process", "thread"}, optional
         Where the engine runs; in a process of its own by default.
+
+    Attributes
+    ----------
+    studies : Studies
+        Self-checks, comparisons, reproducers and simulations.
     """
 
     def __init__(
@@ -135,6 +134,14 @@ class StudioSession(SessionView):
         engine: EngineKind | None = None,
     ) -> None:
         super().__init__(EngineClient(engine or default_engine()), backend, parent)
+        self.studies = Studies(
+            self._begin,
+            lambda: self._graph,
+            self.comparing,
+            self.precision,
+            self.workspace,
+            self,
+        )
         self._described: DescribedLayers | None = None
         self._weights: RemoteWeights | None = None
         self._losses = Losses()
@@ -473,35 +480,15 @@ class StudioSession(SessionView):
 
     def export_dump(self, path: str | Path, options: DumpOptions) -> None:
         """Write a dump of the computed values."""
-        if self._graph is not None and not self.busy:
-            self._set_progress(Progress(f"Exporting to {Path(path).name}"))
-            self._ask(lambda run_id: ExportRequest(run_id, Path(path), options))
-
-    def self_check(self, tolerance: float = TOLERANCE) -> None:
-        """Compare every backend with NumPy on the model and its inputs; see `self_checked`."""
-        if self._graph is not None and not self.busy:
-            self._set_progress(Progress("Self-check", 0, len(self._graph.operators)))
-            self._ask(lambda run_id: SelfCheckRequest(run_id, tolerance))
-
-    def compare(self, reference: str | Path | OtherRun, tolerance: float | None = None) -> None:
-        """Compare the model and its inputs with a reference; see `comparing`.
-
-        Parameters
-        ----------
-        reference : str, Path or OtherRun
-            What `engine.open_reference` opens, or what `other_run` returns.
-        tolerance : float, optional
-            For float32, relative to the reference's largest element.
-        """
-        if self._graph is not None and not self.busy:
-            given = reference if isinstance(reference, OtherRun) else Path(reference)
-            self._set_progress(Progress(f"Comparing with {given.name}"))
-            self._ask(lambda run_id: CompareRequest(run_id, given, tolerance))
+        self._begin(
+            Progress(f"Exporting to {Path(path).name}"),
+            lambda run_id: ExportRequest(run_id, Path(path), options),
+        )
 
     def other_run(
         self, backend: str, seed: int, sources: Sequence[InputSource] = ()
     ) -> OtherRun:
-        """Describe another run of the model, to compare with.
+        """Describe another run of the model, to compare with; see `Studies.compare`.
 
         Parameters
         ----------
@@ -512,88 +499,6 @@ class StudioSession(SessionView):
         """
         plan = Plan(tuple(sources), self._image_options, self._shapes.texts)
         return OtherRun(backend, seed, plan if sources else None)
-
-    def match_by_hand(self, operand: str, key: str | None) -> None:
-        """Match an operand with a tensor of the reference, and compare again.
-
-        The match is kept in a file beside the model.
-
-        Parameters
-        ----------
-        operand : str
-        key : str or None
-            None for an operand that the reference does not have.
-        """
-        self._correct({**self.comparing.corrections, operand: key})
-
-    def remove_match(self, operand: str) -> None:
-        """Remove the match by hand of an operand, and compare again."""
-        known = self.comparing.corrections
-        self._correct({name: key for name, key in known.items() if name != operand})
-
-    def undo_match(self) -> None:
-        """Undo the last match by hand, or its removal, and compare again."""
-        before = self.comparing.undone_corrections
-        if before is not None:
-            self._correct(before, undoes=True)
-
-    def _correct(self, corrections: Mapping[str, str | None], *, undoes: bool = False) -> None:
-        comparing = self.comparing
-        if comparing.comparison is None or self.busy or corrections == comparing.corrections:
-            return
-        self._set_progress(Progress("Comparing again"))
-        self._ask(lambda run_id: CorrectRequest(run_id, dict(corrections), undoes))
-
-    def write_report(self, path: str | Path) -> None:
-        """Write the comparison as a page of HTML."""
-        if self.comparing.comparison is not None and not self.busy:
-            self._set_progress(Progress(f"Writing {Path(path).name}"))
-            self._ask(lambda run_id: ReportRequest(run_id, Path(path)))
-
-    def extract(
-        self,
-        operators: tuple[str, ...],
-        path: str | Path,
-        *,
-        expects_reference: bool = False,
-        overwrites: bool = False,
-    ) -> None:
-        """Write operators as a model of their own, with data and a check; see `extracted`.
-
-        Parameters
-        ----------
-        operators : tuple of str
-            Names, types or execution indexes, with ``*`` and ``?``.
-        path : str or Path
-            Of the folder.
-        expects_reference : bool
-            Whether the reference's tensors are expected, not ours.
-        overwrites : bool
-            Whether to replace what is a reproducer already.
-        """
-        if self._graph is not None and not self.busy:
-            folder = Path(path)
-            self._set_progress(Progress(f"Writing {folder.name}"))
-            self._ask(
-                lambda run_id: ExtractRequest(
-                    run_id, operators, folder, expects_reference, overwrites
-                )
-            )
-
-    def simulate_precision(
-        self, formats: tuple[FormatName, ...], wanted_error: float | None = None
-    ) -> None:
-        """Simulate formats of lower precision; see `precision`.
-
-        Parameters
-        ----------
-        formats : tuple of str
-        wanted_error : float, optional
-            For which operators to keep in float32 are chosen.
-        """
-        if self._graph is not None and not self.busy:
-            self._set_progress(Progress("Simulating precision", 0, len(self._graph.operators)))
-            self._ask(lambda run_id: PrecisionRequest(run_id, formats, wanted_error))
 
     def close(self) -> None:
         """End the engine. The session cannot be used afterwards."""
@@ -618,10 +523,10 @@ class StudioSession(SessionView):
             Stepped: self._on_stepped,
             Done: self._on_done,
             LayersLoaded: self._on_layers_loaded,
-            SelfChecked: self._on_self_checked,
-            Compared: self._on_compared,
-            Extracted: self._on_extracted,
-            Simulated: self._on_simulated,
+            SelfChecked: self._on_studied,
+            Compared: self._on_studied,
+            Extracted: self._on_studied,
+            Simulated: self._on_studied,
             WorkFailed: self._on_failed,
             WeightsKept: self._on_weights_kept,
             Tuned: self._on_tuned,
@@ -636,6 +541,12 @@ class StudioSession(SessionView):
         run_id = self._client.ask(make_request)
         self._refresh()
         return run_id
+
+    def _begin(self, progress: Progress, make_request: Callable[[int], Request]) -> None:
+        """Send a request with the progress of its work, unless the engine is busy."""
+        if self._graph is not None and not self.busy:
+            self._set_progress(progress)
+            self._ask(make_request)
 
     def _stop_running(self) -> None:
         """Request that the run stops after the current operator."""
@@ -991,43 +902,11 @@ class StudioSession(SessionView):
                 self._ask_for(opening)
         self._refresh()
 
-    def _on_self_checked(self, answer: SelfChecked, request: Request) -> None:
+    def _on_studied(
+        self, answer: SelfChecked | Compared | Extracted | Simulated, request: Request
+    ) -> None:
         self._settle(answer, request)
-        found, log = answer.found, self.workspace.log
-        for comparison in found.differing[:_LISTED]:
-            log("warning", f"self-check: {comparison.sentence}")
-        log("info" if found.agrees else "warning", f"self-check: {found.summary}")
-        if not found.cancelled:
-            self.self_checked.emit(found)
-
-    def _on_compared(self, answer: Compared, request: Request) -> None:
-        self._settle(answer, request)
-        comparison = answer.comparison
-        if comparison is None:
-            return  # it was cancelled
-        if answer.note:
-            text = f"the matches by hand are not kept: {answer.note}"
-            self.workspace.log("warning", text)
-        origins = ", ".join(origin.operator.name for origin in comparison.origins[:_LISTED])
-        text = f"compared with {comparison.reference}: {comparison.verdict}"
-        level = "info" if comparison.verdict == "same" else "warning"
-        self.workspace.log(level, f"{text}, first in {origins}" if origins else text)
-        correction = request if isinstance(request, CorrectRequest) else None
-        self.comparing.show(answer, comparison, correction)
-
-    def _on_extracted(self, answer: Extracted, request: Request) -> None:
-        self._settle(answer, request)
-        if answer.path is not None:
-            self.workspace.announce(f"reproducer written to {answer.path}")
-            self.extracted.emit(answer.path)
-
-    def _on_simulated(self, answer: Simulated, request: Request) -> None:
-        self._settle(answer, request)
-        if not answer.results:
-            return  # it was cancelled
-        names = ", ".join(each.simulation.format.name for each in answer.results)
-        self.workspace.log("info", f"simulated {names}")
-        self.precision.show(answer.results)
+        self.studies.take(answer, request)
 
     def _on_failed(self, answer: WorkFailed, request: Request) -> None:
         opening = self._openings.pop(answer.run_id, None)

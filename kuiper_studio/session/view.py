@@ -157,10 +157,6 @@ class SessionView(QObject):
         The set of breakpoints changed.
     memory_limit_changed
         The memory limit or the memory bound changed.
-    self_checked
-        A `SelfCheck` that was not cancelled.
-    extracted
-        Path of a folder to which operators were written.
     files_changed
         `files_notice` changed: files of the open model were rewritten or removed.
     progress_changed
@@ -192,8 +188,6 @@ class SessionView(QObject):
     operand_changed = Signal(object)
     breakpoints_changed = Signal()
     memory_limit_changed = Signal()
-    self_checked = Signal(object)
-    extracted = Signal(object)
     files_changed = Signal()
     progress_changed = Signal(object)
     tuning_changed = Signal(str)

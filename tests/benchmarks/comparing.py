@@ -87,7 +87,7 @@ def longest_waits(param: str, image: str, reference: str) -> tuple[float, float]
     del beats[:-1]
     arrived: list[float] = []
     session.comparing.changed.connect(lambda: arrived.append(time.perf_counter()))
-    session.compare(reference)
+    session.studies.compare(reference)
     while not arrived and time.perf_counter() - beats[0] < _PATIENCE:
         handle_events(0.01)
     handle_events(0.5)

@@ -312,7 +312,7 @@ class _User:
 
         place = Path(self._folder, "reference")
         self._act("a dump", lambda: self._session.export_dump(place, DumpOptions()))
-        self._act("a comparison", lambda: self._session.compare(place, 0.0))
+        self._act("a comparison", lambda: self._session.studies.compare(place, 0.0))
         for name in self._some[1:-1:3]:
             self._session.select(name)
             self._watch.settle()

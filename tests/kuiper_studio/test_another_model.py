@@ -136,7 +136,7 @@ def test_a_comparison_and_operators_by_time(qtbot, open_window, make_pair, tmp_p
     np.savez(
         tmp_path / "other.npz", **{"0": np.ones((2, 5), "f4"), "2": np.zeros((2, 5), "f4")}
     )
-    session.compare(tmp_path / "other.npz")
+    session.studies.compare(tmp_path / "other.npz")
     qtbot.waitUntil(lambda: session.comparing.comparison is not None)
     panel.table.sortByColumn(OperatorColumn.MS, Qt.SortOrder.DescendingOrder)
     other = make_pair(*net("d", "e"), name="de")

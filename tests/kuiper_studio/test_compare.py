@@ -59,7 +59,7 @@ def compared(qtbot, open_window, make_pair, reference, wait_for_turns):
         assert session.wait_idle(10)
         session.resume()
         assert session.wait_idle(10)
-        session.compare(reference)
+        session.studies.compare(reference)
         assert session.wait_idle(20)
         wait_for_turns()
         model = window.tensor_view.pane.model
@@ -106,7 +106,7 @@ def test_parts_of_the_window_are_painted_in_turns(compared, reference, wait_for_
     waiting = []
     comparing = window.session.comparing
     comparing.changed.connect(lambda: waiting.extend(not p.updatesEnabled() for p in parts))
-    window.session.compare(reference)
+    window.session.studies.compare(reference)
     assert window.session.wait_idle(20)
     assert waiting == [True] * len(parts)
     wait_for_turns()
@@ -120,7 +120,7 @@ def test_the_tensor_follows_the_rows_in_a_later_turn(compared, reference, wait_f
     assert not sides.isVisible()  # at once, for what it showed is gone
     shown = []
     window.session.comparing.changed.connect(lambda: shown.append(sides.isVisible()))
-    window.session.compare(reference)
+    window.session.studies.compare(reference)
     assert window.session.wait_idle(20)
     assert shown == [False]
     wait_for_turns()
@@ -132,7 +132,7 @@ def test_a_choice_of_the_user_is_kept(compared, reference, wait_for_turns):
     window = compared(*net(3))
     session = window.session
     session.comparing.changed.connect(lambda: session.select("sign"))
-    session.compare(reference)
+    session.studies.compare(reference)
     assert session.wait_idle(20)
     wait_for_turns()
     assert session.selected == "sign"
@@ -213,7 +213,7 @@ def test_a_report(compared, tmp_path):
     window = compared(*net(3))
     window.session.restart()
     assert window.session.wait_idle(10)
-    window.session.write_report(tmp_path / "r.html")
+    window.session.studies.write_report(tmp_path / "r.html")
     assert window.session.wait_idle(10)
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Differs: 1 origin" in text
@@ -225,7 +225,7 @@ def test_a_reference_that_cannot_be_read(open_window, make_pair, tmp_path):
     assert window.session.wait_idle(10)
     bad = tmp_path / "bad.npz"
     bad.write_bytes(b"no archive")
-    window.session.compare(bad)
+    window.session.studies.compare(bad)
     assert window.session.wait_idle(10)
     assert window.session.comparing.comparison is None
     assert "bad.npz" in window.session.workspace.log_entries[-1].text
@@ -237,7 +237,7 @@ def test_a_reference_without_matches_is_no_verdict(open_window, make_pair, tmp_p
     window.session.resume()
     assert window.session.wait_idle(10)
     np.savez(tmp_path / "other.npz", strange=np.ones((3, 4)), other=np.arange(7))
-    window.session.compare(tmp_path / "other.npz")
+    window.session.studies.compare(tmp_path / "other.npz")
     assert window.session.wait_idle(10)
     panel = window.comparison_panel
     assert window.session.comparing.comparison.rows == ()
@@ -419,7 +419,7 @@ class TestOriginBanner:
         assert banner.isVisible()
         session.select("times")
         assert not banner.isVisible()
-        session.compare(reference)
+        session.studies.compare(reference)
         assert session.wait_idle(20)
         assert (session.selected, banner.isVisible()) == ("times", True)
 

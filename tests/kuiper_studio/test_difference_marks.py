@@ -39,7 +39,7 @@ def window(open_window, make_pair, tmp_path):
     assert session.wait_idle(10)
     session.resume()
     assert session.wait_idle(10)
-    session.compare(path)
+    session.studies.compare(path)
     assert session.wait_idle(20)
     return window
 
@@ -263,7 +263,7 @@ def test_another_choice_of_height_stays_until_the_next_comparison(window, tmp_pa
     assert session.wait_idle(10)
     assert panel.canvas.measure is Measure.TIME
     assert "measured" in panel.legend.accessibleName()
-    session.compare(tmp_path / "reference.npz")
+    session.studies.compare(tmp_path / "reference.npz")
     assert session.wait_idle(20)
     assert panel.canvas.measure is Measure.ERROR
     assert panel.measure_box.count() == 3
@@ -291,7 +291,7 @@ def test_what_inherits_no_fault_is_not_marked(open_window, make_pair, tmp_path):
     assert session.wait_idle(10)
     session.resume()
     assert session.wait_idle(10)
-    session.compare(path)
+    session.studies.compare(path)
     assert session.wait_idle(20)
     marks = operator_marks(session)
     assert {name: mark.look.glyph for name, mark in marks.items()} == {

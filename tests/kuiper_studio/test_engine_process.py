@@ -159,7 +159,7 @@ def test_stop_ends_a_reference_that_runs(open_chain, make_pair, qtbot):
     slow = [f"my.Slow s{i} 1 1 {i} {i + 1} #{i + 1}=(2,3)f32" for i in range(50)]
     other = make_pair(CHAIN[0], *slow, "pnnx.Output out 1 0 50", name="slow")
     pid = session.engine_pid
-    session.compare(other)
+    session.studies.compare(other)
     qtbot.waitUntil(lambda: session.progress.done > 0, timeout=10_000)
     session.stop()
     assert session.wait_idle()
@@ -170,8 +170,8 @@ def test_stop_ends_a_reference_that_runs(open_chain, make_pair, qtbot):
 
 def test_a_self_check_comes_back(open_chain, make_pair, qtbot):
     session = open_chain()
-    with qtbot.waitSignal(session.self_checked, timeout=20_000) as told:
-        session.self_check()
+    with qtbot.waitSignal(session.studies.self_checked, timeout=20_000) as told:
+        session.studies.self_check()
     (found,) = told.args
     assert found.agrees, found.summary
     assert {label.name for label in found.alone} >= {"own"}
@@ -181,8 +181,8 @@ def test_a_self_check_comes_back(open_chain, make_pair, qtbot):
     assert session.wait_idle()
     session.set_source_list([InputSource("constant", value=3.0)])
     assert session.wait_idle()
-    with qtbot.waitSignal(session.self_checked, timeout=20_000) as told:
-        session.self_check()
+    with qtbot.waitSignal(session.studies.self_checked, timeout=20_000) as told:
+        session.studies.self_check()
     (found,) = told.args
     assert [label.name for label in found.not_run] == ["odd", "out"]
     assert "no layer for operator type my.None" in found.obstacle

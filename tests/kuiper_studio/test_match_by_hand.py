@@ -41,7 +41,7 @@ def window(open_window, pair, tmp_path):
     assert session.wait_idle(10)
     session.resume()
     assert session.wait_idle(10)
-    session.compare(tmp_path / "reference.npz")
+    session.studies.compare(tmp_path / "reference.npz")
     assert session.wait_idle(20)
     return window
 
@@ -120,7 +120,7 @@ def test_remove_and_undo(window, answer, pair):
 
 def test_the_match_holds_for_the_next_comparison(window, answer, tmp_path):
     answer("times", "doubled")
-    window.session.compare(tmp_path / "reference.npz")
+    window.session.studies.compare(tmp_path / "reference.npz")
     assert window.session.wait_idle(20)
     assert window.comparison_panel.verdict.text() == "= Same"
     assert window.actions_by_id["analyse.removeMatch"].isEnabled() == (

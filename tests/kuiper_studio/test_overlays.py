@@ -188,7 +188,7 @@ def test_the_difference_from_a_reference(ran, tmp_path, wait_for_turns):
     # relu is off by 500 of 1000.
     np.savez(path, **{"0": INPUT, "1": np.array([0, 0, 500, 1000], np.float32)})
     trigger(ran, "view.colorByError")
-    ran.session.compare(path)
+    ran.session.studies.compare(path)
     assert ran.session.wait_idle(20)
     wait_for_turns()  # then the graph is painted again
     found = values(ran)

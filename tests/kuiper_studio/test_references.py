@@ -159,7 +159,7 @@ class TestOtherRun:
             dialog.ok.click()
 
         answer(window, act, compare(window))
-        window.session.write_report(tmp_path / "r.html")
+        window.session.studies.write_report(tmp_path / "r.html")
         assert window.session.wait_idle(10)
         assert "another run (auto, seed 0)" in (tmp_path / "r.html").read_text("utf-8")
 

@@ -144,8 +144,8 @@ def test_a_small_difference_is_relative_to_its_element(
     x = np.full((1, 2, 8, 8), 3, np.float32)
     x[0, 1, 2, 3] = -17.7
     session = open_model(param, InputSource("array", array=x))
-    with qtbot.waitSignal(session.self_checked, timeout=20_000) as caught:
-        session.self_check()
+    with qtbot.waitSignal(session.studies.self_checked, timeout=20_000) as caught:
+        session.studies.self_check()
     dialog = SelfCheckDialog(theme)
     qtbot.addWidget(dialog)
     dialog.show_result(caught.args[0])
@@ -300,8 +300,8 @@ def test_special_numbers(qtbot, open_model, make_pair, theme):
     )
     nan = np.full((1, 2, 4, 4), np.nan, np.float32)
     session = open_model(param, InputSource("array", array=nan))
-    with qtbot.waitSignal(session.self_checked, timeout=20_000) as caught:
-        session.self_check()
+    with qtbot.waitSignal(session.studies.self_checked, timeout=20_000) as caught:
+        session.studies.self_check()
     dialog = SelfCheckDialog(theme)
     qtbot.addWidget(dialog)
     dialog.show_result(caught.args[0])

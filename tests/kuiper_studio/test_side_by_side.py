@@ -42,7 +42,7 @@ def compared(qtbot, open_window, make_pair, tmp_path, wait_for_turns):
         assert session.wait_idle(10)
         session.resume()
         assert session.wait_idle(10)
-        session.compare(path)
+        session.studies.compare(path)
         assert session.wait_idle(20)
         wait_for_turns()
         body = window.tensor_view.pane.body
@@ -239,7 +239,7 @@ def test_an_operand_with_more_channels(qtbot, open_window, make_pair, tmp_path):
     assert session.wait_idle(10)
     session.resume()
     assert session.wait_idle(10)
-    session.compare(tmp_path / "r.npz")
+    session.studies.compare(tmp_path / "r.npz")
     assert session.wait_idle(20)
     for operator, channel in (("times", 1), ("cat", 3), ("times", 1), ("cat", 3)):
         session.select(operator)

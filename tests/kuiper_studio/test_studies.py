@@ -97,7 +97,7 @@ class TestExtract:
     def test_the_references_numbers_are_expected(self, window, tmp_path, wait_for_turns):
         theirs = np.array([7, 8, 9], np.float32)
         np.savez(tmp_path / "reference.npz", **{"0": INPUT, "1": theirs})
-        window.session.compare(tmp_path / "reference.npz")
+        window.session.studies.compare(tmp_path / "reference.npz")
         assert window.session.wait_idle(20)
         wait_for_turns()
         assert window.session.selected == "small"  # the origin
@@ -240,7 +240,7 @@ class TestPrecision:
         assert session.wait_idle(10)
         gate.reached.clear()
         gate.close()
-        session.simulate_precision(("float16",))
+        session.studies.simulate_precision(("float16",))
         assert gate.reached.wait(10)
         window.status_bar.findChild(QAbstractButton, "statusCancel").click()
         gate.open()

@@ -230,7 +230,7 @@ class Actions:
         return f"memory limit {limit}"
 
     def _check(self) -> str:
-        self._session.self_check()
+        self._session.studies.self_check()
         return "self-check"
 
     def _ncnn_options(self) -> str:
@@ -257,7 +257,7 @@ class Actions:
 
     def _compare(self) -> str:
         path = self._one([*self._files.references, *self._files.models])
-        self._session.compare(path, self._one([None, 1e-4, 0.0]))
+        self._session.studies.compare(path, self._one([None, 1e-4, 0.0]))
         return f"compare with {path.name}"
 
     def _clear_comparison(self) -> str:
@@ -284,7 +284,7 @@ class Actions:
         return f"{ask.__name__} {name}{list(index)}"
 
     def _report(self) -> str:
-        self._session.write_report(self._files.folder / "report.html")
+        self._session.studies.write_report(self._files.folder / "report.html")
         return "write the report"
 
     def _match(self) -> str:
@@ -294,20 +294,20 @@ class Actions:
             return "nothing to match"
         kind, operand = int(self._rng.integers(4)), self._one(rows)
         if kind == 0:
-            self._session.undo_match()
+            self._session.studies.undo_match()
             return "undo a match by hand"
         if kind == 1:
-            self._session.remove_match(operand)
+            self._session.studies.remove_match(operand)
             return f"remove the match of {operand}"
         keys = [None, *(entry.key for entry in self._session.comparing.entries)]
         key = self._one(keys)
-        self._session.match_by_hand(operand, key)
+        self._session.studies.match_by_hand(operand, key)
         return f"match {operand} with {key}"
 
     def _extract(self) -> str:
         operators = (self._operator() or "*", self._one(["conv*", "relu", "nothing"]))
         expects = bool(self._rng.random() < 0.3)
-        self._session.extract(
+        self._session.studies.extract(
             operators, self._files.folder / "cut", expects_reference=expects, overwrites=True
         )
         return f"extract {' and '.join(operators)}"
@@ -315,7 +315,7 @@ class Actions:
     def _precision(self) -> str:
         formats: tuple[FormatName, ...] = ("float16", "bfloat16", "int8", "int8-per-channel")
         wanted = self._one([None, 1e-3])
-        self._session.simulate_precision((self._one(formats),), wanted)
+        self._session.studies.simulate_precision((self._one(formats),), wanted)
         return "simulate precision"
 
     # Views

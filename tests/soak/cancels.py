@@ -75,7 +75,7 @@ def cancel_comparisons(
         path, seconds = references[number % 3], lasting[number % 3]
         where = f"comparison {number + 1}, with {path.name}"
         position = session.position
-        session.compare(path)
+        session.studies.compare(path)
         handle_events(lambda: not session.busy, float(rng.random()) * seconds)
         was_busy = session.busy
         pid = session.engine_pid
@@ -134,7 +134,7 @@ def run_bad_exporters(
         where = f"export {number + 1}, which {deed}"
         exporter.write_text(_EXPORTER + _DEEDS[deed])
         if rng.random() < 0.3:  # as a reference
-            session.compare(source)
+            session.studies.compare(source)
             where += ", to compare with"
         else:
             window.opening.open_model(source)
@@ -165,7 +165,7 @@ def _strangers(window: MainWindow, traces: Traces, where: str) -> Iterator[str]:
 def _compare(window: MainWindow, path: Path) -> float:
     """Compare to the end; return the seconds that it takes."""
     started = time.monotonic()
-    window.session.compare(path)
+    window.session.studies.compare(path)
     window.session.wait_idle(SETTLED)
     return time.monotonic() - started
 

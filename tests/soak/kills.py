@@ -73,7 +73,7 @@ def _kill(
     moment = str(rng.choice(list(moments)))
     where = f"{title}, of {model.path.name} while {moment}"
     if moment == "reporting":
-        session.compare(model.dump)
+        session.studies.compare(model.dump)
         session.wait_idle(SETTLED)
     pid = session.engine_pid
     assert pid is not None
@@ -101,7 +101,7 @@ def _kill(
     if not model.gives(found):
         yield f"{where}: other values"
     if moment in {"comparing", "reporting"}:
-        session.compare(model.dump)
+        session.studies.compare(model.dump)
         session.wait_idle(SETTLED)
         comparison = session.comparing.comparison
         if comparison is None or comparison.verdict != "same":
@@ -134,9 +134,9 @@ def _moments(
         "running": run,
         "looking": look,
         "exporting": export,
-        "checking": session.self_check,
-        "comparing": lambda: session.compare(model.dump),
-        "reporting": lambda: session.write_report(folder / "killed.html"),
+        "checking": session.studies.self_check,
+        "comparing": lambda: session.studies.compare(model.dump),
+        "reporting": lambda: session.studies.write_report(folder / "killed.html"),
         "doing nothing": lambda: None,
     }
 

@@ -224,8 +224,9 @@ class TestClosing:
         heard = []
         session.close_model()
         for signal in (
-            session.state_changed, session.stepped, session.failed, session.self_checked,
-            session.workspace.announced, session.inputs_changed, session.graph_changed,
+            session.state_changed, session.stepped, session.failed,
+            session.studies.self_checked, session.workspace.announced, session.inputs_changed,
+            session.graph_changed,
         ):  # fmt: skip
             signal.connect(lambda *_: heard.append(1))
         self.assert_empty(session)
