@@ -53,7 +53,8 @@ def main() -> None:
         def count(_number: int) -> None:
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
-        submit_ahead(client, nothing, arguments.tasks, lambda: arguments.workers, tree, count)
+        tasks = range(arguments.tasks)
+        submit_ahead(client, nothing, tasks, lambda: arguments.workers, tree.push, count)
         total = tree.finish().result()
         seconds, computed = time.perf_counter() - began, time.process_time() - computed
     assert total == arguments.tasks

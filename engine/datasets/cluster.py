@@ -1,8 +1,9 @@
-"""Runs the tasks of a sweep with Dask.
+"""Runs the tasks of a sweep with Dask, and others that need the model of one.
 
 Each worker loads the model once, by a plug-in, and runs one task at a time. The result of a
-task stays on the worker, is merged with its neighbours there, and only the last one comes
-here. At any time a few tasks for each worker are submitted, whatever the size of the data set.
+sweep's task stays on the worker, is merged with its neighbours there, and only the last one
+comes here. At any time a few tasks for each worker are submitted, whatever the size of the data
+set.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import dask
 import distributed
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from engine.datasets.progress import Run
     from engine.datasets.studies import Study
 
-__all__ = ["run_on_cluster", "submit_ahead"]
+__all__ = ["Worker", "run_on_cluster", "run_tasks", "submit_ahead", "workers_started"]
 
 _PLUGIN: Final = "kuiper-studio-sweep"
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -55,8 +56,20 @@ _LOGGERS: Final = ("distributed", "tornado", "asyncio")
 _RESUMED: Final = "what is finished is kept, --resume goes on from there"
 
 
+class Worker(Protocol):
+    """What runs tasks in a worker."""
+
+    def run(self, task: Any) -> Any:  # noqa: ANN401 - only who submits them knows
+        """Run a task."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        ...
+
+
 def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Run) -> Result:
-    """Run all tasks on processes of this machine, or on the workers of a scheduler.
+    """Run all tasks of a sweep on processes of this machine, or on a scheduler's workers.
 
     Parameters
     ----------
@@ -72,12 +85,88 @@ def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Ru
     SweepError
         If the workers cannot be used, were lost, or a task fails.
     """
+    make = partial(ShardRunner, plan)
+    with workers_started(make, Path(plan.output), workers, scheduler, run) as client:
+        merge = partial(_merge, plan.studies)
+        # Merging first keeps the memory of the workers small.
+        tree: MergeTree[Any] = MergeTree(partial(client.submit, merge, priority=1, pure=False))
+        submit_ahead(
+            client,
+            _run_task,
+            range(plan.shards),
+            _Workers(client).threads,
+            tree.push,
+            lambda number: run.advance(len(plan.range_of(number))),
+            run.check,
+        )
+        result: Result = tree.finish().result()
+        return result
+
+
+def run_tasks(
+    client: distributed.Client,
+    tasks: Sequence[Any],
+    finished: Callable[[Any], None],
+    run: Run,
+) -> list[Any]:
+    """Run tasks whose results are small, and return these in the order of the tasks.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of `workers_started`.
+    tasks : sequence
+        For `Worker.run`.
+    finished : callable
+        Called with each result as soon as it is there.
+    run : Run
+
+    Raises
+    ------
+    SweepError
+        If the workers were lost, or a task fails.
+    """
+    futures: list[Any] = []
+    results: dict[int, Any] = {}
+
+    def take(place: int) -> None:
+        results[place] = futures[place].result()
+        finished(results[place])
+
+    threads = _Workers(client).threads
+    submit_ahead(client, _run_task, tasks, threads, futures.append, take, run.check)
+    return [results[place] for place in range(len(tasks))]
+
+
+@contextmanager
+def workers_started(
+    make: Callable[[], Worker], folder: Path, workers: int, scheduler: str | None, run: Run
+) -> Iterator[distributed.Client]:
+    """Let processes of this machine, or the workers of a scheduler, prepare for tasks.
+
+    Parameters
+    ----------
+    make : callable
+        Returns what runs the tasks; called once in each worker.
+    folder : Path
+        Where a file may be written for a moment.
+    workers : int
+        Processes to start, if there is no scheduler.
+    scheduler : str or None
+        Address.
+    run : Run
+
+    Raises
+    ------
+    SweepError
+        If the workers cannot be used, or were lost.
+    """
     try:
-        with _quiet(), _connected(plan, workers, scheduler, run) as client:
+        with _quiet(), _connected(folder, workers, scheduler, run) as client:
             _check_versions(client)
             try:
-                _register(client, plan, own=scheduler is None)
-                return _run_tasks(client, plan, run)
+                _register(client, make, own=scheduler is None)
+                yield client
             finally:
                 _unregister(client)  # also where it failed: new workers would fail to start
     except (CommClosedError, CancelledError, TimeoutError) as exc:
@@ -128,7 +217,7 @@ def _limited_threads(most: int) -> Iterator[None]:
 
 @contextmanager
 def _connected(
-    plan: SweepPlan, workers: int, scheduler: str | None, run: Run
+    folder: Path, workers: int, scheduler: str | None, run: Run
 ) -> Iterator[distributed.Client]:
     if scheduler is not None:
         try:
@@ -160,7 +249,7 @@ def _connected(
                 "distributed.deploy.lost-worker-timeout": _WITHOUT_WORKERS,
             }
         ),
-        _own_cluster(plan, workers) as cluster,
+        _own_cluster(folder, workers) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         client.as_current(),
     ):
@@ -169,9 +258,9 @@ def _connected(
 
 
 @contextmanager
-def _own_cluster(plan: SweepPlan, workers: int) -> Iterator[distributed.LocalCluster]:
+def _own_cluster(folder: Path, workers: int) -> Iterator[distributed.LocalCluster]:
     """Start workers on this machine."""
-    require_guard(Path(plan.output))
+    require_guard(folder)
     try:
         cluster = distributed.LocalCluster(
             n_workers=workers,
@@ -199,16 +288,17 @@ class _ModelPlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
 
     Parameters
     ----------
-    plan : SweepPlan
+    make : callable
+        Returns what runs the tasks.
     own : bool
-        Whether the worker was started for this sweep.
+        Whether the worker was started for this work.
     """
 
     name = _PLUGIN
 
-    def __init__(self, plan: SweepPlan, *, own: bool) -> None:
-        self._plan, self._own = plan, own
-        self.runner: ShardRunner | None = None
+    def __init__(self, make: Callable[[], Worker], *, own: bool) -> None:
+        self._make, self._own = make, own
+        self.runner: Worker | None = None
 
     @override
     def setup(self, worker: distributed.Worker) -> None:
@@ -216,7 +306,7 @@ class _ModelPlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
         if self._own and threading.current_thread() is threading.main_thread():
             # The terminal sends it to all processes; the client ends its workers.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.runner = ShardRunner(self._plan)
+        self.runner = self._make()
 
     @override
     def teardown(self, worker: distributed.Worker) -> None:
@@ -226,13 +316,12 @@ class _ModelPlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
             limit_threads(None)
 
 
-def _run_shard(number: int) -> Result:
+def _run_task(task: Any) -> Any:  # noqa: ANN401 - `Worker.run` knows it
     """Run a task, on a worker."""
     plugin = distributed.get_worker().plugins[_PLUGIN]
     if plugin.runner is None:
         raise SweepError("a worker has no model")
-    result: Result = plugin.runner.run(number)
-    return result
+    return plugin.runner.run(task)
 
 
 def _merge(studies: Sequence[Study], results: list[Result]) -> Result:
@@ -265,9 +354,9 @@ def _check_versions(client: distributed.Client) -> None:
             )
 
 
-def _register(client: distributed.Client, plan: SweepPlan, *, own: bool) -> None:
+def _register(client: distributed.Client, make: Callable[[], Worker], *, own: bool) -> None:
     try:
-        client.register_plugin(_ModelPlugin(plan, own=own), name=_PLUGIN)
+        client.register_plugin(_ModelPlugin(make, own=own), name=_PLUGIN)
     except EngineError:
         raise
     except ImportError as exc:
@@ -283,23 +372,6 @@ def _unregister(client: distributed.Client) -> None:
 
 
 # Tasks
-
-
-def _run_tasks(client: distributed.Client, plan: SweepPlan, run: Run) -> Result:
-    merge = partial(_merge, plan.studies)
-    # Merging first keeps the memory of the workers small.
-    tree: MergeTree[Any] = MergeTree(partial(client.submit, merge, priority=1, pure=False))
-    submit_ahead(
-        client,
-        _run_shard,
-        plan.shards,
-        _Workers(client).threads,
-        tree,
-        lambda number: run.advance(len(plan.range_of(number))),
-        run.check,
-    )
-    result: Result = tree.finish().result()
-    return result
 
 
 class _Workers:
@@ -338,10 +410,10 @@ class _Workers:
 
 def submit_ahead(
     client: distributed.Client,
-    task: Callable[[int], Any],
-    count: int,
+    task: Callable[[Any], Any],
+    given: Sequence[Any],
     threads: Callable[[], int],
-    tree: MergeTree[Any],
+    submitted: Callable[[Any], None],
     finished: Callable[[int], None],
     check: Callable[[], None] = lambda: None,
 ) -> None:
@@ -351,30 +423,29 @@ def submit_ahead(
     ----------
     client : distributed.Client
     task : callable
-        Takes its number.
-    count : int
-        Of tasks.
+    given : sequence
+        What each task takes.
     threads : callable
         Returns the number of threads of all workers.
-    tree : MergeTree
-        Takes the futures of the tasks, also before they are done.
+    submitted : callable
+        Called with the futures of the tasks in their order, before they are done.
     finished : callable
-        Called with the number of each task that is done.
+        Called with the place of each task that is done.
     check : callable, optional
         Called several times a second; its exception ends the work.
     """
     running: dict[Any, int] = {}
     done: SimpleQueue[Any] = SimpleQueue()  # to wait for a list of futures takes its length
-    submitted = 0
-    while submitted < count or running:
+    next_place = 0
+    while next_place < len(given) or running:
         check()
         most = _AHEAD * max(1, threads())
-        while submitted < count and len(running) < most:
-            future = client.submit(task, submitted, pure=False)
-            running[future] = submitted
+        while next_place < len(given) and len(running) < most:
+            future = client.submit(task, given[next_place], pure=False)
+            running[future] = next_place
             future.add_done_callback(done.put)
-            tree.push(future)
-            submitted += 1
+            submitted(future)
+            next_place += 1
         try:
             future = done.get(timeout=_PATIENCE)
         except Empty:

@@ -35,6 +35,7 @@ __all__ = [
     "LoadedModel",
     "ModelSpec",
     "OperandFacts",
+    "load_graph",
     "once",
     "own_batch",
     "repeated",
@@ -158,7 +159,7 @@ class LoadedModel:
 
     def __init__(self, spec: ModelSpec, graph: RuntimeGraph | None = None) -> None:
         self.spec = spec
-        self.graph = graph if graph is not None else _load(spec)
+        self.graph = graph if graph is not None else load_graph(spec)
         self.session = Session(
             self.graph,
             backend=spec.backend,
@@ -405,7 +406,16 @@ def _require_shape(
         )
 
 
-def _load(spec: ModelSpec) -> RuntimeGraph:
+def load_graph(spec: ModelSpec) -> RuntimeGraph:
+    """Load a model in a worker.
+
+    Raises
+    ------
+    SweepError
+        If the files are not those of the client.
+    EngineError
+        If the model cannot be loaded.
+    """
     if spec.layers:
         from engine.layers import load_layers
 

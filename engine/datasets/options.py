@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from engine.datasets.model import ModelSpec
 from engine.inputs import ImageOptions
+from engine.memory_bound import default_bound
 from engine.ncnn.options import EXACT
 from engine.plain import plain
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.datasets.studies import Study
+    from engine.runtime import RuntimeGraph
 
-__all__ = ["SweepOptions"]
+__all__ = ["SweepOptions", "describe_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +107,31 @@ def _facts(value: object) -> object:
     if isinstance(value, ImageOptions):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     return value
+
+
+def describe_model(graph: RuntimeGraph, options: SweepOptions, workers: int) -> ModelSpec:
+    """Describe a loaded model for workers, still without its operands.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    options : SweepOptions
+    workers : int
+        On this machine, which share its memory; 0 for those of a scheduler.
+    """
+    param, weights = graph.param_path.absolute(), graph.bin_path
+    bound = options.memory_bound
+    return ModelSpec(
+        str(param),
+        str(weights.absolute()) if weights is not None else None,
+        param.stat().st_size,
+        weights.stat().st_size if weights is not None else None,
+        layers=tuple(str(Path(path).absolute()) for path in options.layers),
+        backend=options.backend,
+        ncnn_options=options.ncnn_options,
+        seed=options.seed,
+        memory_bound=default_bound() // max(workers, 1) if bound is None else bound,
+        images=options.images,
+        shapes=options.shapes,
+        operators=options.operators,
+    )

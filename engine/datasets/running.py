@@ -15,8 +15,8 @@ from engine.datasets.dump import DUMP, array_names, create_dump
 from engine.datasets.extra import require_extra
 from engine.datasets.failures import FAILURES, unpack_failures
 from engine.datasets.inputs import LISTING, InputReader, find_inputs
-from engine.datasets.model import LoadedModel, ModelSpec, once, own_batch, repeated
-from engine.datasets.options import SweepOptions
+from engine.datasets.model import LoadedModel, once, own_batch, repeated
+from engine.datasets.options import SweepOptions, describe_model
 from engine.datasets.page import write_summary_page
 from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
 from engine.datasets.progress import Run
@@ -27,7 +27,6 @@ from engine.datasets.unguarded import leave_importing_worker
 from engine.dump.manifest import file_hash, tool_version
 from engine.errors import EngineError, SweepError
 from engine.file_lock import locked
-from engine.memory_bound import default_bound
 from engine.plain import plain
 from engine.runtime import RuntimeGraph, load
 from engine.threads import processor_count, thread_count
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.datasets.inputs import InputSet
+    from engine.datasets.model import ModelSpec
     from engine.datasets.plan import Result
     from engine.datasets.studies import Study
     from engine.values import Array
@@ -193,7 +193,7 @@ def _make_plan(
     workers: int,
 ) -> SweepPlan:
     found = find_inputs(inputs, folder, options.limit)
-    spec = _make_spec(graph, options, workers)
+    spec = describe_model(graph, options, workers)
     loaded = LoadedModel(spec, graph)
     with InputReader(found) as reader:
         spec = _probed(loaded, reader, options)
@@ -230,25 +230,6 @@ def _load_model(path: str | Path, options: SweepOptions) -> RuntimeGraph:
         for each in options.layers:
             load_layers(each)
     return load(path)
-
-
-def _make_spec(graph: RuntimeGraph, options: SweepOptions, workers: int) -> ModelSpec:
-    param, weights = graph.param_path.absolute(), graph.bin_path
-    bound = options.memory_bound
-    return ModelSpec(
-        str(param),
-        str(weights.absolute()) if weights is not None else None,
-        param.stat().st_size,
-        weights.stat().st_size if weights is not None else None,
-        layers=tuple(str(Path(path).absolute()) for path in options.layers),
-        backend=options.backend,
-        ncnn_options=options.ncnn_options,
-        seed=options.seed,
-        memory_bound=default_bound() // max(workers, 1) if bound is None else bound,
-        images=options.images,
-        shapes=options.shapes,
-        operators=options.operators,
-    )
 
 
 def _filled(model: LoadedModel, reader: InputReader, options: SweepOptions) -> ModelSpec | None:

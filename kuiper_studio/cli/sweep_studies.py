@@ -125,8 +125,9 @@ class SweepStudies:
         )
         with progress_shown("measuring", "runs") as show:
             calibration = calibrate_sweep(
-                found, self.graph, study, options, chosen, lambda done: show(done, done + 1)
-            )
+                found, self.graph, study, options, chosen, lambda done: show(done, done + 1),
+                workers=arguments.workers, scheduler=arguments.scheduler,
+            )  # fmt: skip
         return calibration.to_json()
 
 

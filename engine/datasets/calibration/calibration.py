@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.atomic import write_file
-from engine.backends import require_backend
 from engine.datasets.calibration.int8_pair import write_int8_pair
 from engine.datasets.calibration.layers import LARGEST, quantisable_layers, uses_winograd
-from engine.datasets.calibration.measuring import Agreement, Measuring, calibrate_layers
+from engine.datasets.calibration.measuring import Measuring, calibrate_layers
 from engine.datasets.calibration.ncnn2table import run_ncnn2table
-from engine.datasets.calibration.runs import Int8Runs
 from engine.datasets.calibration.table import format_table
 from engine.datasets.calibration.thresholds import METHODS, PERCENTILE
 from engine.errors import EngineError
-from engine.ncnn.options import DEPLOYED, NcnnOptions
 from engine.plain import plain
-from engine.runtime import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from engine.datasets.calibration.held_out import Agreement, HeldOut, ScalesOf
     from engine.datasets.calibration.magnitudes import Magnitudes
-    from engine.datasets.calibration.measuring import Harm, HeldOut, LayerCalibration
+    from engine.datasets.calibration.measuring import Harm, LayerCalibration
     from engine.datasets.calibration.thresholds import Method
     from engine.precision.loss import Loss
     from engine.runtime import RuntimeGraph
+    from engine.values import Array
 
 __all__ = [
     "NO_LAYER",
@@ -47,8 +45,6 @@ NO_LAYER: Final = (
     "with weights in float32 or float16"
 )
 _INT8_PAIR: Final = "int8.ncnn.param"
-# As fast as ncnn computes in float32.
-_FAST: Final = NcnnOptions.parse("packing,winograd,sgemm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +183,10 @@ def _agreement_facts(found: Agreement) -> dict[str, Any]:
 def calibrate(
     graph: RuntimeGraph,
     magnitudes: Mapping[str, Magnitudes],
-    held_out: HeldOut,
-    calibrating: HeldOut,
+    held_out: Callable[[ScalesOf], AbstractContextManager[HeldOut]],
+    calibrating: Callable[[], Iterator[Mapping[str, Array]]],
     output: Path,
     options: CalibrationOptions | None = None,
-    progress: Callable[[int], None] = lambda _: None,
 ) -> Calibration:
     """Find scales, measure their errors, and write the table, the report and an int8 pair.
 
@@ -201,15 +196,15 @@ def calibrate(
         Of ncnn's own format, with weights.
     magnitudes : mapping of str to Magnitudes
         Of the input of each quantisable layer, by the layer's name.
-    held_out, calibrating : callable
-        Return iterators over inputs, as `RuntimeGraph.check_inputs` returns them: those to
-        measure on, and those that were counted.
+    held_out : callable
+        Takes the scales of the layers, by index and method, and returns a context of what runs
+        tasks for the inputs to measure on.
+    calibrating : callable
+        Returns an iterator over the inputs that were counted, as `RuntimeGraph.check_inputs`
+        returns them.
     output : path
         Existing folder, for `TABLE`, `REPORT` and the pair ``int8.ncnn.param``.
     options : CalibrationOptions, optional
-    progress : callable, optional
-        Called before each run of the model with the number of those before; an exception ends
-        the work.
 
     Raises
     ------
@@ -226,30 +221,25 @@ def calibrate(
     if not layers:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
         raise EngineError(f"no layer can be quantised: {reasons}" if reasons else NO_LAYER)
-    runs = Int8Runs(graph, options.backend, _FAST)
-    done = count()
-
-    def ran() -> None:
-        progress(next(done))
-
-    measuring = Measuring(runs, layers, held_out, ran)
-    at_output = measuring.measure()
-    harm = measuring.find_harm(options.method, options.wanted_error)
-    kept = None
-    if options.wanted_error is not None:
-        kept = measuring.measure_kept(options.method, harm.kept)
-    names = {layer.operator.name for layer in layers if layer.operator.index in harm.kept}
-    scales = {layer.operator.name: layer.scales(options.method) for layer in layers}
-    text = format_table(scales, names)
-    write_file(output / TABLE, text.encode())
-    remarks: list[str] = []
-    deployed, tool = None, None
-    try:
-        used = {name: each for name, each in scales.items() if name not in names}
-        param, _ = write_int8_pair(graph, used, output / _INT8_PAIR)
-        deployed = _run_deployed(graph, param, runs, held_out, ran)
-    except EngineError as exc:
-        remarks.append(f"ncnn's own int8 run: {exc}")
+    scales = {x.operator.index: {m: x.scales(m) for m in METHODS} for x in layers}
+    with held_out(scales) as run:
+        measuring = Measuring(layers, run)
+        at_output = measuring.measure()
+        harm = measuring.find_harm(options.method, options.wanted_error)
+        kept = None
+        if options.wanted_error is not None:
+            kept = measuring.measure_kept(options.method, harm.kept)
+        names = {layer.operator.name for layer in layers if layer.operator.index in harm.kept}
+        chosen = {layer.operator.name: layer.scales(options.method) for layer in layers}
+        write_file(output / TABLE, format_table(chosen, names).encode())
+        remarks: list[str] = []
+        deployed, tool = None, None
+        try:
+            used = {name: each for name, each in chosen.items() if name not in names}
+            param, _ = write_int8_pair(graph, used, output / _INT8_PAIR)
+            deployed = measuring.measure_deployed(param)
+        except EngineError as exc:
+            remarks.append(f"ncnn's own int8 run: {exc}")
     try:
         tool = run_ncnn2table(graph, calibrating(), options.method)
     except EngineError as exc:
@@ -258,24 +248,4 @@ def calibrate(
         options, tuple(layers), left, at_output, harm, kept, deployed, tool, tuple(remarks)
     )
     write_file(output / REPORT, json.dumps(found.to_json(), indent=1).encode())
-    return found
-
-
-def _run_deployed(
-    graph: RuntimeGraph,
-    int8_param: Path,
-    exact: Int8Runs,
-    held_out: HeldOut,
-    ran: Callable[[], None],
-) -> dict[str, Agreement]:
-    """Run the model and the written int8 pair by ncnn, as they would be deployed."""
-    require_backend("ncnn")
-    models = {"float": graph, "int8": load(int8_param)}
-    runs = {name: Int8Runs(each, "ncnn", DEPLOYED) for name, each in models.items()}
-    found = {name: Agreement() for name in runs}
-    for inputs in held_out():
-        expected = exact.run(inputs, {})
-        for name, each in runs.items():
-            ran()
-            found[name].add(each.run(inputs, {}), expected)
     return found

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.datasets.calibration.calibration import NO_LAYER, calibrate
+from engine.datasets.calibration.calibration import (
+    NO_LAYER,
+    CalibrationOptions,
+    calibrate,
+)
+from engine.datasets.calibration.held_out import (
+    HeldOutPlan,
+    HeldOutRuns,
+    HeldOutWorker,
+    runs_here,
+)
 from engine.datasets.calibration.layers import quantisable_layers
 from engine.datasets.calibration.magnitudes import Magnitudes
 from engine.datasets.inputs import InputReader
 from engine.datasets.model import require_operands
+from engine.datasets.options import describe_model
+from engine.datasets.progress import Run
 from engine.errors import EngineError, SweepError
 from engine.runtime import load
 from engine.shapes import parse_shapes
+from engine.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from engine.datasets.calibration.calibration import Calibration, CalibrationOptions
+    from engine.datasets.calibration.calibration import Calibration
+    from engine.datasets.calibration.held_out import HeldOut, ScalesOf, T, Task
     from engine.datasets.model import LoadedModel
     from engine.datasets.options import SweepOptions
     from engine.datasets.results import Sweep
@@ -156,6 +173,9 @@ def calibrate_sweep(
     swept: SweepOptions,
     options: CalibrationOptions | None = None,
     progress: Callable[[int], None] = lambda _: None,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
 ) -> Calibration:
     """Calibrate a model by what a sweep has counted; see `calibrate`.
 
@@ -172,38 +192,99 @@ def calibrate_sweep(
         Of the sweep.
     options : CalibrationOptions, optional
     progress : callable, optional
+        Called with the number of runs of the model so far; an exception ends the work.
+    workers, scheduler : optional
+        What measures, as for `sweep`.
 
     Raises
     ------
     EngineError, OSError
         As for `calibrate`.
+    SweepError
+        If the workers cannot be used, or were lost.
     """
+    options = options or CalibrationOptions()
     counts = dict(zip(_operands_of(graph), _unpack(found.study(CALIBRATION)), strict=True))
     layers = quantisable_layers(graph)
     magnitudes = {layer.name: counts[layer.inputs[0].name] for layer in layers}
-    shapes = parse_shapes(swept.shapes, graph.input_operands)
     every = range(found.inputs.set.count)
-    # Fewer inputs than one group are counted and measured.
-    held_out = every[study.every - 1 :: study.every] or every
-    most = min(len(held_out), _MOST_HELD_OUT)
-    measured = [held_out[place * len(held_out) // most] for place in range(most)]
+    own = 0 if scheduler is not None else thread_count() if workers is None else workers
     with InputReader(found.inputs.set) as reader:
+        inputs_of = partial(_inputs_of, reader, graph, swept)
+        measured = _chosen(every, study)
 
-        def inputs_of(indices: Iterable[int]) -> Iterator[Mapping[str, Array]]:
-            for index in indices:
-                try:
-                    given = reader.load(index, graph.input_operands, swept.images, shapes)
-                    inputs = graph.check_inputs(given)
-                except EngineError:
-                    continue  # the sweep has passed it over too
-                yield inputs
+        @contextmanager
+        def here(scales: ScalesOf) -> Iterator[HeldOut]:
+            done = count()
+            runs = HeldOutRuns(graph, scales, options.backend, lambda: progress(next(done)))
+            yield runs_here(runs, lambda: (inputs for _, inputs in inputs_of(measured)))
+
+        @contextmanager
+        def on_workers(scales: ScalesOf) -> Iterator[HeldOut]:
+            spec = describe_model(graph, swept, own)
+            plan = HeldOutPlan(spec, found.inputs.set, scales, options.backend)
+            readable = [index for index, _ in inputs_of(measured)]
+            with _held_out_on_workers(plan, readable, found, own, scheduler, progress) as run:
+                yield run
 
         return calibrate(
             graph,
             magnitudes,
-            lambda: inputs_of(measured),
-            lambda: inputs_of(index for index in every if not study.holds_out(index)),
+            here if own == 0 and scheduler is None else on_workers,
+            lambda: (
+                inputs for _, inputs in inputs_of(x for x in every if not study.holds_out(x))
+            ),
             found.path,
             options,
-            progress,
         )
+
+
+def _chosen(every: range, study: CalibrationStudy) -> list[int]:
+    """Choose the inputs to measure on, evenly spread among those that are held out."""
+    # Fewer inputs than one group are counted and measured.
+    held_out = every[study.every - 1 :: study.every] or every
+    most = min(len(held_out), _MOST_HELD_OUT)
+    return [held_out[place * len(held_out) // most] for place in range(most)]
+
+
+def _inputs_of(
+    reader: InputReader, graph: RuntimeGraph, swept: SweepOptions, indices: Iterable[int]
+) -> Iterator[tuple[int, Mapping[str, Array]]]:
+    """Read inputs, and their numbers; what the sweep has passed over is left out here too."""
+    shapes = parse_shapes(swept.shapes, graph.input_operands)
+    for index in indices:
+        try:
+            given = reader.load(index, graph.input_operands, swept.images, shapes)
+            inputs = graph.check_inputs(given)
+        except EngineError:
+            continue
+        yield index, inputs
+
+
+@contextmanager
+def _held_out_on_workers(
+    plan: HeldOutPlan,
+    indices: Sequence[int],
+    found: Sweep,
+    workers: int,
+    scheduler: str | None,
+    progress: Callable[[int], None],
+) -> Iterator[HeldOut]:
+    """Run tasks on processes of this machine, or on the workers of a scheduler."""
+    from engine.datasets.cluster import run_tasks, workers_started
+
+    run, done = Run(len(indices)), 0
+
+    def finished(result: tuple[object, int]) -> None:
+        nonlocal done
+        done += result[1]
+        progress(done)
+
+    make = partial(HeldOutWorker, plan)
+    with workers_started(make, found.path, workers, scheduler, run) as client:
+
+        def held_out(task: Task[T], most: int | None = None) -> Iterator[T]:
+            given = [(task, number, index) for number, index in enumerate(indices[:most])]
+            return (result for result, _ in run_tasks(client, given, finished, run))
+
+        yield held_out

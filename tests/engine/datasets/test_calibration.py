@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import int8_pairs
@@ -26,6 +27,7 @@ from engine.datasets.calibration import (
     parse_table,
     quantisable_layers,
 )
+from engine.datasets.calibration.held_out import HeldOutRuns, runs_here
 from engine.datasets.calibration.int8_pair import write_int8_pair
 from engine.datasets.calibration.layers import int8_twin, weight_scales
 from engine.datasets.calibration.ncnn2table import run_ncnn2table
@@ -72,6 +74,13 @@ def graph(param):
 
 def inputs_of(images):
     return lambda: ({"in0": image} for image in images)
+
+
+def runs_of(graph, images):
+    """What measures on images, in this process and in NumPy."""
+    return lambda scales: nullcontext(
+        runs_here(HeldOutRuns(graph, scales, "numpy", lambda: None), inputs_of(images))
+    )
 
 
 def names_of(graph):
@@ -249,8 +258,8 @@ class TestCalibration:
         folder.mkdir()
         held_out = IMAGES[5:]
         found = calibrate(
-            graph, magnitudes_of(graph, IMAGES[:5]), inputs_of(held_out), inputs_of(IMAGES[:5]),
-            folder, CalibrationOptions("minmax", backend="numpy"),
+            graph, magnitudes_of(graph, IMAGES[:5]), runs_of(graph, held_out),
+            inputs_of(IMAGES[:5]), folder, CalibrationOptions("minmax", backend="numpy"),
         )  # fmt: skip
         scales = minmax_scales(graph, IMAGES[:5], winograd=True)
         int8 = engine.load(write_int8_pair(graph, scales, tmp_path / "other.param")[0])
@@ -289,7 +298,7 @@ class TestCalibration:
         graph = engine.load(write_pair(tmp_path, lines, weights))
         images = IMAGES[:3]
         found = calibrate(
-            graph, magnitudes_of(graph, images), inputs_of(images), inputs_of(images),
+            graph, magnitudes_of(graph, images), runs_of(graph, images), inputs_of(images),
             tmp_path, CalibrationOptions("minmax", backend="numpy"),
         )  # fmt: skip
         scales = minmax_scales(graph, images, winograd=True)
@@ -311,7 +320,7 @@ class TestCalibration:
 
     def test_files(self, tmp_path, graph):
         found = calibrate(
-            graph, magnitudes_of(graph, IMAGES), inputs_of(IMAGES[:2]), inputs_of(IMAGES),
+            graph, magnitudes_of(graph, IMAGES), runs_of(graph, IMAGES[:2]), inputs_of(IMAGES),
             tmp_path, CalibrationOptions("kl", winograd=False, backend="numpy"),
         )  # fmt: skip
         report = json.loads((tmp_path / REPORT).read_text())
@@ -327,7 +336,7 @@ class TestCalibration:
         assert not quantisable_layers(pair)
 
     def test_layers_are_kept_for_a_wanted_error(self, tmp_path, graph):
-        arguments = magnitudes_of(graph, IMAGES), inputs_of(IMAGES[:3]), inputs_of(IMAGES)
+        arguments = magnitudes_of(graph, IMAGES), runs_of(graph, IMAGES[:3]), inputs_of(IMAGES)
         first = calibrate(graph, *arguments, tmp_path, NUMPY)
         wanted = first.output["kl"].loss.relative / 2
         options = replace(NUMPY, wanted_error=wanted)
@@ -346,7 +355,9 @@ class TestCalibration:
         seen["one"] = Magnitudes()
         seen["one"].add(np.zeros(4, np.float32))
         del seen["fc"]
-        found = calibrate(graph, seen, inputs_of(IMAGES[:1]), inputs_of([]), tmp_path, NUMPY)
+        found = calibrate(
+            graph, seen, runs_of(graph, IMAGES[:1]), inputs_of([]), tmp_path, NUMPY
+        )
         assert found.left == {
             "one": "its input is always 0",
             "fc": "no input of it has finite numbers",
@@ -356,7 +367,7 @@ class TestCalibration:
     def test_a_model_without_such_layers(self, tmp_path):
         path = write_pair(tmp_path, ["Input in0 0 1 in0", "ReLU r 1 1 in0 out0"])
         with pytest.raises(EngineError, match="the model has no Convolution"):
-            calibrate(engine.load(path), {}, inputs_of([]), inputs_of([]), tmp_path)
+            calibrate(engine.load(path), {}, runs_of(None, []), inputs_of([]), tmp_path)
 
 
 class TestSweeps:
@@ -385,7 +396,7 @@ class TestSweeps:
         done = []
         calibration = calibrate_sweep(
             found, graph, study, options, CalibrationOptions("minmax", backend="numpy"),
-            done.append,
+            done.append, workers=0,
         )  # fmt: skip
         assert calibration.output["minmax"].inputs == 2
         assert done == list(range(len(done)))
@@ -398,6 +409,24 @@ class TestSweeps:
         assert page.count("<td>All layers in int8, ") == 4
         snr = calibration.output["minmax"].loss.snr
         assert f'<td>All layers in int8, minmax</td><td class="n">{snr:.1f}</td>' in page
+
+    def test_workers_measure_the_same(self, swept, graph):
+        pytest.importorskip("distributed")
+        found, study, options = swept
+        chosen = CalibrationOptions("kl", wanted_error=1e-3, backend="numpy")
+        written, runs = [], []
+        for workers in (0, 2):
+            done = []
+            calibrate_sweep(found, graph, study, options, chosen, done.append, workers=workers)
+            written.append(
+                [
+                    (found.path / name).read_bytes()
+                    for name in (TABLE, REPORT, "int8.ncnn.param", "int8.ncnn.bin")
+                ]
+            )
+            runs.append(done[-1] + (workers == 0))  # here it is told before each run
+        assert written[0] == written[1]
+        assert runs[0] <= runs[1]  # what another worker has run is run again
 
     def test_a_sweep_of_other_operators(self, tmp_path, graph):
         np.save(tmp_path / "set.npy", np.stack(IMAGES))
