@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.axes.factors import Rank
 from engine.axes.layout import Kind
+from engine.axes.products import PRODUCTS
 from engine.axes.registry import rule
 
 if TYPE_CHECKING:
@@ -170,9 +171,14 @@ def gather(call: Call) -> Results:
     place = call.place("dim", len(dims))
     if index is None or len(index) != len(dims) or place is None:
         return [call.fit(dims)]
+    producer = call.operator.inputs[0].producer
+    is_score = producer is not None and producer.type in PRODUCTS and place == len(dims) - 1
+    if is_score and call.factors.extent(dims[place]) != call.factors.extent(index[place]):
+        # Scores by relative position, of which each pair of query and key takes one.
+        call.factors.claim(dims[place], Kind.DISTANCE, Rank.STATED)
     for at, (dim, picked) in enumerate(zip(dims, index, strict=True)):
         if at != place:
             call.factors.unify(dim, picked)
-        elif len(dim) == len(picked) == 1:
+        elif len(dim) == len(picked) == 1 and not is_score:
             call.factors.relate(dim[0], picked[0])
     return [call.fit([*dims[:place], index[place], *dims[place + 1 :]])]
