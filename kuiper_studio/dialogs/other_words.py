@@ -99,5 +99,11 @@ OTHER_WORDS: Final = {
     "tensor.loupe": "magnifier zoom lens",
     "tensor.copyExpression": "slice indexing",
     "tensor.savePicture": "export image png",
+    "tensor.Orderofchannels.number": "index unsorted sort",
+    "tensor.Orderofchannels.mean": "average sort",
+    "tensor.Orderofchannels.largestvalue": "maximum sort",
+    "tensor.Orderofchannels.standarddeviation": "variance spread sort",
+    "tensor.Orderofchannels.shareofzeros": "dead sparsity sort",
+    "tensor.Orderofchannels.likenesstotheshownchannel": "similarity duplicates sort",
 }
 """By the command's id: words beside its text and tip, the best first."""

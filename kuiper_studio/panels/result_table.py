@@ -14,7 +14,7 @@ from kuiper_studio.panels.table import Index, RowDelegate, Table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from PySide6.QtGui import QPainter
+    from PySide6.QtGui import QPainter, QResizeEvent
 
     from kuiper_studio.item_models.operator_rows import OperatorRowsModel
     from kuiper_studio.theme import Theme
@@ -142,6 +142,17 @@ class ResultTable(Table):
         if index.isValid():
             self.setCurrentIndex(index)
             self.scrollTo(index)
+
+    # Override of a Qt method
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the current row in view when texts above take room, or a scroll bar appears."""
+        current = self.visualRect(self.currentIndex())
+        was_seen = current.top() < event.oldSize().height() and current.bottom() > 0
+        super().resizeEvent(event)
+        if self.currentIndex().isValid() and was_seen:
+            self.scrollTo(self.currentIndex())
 
     @Slot(QModelIndex, QModelIndex)
     def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:

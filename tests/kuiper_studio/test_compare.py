@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QDockWidget, QLabel, QPushButton, QTabBar
+from PySide6.QtWidgets import QApplication, QDockWidget, QLabel, QPushButton, QTabBar
 
 from engine.comparison.reasons import Reason
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
@@ -172,6 +172,26 @@ def test_a_row_leads_to_its_operator(compared):
     panel = window.comparison_panel
     panel.table.selectRow(2)
     assert (window.session.selected, window.session.operand) == ("plus", "2")
+
+
+def test_the_chosen_row_stays_in_view_when_the_table_shrinks(compared):
+    """As when a scroll bar, or the verdict above it, takes a part of its height."""
+    table = compared(*net(3)).comparison_panel.table
+    row = table.verticalHeader().defaultSectionSize()
+    around = table.height() - table.viewport().height()
+    table.setFixedHeight(around + 3 * row)
+    table.selectRow(2)
+    table.scrollToTop()
+    QApplication.processEvents()
+    table.setFixedHeight(around + 2 * row)
+    QApplication.processEvents()
+    seen = table.visualRect(table.currentIndex())
+    assert seen.top() >= 0
+    assert seen.bottom() <= table.viewport().height()
+    table.scrollToTop()  # what the user scrolled away does not come back
+    table.setFixedHeight(around + row)
+    QApplication.processEvents()
+    assert table.verticalScrollBar().value() == 0
 
 
 def test_from_origin_to_origin(compared):
