@@ -288,7 +288,7 @@ class TestClosing:
 
     def test_while_it_is_checked(self, gated, gate, qtbot):
         gate.close()
-        gated.self_check()
+        gated.studies.self_check()
         heard = self.close(gated, qtbot)
         gate.open()
         self.assert_stays_empty(gated, qtbot, heard)
