@@ -7,13 +7,14 @@ sums that merge, so inputs may run anywhere; they are merged in the order of the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from engine.backends import require_backend
+from engine.backends.heap import trim_heap
 from engine.datasets.calibration.layers import LayerScales, int8_twin
 from engine.datasets.calibration.runs import Int8Runs
 from engine.datasets.inputs import InputReader
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agreement",
+    "AllLayers",
     "Alone",
     "Deployed",
-    "EveryMethod",
     "Given",
     "HeldOut",
     "HeldOutPlan",
@@ -151,25 +152,28 @@ class HeldOutRuns:
     ) -> None:
         self.graph, self.scales = graph, scales
         self._runs, self._ran = Int8Runs(graph, backend, _FAST), ran
-        self._kernels: dict[Method, Mapping[int, Kernel]] = {}
+        self._kernels: Mapping[int, Kernel] = {}
+        self._method: Method | None = None  # of the kernels
         self._outputs: dict[int, tuple[Value, ...]] = {}
         self._deployed: tuple[str, dict[str, Int8Runs]] | None = None
 
-    @cached_property
-    def methods(self) -> tuple[Method, ...]:
-        """All methods."""
-        return tuple(next(iter(self.scales.values())))
-
     def kernels(self, method: Method) -> Mapping[int, Kernel]:
-        """Return the layers in int8, by a method."""
-        if method not in self._kernels:
-            self._kernels[method] = self._runs.kernels(
+        """Return the layers in int8; those of the last method only are kept."""
+        if method != self._method:
+            self._free()
+            self._kernels = self._runs.kernels(
                 {
                     index: int8_twin(self.graph.operators[index], by_method[method])
                     for index, by_method in self.scales.items()
                 }
             )
-        return self._kernels[method]
+            self._method = method
+        return self._kernels
+
+    def _free(self) -> None:
+        """Free the kernels, which have several times the memory of the weights."""
+        self._kernels, self._method = {}, None
+        trim_heap()
 
     def run(
         self,
@@ -202,6 +206,7 @@ class HeldOutRuns:
         """
         if self._deployed is None or self._deployed[0] != param:
             require_backend("ncnn")
+            self._free()
             models = {"float": self.graph, "int8": load(param)}
             runs = {name: Int8Runs(each, "ncnn", DEPLOYED) for name, each in models.items()}
             self._deployed = param, runs
@@ -214,51 +219,47 @@ class HeldOutRuns:
 
 
 class Measured(NamedTuple):
-    """What `EveryMethod` measures.
+    """What `AllLayers` measures.
 
     Attributes
     ----------
-    layers : dict of int to dict of str to LossSums
-        By index of the layer and by method: of its output, computed in int8 from its input in
-        float32.
-    output : dict of str to Agreement
-        By method: with all layers in int8.
+    layers : dict of int to LossSums
+        By index of the layer: of its output, computed in int8 from its input in float32.
+    output : Agreement
+        With all layers in int8.
     """
 
-    layers: dict[int, dict[Method, LossSums]]
-    output: dict[Method, Agreement]
+    layers: dict[int, LossSums]
+    output: Agreement
 
 
 @dataclass(frozen=True, slots=True)
-class EveryMethod:
-    """Measures each layer for itself, and the model with all layers in int8."""
+class AllLayers:
+    """Measures each layer for itself, and the model with all layers in int8.
+
+    Attributes
+    ----------
+    method : str
+    """
+
+    method: Method
 
     def __call__(self, runs: HeldOutRuns, given: Given) -> Measured:
         """Measure; see `Task`."""
-        kernels = {method: runs.kernels(method) for method in runs.methods}
-        layers = {index: {m: LossSums() for m in runs.methods} for index in runs.scales}
+        kernels = runs.kernels(self.method)
+        layers = {index: LossSums() for index in kernels}
 
         def visit(
             operator: RuntimeOperator, inputs: Sequence[Value], outputs: Sequence[Value]
         ) -> None:
-            index = operator.index
-            if index not in layers:
-                return
-            done: dict[float, list[Value]] = {}  # methods may agree on a threshold
-            for method in runs.methods:
-                scale = runs.scales[index][method].activation
-                if scale not in done:
-                    kernel = kernels[method][index]
-                    kernel.prepare(inputs)
-                    done[scale] = materialise_all(kernel(inputs))
-                layers[index][method].add(done[scale], outputs)
+            kernel = kernels.get(operator.index)
+            if kernel is not None:
+                kernel.prepare(inputs)
+                layers[operator.index].add(materialise_all(kernel(inputs)), outputs)
 
         expected = runs.run(given.inputs, {}, visit=visit)
-        output = {
-            method: Agreement.of(runs.run(given.inputs, kernels[method]), expected)
-            for method in runs.methods
-        }
-        return Measured(layers, output)
+        found = runs.run(given.inputs, kernels)
+        return Measured(layers, Agreement.of(found, expected))
 
 
 @dataclass(frozen=True, slots=True)

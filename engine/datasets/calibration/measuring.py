@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from engine.datasets.calibration.held_out import (
     Agreement,
+    AllLayers,
     Alone,
     Deployed,
-    EveryMethod,
     Mixed,
 )
 from engine.datasets.calibration.layers import (
@@ -162,12 +162,11 @@ class Measuring:
     def measure(self) -> dict[Method, Agreement]:
         """Measure every method: each layer alone, and the model with all layers in int8."""
         found = {method: Agreement() for method in METHODS}
-        for measured in self._held_out(EveryMethod()):
-            for method, agreement in measured.output.items():
-                found[method].merge(agreement)
-            for layer in self._layers:
-                for method, sums in measured.layers[layer.operator.index].items():
-                    layer.losses[method].merge(sums)
+        for method in METHODS:
+            for measured in self._held_out(AllLayers(method)):
+                found[method].merge(measured.output)
+                for layer in self._layers:
+                    layer.losses[method].merge(measured.layers[layer.operator.index])
         return found
 
     def measure_kept(
