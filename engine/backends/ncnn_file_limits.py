@@ -18,7 +18,14 @@ from engine.backends.native_sizes import require_elements, require_spread, requi
 from engine.errors import EngineError
 from engine.layers.layer import LibraryLayer
 from engine.ncnn.reader import ncnn_name
-from engine.ncnn.types import TYPES, UNSET, is_quantized, require_ints, weight_specs
+from engine.ncnn.types import (
+    TYPES,
+    UNSET,
+    is_quantized,
+    require_ints,
+    takes_bytes,
+    weight_specs,
+)
 from engine.values import materialise_all
 
 if TYPE_CHECKING:
@@ -95,17 +102,19 @@ def require_computable(operator: RuntimeOperator, inputs: Sequence[Value]) -> No
         if weight.stored_dtype == "i8" and not quantized:
             raise LoweringError(f"its weight {spec.name} is int8 without a scale")
     for value in inputs:
-        _require_operand(value)
+        _require_operand(value, bytes_allowed=takes_bytes(kind, operator.params))
     _require_fit(operator, inputs)
 
 
-def _require_operand(value: Value) -> None:
+def _require_operand(value: Value, *, bytes_allowed: bool) -> None:
     if not isinstance(value, np.ndarray) or not 1 <= value.ndim <= _MOST_DIMS:
         raise LoweringError("an operand that ncnn has no blob for")
     if not value.size or max(value.shape) > _LARGEST_SIDE or value.dtype.kind not in "fiu":
         raise LoweringError(
             "an operand that is empty, too large, or of a dtype that ncnn does not have"
         )
+    if value.dtype == np.int8 and not bytes_allowed:
+        raise LoweringError("an operand of bytes, from which ncnn would read float32")
     require_elements(value.shape)
 
 

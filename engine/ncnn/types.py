@@ -29,6 +29,7 @@ __all__ = [
     "is_quantized",
     "param_id",
     "require_ints",
+    "takes_bytes",
     "weight_specs",
 ]
 
@@ -212,6 +213,20 @@ def require_ints(kind: str, params: Mapping[str, Value]) -> None:
 def is_quantized(params: Mapping[str, Value]) -> bool:
     """Whether a layer computes with quantised numbers."""
     return bool(params.get("int8_scale_term") or params.get("quantize_term"))
+
+
+# Layers that move elements of any size, and ReLU, which has code for bytes.
+_TAKE_BYTES: Final = frozenset(
+    {
+        "Cast", "Concat", "Crop", "ExpandDims", "Flatten", "Noop", "Padding", "ReLU", "Reshape",
+        "Slice", "Split", "Squeeze",
+    }
+)  # fmt: skip
+
+
+def takes_bytes(kind: str, params: Mapping[str, Value]) -> bool:
+    """Whether ncnn accepts int8 operands; other layers read float32 from them, and beyond."""
+    return kind in _TAKE_BYTES or is_quantized(params)
 
 
 # Weights

@@ -48,6 +48,9 @@ _SHUFFLES: Final = frozenset(
 _PLAIN_EXPORT: Final = (
     "export the model with optlevel=0, which keeps the operators that PyTorch traced"
 )
+_FLOAT_MASK: Final = (
+    "use a float mask in the model, with 0 for keys to attend to and -inf for keys to ignore"
+)
 _FUSED_MASK: Final = re.compile(r"(?:attn_ht|sdpa_ht|reshape)(?:_\d+)+")
 
 _DIVISIONS: Final = frozenset(
@@ -57,6 +60,12 @@ _DIVISIONS: Final = frozenset(
 )
 _INDEX: Final = frozenset({"Tensor.index", "aten::index"})
 _INDEXED: Final = _INDEX | {"Tensor.index_put", "torch.index_put", "aten::index_put"}
+# Attentions of ncnn, and its layers that move bytes.
+_ADD_MASKS: Final = frozenset({"ncnn.SDPA", "ncnn.MultiHeadAttention"})
+_KEEP_BYTES: Final = frozenset(
+    f"ncnn.{name}"
+    for name in ("Split", "Reshape", "Flatten", "Permute", "Squeeze", "ExpandDims", "Noop")
+)
 # Calls in an expression that do not return the shape of their arguments.
 _SHAPELESS: Final = frozenset({"size", "int"})
 
@@ -126,7 +135,8 @@ def find_export_faults(
         In order; at most one per operator.
     """
     checks: list[Callable[[RuntimeOperator], ExportFault | None]] = [
-        _find_lost_input, _find_inverted_mask, _find_wrong_view, _find_wrong_broadcast
+        _find_lost_input, _find_inverted_mask, _find_wrong_view, _find_wrong_broadcast,
+        _find_byte_mask,
     ]  # fmt: skip
     if not from_onnx:
         checks += [_find_lost_rounding, _find_wrong_index, _GeluSuspicion(operators)]
@@ -346,10 +356,29 @@ def _find_inverted_mask(operator: RuntimeOperator) -> ExportFault | None:
         operator,
         "pnnx fused scaled_dot_product_attention into a module without inverting its bool "
         "mask; true meant a key to attend to, and now means a key to ignore",
-        "use a float mask in the model, with 0 for keys to attend to and -inf for keys to "
-        "ignore, or " + _PLAIN_EXPORT,
+        f"{_FLOAT_MASK}, or {_PLAIN_EXPORT}",
         stops=False,
     )
+
+
+def _find_byte_mask(operator: RuntimeOperator) -> ExportFault | None:
+    """Find a bool mask that pnnx stored as bytes for an attention of ncnn, which adds floats."""
+    if operator.type not in _ADD_MASKS or not operator.params.get("attn_mask"):
+        return None
+    for operand in operator.inputs:
+        above = operand.producer
+        while above is not None and above.type in _KEEP_BYTES and above.inputs:
+            above = above.inputs[0].producer
+        if above is None or above.type != "ncnn.MemoryData":
+            continue
+        if above.attributes["data"].stored_dtype == "i8":
+            return ExportFault(
+                operator,
+                f"its mask {above.name!r} was bool and is stored as bytes, 0 and 1, but ncnn "
+                "adds a mask of float32 to the scores",
+                _FLOAT_MASK,
+            )
+    return None
 
 
 class _GeluSuspicion:

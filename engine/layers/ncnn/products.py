@@ -256,6 +256,11 @@ def _attention(
     -------
     ndarray of shape (H, L, V)
     """
+    if mask is not None and mask.dtype == np.int8:
+        raise _fail(
+            "the mask is stored as bytes, from which ncnn would read float32, beyond its end",
+            mask.shape,
+        )
     require_memory((query.shape[0], query.shape[1], key.shape[1]), _FLOAT)
     scores = np.matmul(query, np.swapaxes(key, 1, 2)) * np.float32(scale)
     if mask is not None:

@@ -61,7 +61,7 @@ class Split(Layer):
 
 @layer("MemoryData")
 class MemoryData(Layer):
-    """Return a stored array.
+    """Return a stored array: float32, or bytes as they are.
 
     Parameters
     ----------
@@ -75,7 +75,8 @@ class MemoryData(Layer):
 
     @override
     def forward(self) -> Array:
-        return np.asarray(self._data, np.float32)
+        data = self._data
+        return data if data.dtype == np.int8 else np.asarray(data, np.float32)
 
 
 @layer("Flatten")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ncnn_files import write_pair
 
 import engine
 from engine.errors import InferenceError
@@ -119,6 +120,59 @@ class TestTurnedMask:
         )
         assert "expand the mask to batch × heads × queries × keys" in caught.value.diagnosis
         assert not caught.value.suspect  # the operator that fails is the one to blame
+
+
+class TestByteMask:
+    """pnnx stores the bool mask of an attention as bytes; ncnn adds masks of float32."""
+
+    ATTENTION = "SDPA attention 4 1 a a a t o 5=1"
+
+    def pair(self, folder, load_type, mask, attention=ATTENTION):
+        lines = [
+            "Input a 0 1 a",
+            f"MemoryData mask 0 1 m 0=2 1=2 21={load_type}",
+            "Split split 1 2 m s t",
+            attention,
+            "Noop rest 1 1 s r",
+        ]
+        return write_pair(folder, lines, mask.tobytes())
+
+    @pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+    def test_ncnn_does_not_read_beyond_it(self, tmp_path, backend):
+        if backend == "ncnn":
+            pytest.importorskip("ncnn")
+        graph = engine.load(self.pair(tmp_path, 3, np.array([1, 0, 1, 1], np.int8)))
+        (fault,) = graph.export_faults
+        assert fault.operator.name == "attention"
+        assert fault.what.startswith("its mask 'mask' was bool and is stored as bytes")
+        session = engine.Session(graph, backend=backend)
+        session.feed([np.ones((1, 2, 4), np.float32)])
+        with pytest.raises(InferenceError) as caught:
+            session.run()
+        assert caught.value.operator == "attention"
+        assert caught.value.of_export
+        assert caught.value.diagnosis == fault.sentence
+        session.override("t", np.array([[0, -np.inf], [0, 0]], np.float32))
+        session.run()
+        assert session.value("o").tolist() == np.ones((1, 2, 4)).tolist()
+
+    def test_a_mask_of_floats_is_no_fault(self, tmp_path):
+        assert not faults(self.pair(tmp_path, 1, np.zeros(4, np.float32)))
+
+    def test_bytes_for_a_layer_without_a_mask(self, tmp_path):
+        path = self.pair(tmp_path, 3, np.zeros(4, np.int8), "SDPA o 4 1 a a a t o 5=0")
+        assert not faults(path)
+
+    def test_ncnn_gets_no_bytes_where_it_reads_floats(self, tmp_path):
+        """NumPy computes with them as numbers."""
+        pytest.importorskip("ncnn")
+        mask = np.array([1, 0, 1, 1], np.int8)
+        graph = engine.load(self.pair(tmp_path, 3, mask, "BinaryOp o 2 1 a t o 0=2"))
+        session = engine.Session(graph, backend="ncnn")
+        session.feed([np.full((2, 2), 3, np.float32)])
+        session.run()
+        assert session.value("o").tolist() == [[3, 0], [3, 3]]
+        assert "ncnn" not in session.record("o").kernel
 
 
 class TestContradictedShape:
