@@ -15,6 +15,7 @@ from engine.layers.ncnn import (  # noqa: F401 - they register
     products,
     recurrent,
     resizing,
+    sampling,
     shapes,
 )
 from engine.layers.ncnn.table import LAYERS

@@ -346,3 +346,50 @@ def dequantize(
     """
     result = input.astype(np.float32) * per_channel(scale, input)
     return np.asarray(result if bias is None else result + per_channel(bias, input))
+
+
+@layer("Normalize")
+def normalize(
+    input: Array,
+    scale: Array,
+    across_spatial: int = 0,
+    channel_shared: int = 0,
+    eps: float = 0.0001,
+    scale_data_size: int = 0,
+    across_channel: int = 1,
+    eps_mode: int = 0,
+) -> Array:
+    """Divide by the length of a vector, and multiply each channel by a factor.
+
+    Parameters
+    ----------
+    input : ndarray of shape (C, ...)
+    scale : ndarray of shape (C,) or (1,)
+    across_spatial, across_channel : int
+        Whether the vector has the elements of a channel, of a position, or all.
+    channel_shared : int
+        Whether there is one factor.
+    eps : float
+    scale_data_size : int
+        C, or 1.
+    eps_mode : int
+        How `eps` keeps the length ``sqrt(s)`` from 0: 0 ``sqrt(s + eps)``, 1
+        ``max(sqrt(s), eps)``, 2 ``sqrt(max(s, eps))``.
+    """
+    channels = len(input) if input.ndim > 2 else 1
+    if not (across_spatial or across_channel):
+        return input
+    if not channel_shared and scale.size < channels:
+        raise LayerError(f"{scale.size} factors do not fit {channels} channels")
+    x = input.reshape(channels, -1)
+    axes = tuple(axis for axis, across in enumerate((across_channel, across_spatial)) if across)
+    total = np.square(x).sum(axes, keepdims=True, dtype=np.float32)
+    limit = np.float32(eps)
+    if eps_mode == 0:
+        length = np.sqrt(total + limit)
+    elif eps_mode == 1:
+        length = np.maximum(np.sqrt(total), limit)
+    else:
+        length = np.sqrt(np.maximum(total, limit))
+    factors = scale[:1] if channel_shared else scale[:channels]
+    return np.asarray(x / length * factors[:, np.newaxis]).reshape(input.shape)

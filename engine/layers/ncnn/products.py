@@ -10,7 +10,8 @@ from typing_extensions import override
 
 from engine.errors import LayerError, ParameterError, describe_shapes
 from engine.layers.arguments import require_products
-from engine.layers.layer import Layer, NotInNumpyError, OperatorCall, Outputs
+from engine.layers.einsum import einsum as torch_einsum
+from engine.layers.layer import Ints, Layer, NotInNumpyError, OperatorCall, Outputs
 from engine.layers.matmul import matmul as torch_matmul
 from engine.layers.ncnn.activations import activate, check_activation
 from engine.layers.ncnn.normalization import to_int8
@@ -407,3 +408,70 @@ class SDPA(Layer):
         keys, values = (np.repeat(array, groups, 0) for array in (key, value))
         result = _attention(query, keys, values, scale, mask)
         return Outputs([result, key, value]) if self.has_cache else result
+
+
+@layer("RotaryEmbed")
+def rotary_embed(input: Array, cosines: Array, sines: Array, interleaved: int = 0) -> Array:
+    """Rotate pairs of features by angles of their position.
+
+    Parameters
+    ----------
+    input : ndarray of shape (H, L, E), or (L, E)
+    cosines, sines : ndarray of shape (L, E / 2) or (1, L, E / 2)
+        With E columns the other half is for the second of the pairs, if these are halves.
+    interleaved : int
+        Whether the pairs are neighbours, instead of the halves of E.
+    """
+    if input.ndim not in {2, 3} or input.shape[-1] % 2:
+        raise _fail("the operand has no pairs of features", input.shape)
+    length, size = input.shape[-2:]
+    half = size // 2
+    for table in (cosines, sines):
+        rows = table.shape[1:] if table.ndim == 3 else table.shape
+        if len(rows) != 2 or rows[0] < length or rows[1] not in {half, size}:
+            raise _fail(f"the angles are not of {length} positions", table.shape)
+    if cosines.shape[-1] != sines.shape[-1]:
+        raise _fail("there are more cosines than sines, or fewer", cosines.shape, sines.shape)
+    second = slice(half, size) if cosines.shape[-1] == size and not interleaved else slice(half)
+    cos, sin = (table.reshape(-1, table.shape[-1])[:length] for table in (cosines, sines))
+    if interleaved:
+        x, y = input[..., 0::2], input[..., 1::2]
+    else:
+        x, y = input[..., :half], input[..., half:]
+    turned = (
+        x * cos[:, :half] - y * sin[:, :half],
+        x * sin[:, second] + y * cos[:, second],
+    )
+    if interleaved:
+        return np.stack(turned, -1).reshape(input.shape)
+    return np.concatenate(turned, -1)
+
+
+@layer("Einsum")
+class Einsum(Layer):
+    """Multiply operands and sum over letters that the result lacks.
+
+    Parameters
+    ----------
+    equation : tuple of int
+        Characters: letters ``i`` to ``x``, one for an axis; those of the result ``i`` to ``l``.
+        ``ii`` alone is the trace.
+    """
+
+    def __init__(self, equation: Ints | None = None) -> None:
+        codes = (equation,) if isinstance(equation, int) else equation or ()
+        if not all(0 < code < 128 for code in codes):
+            raise ParameterError("equation", "it has characters that are no letters")
+        self.equation = "".join(map(chr, codes))
+        left, arrow, right = self.equation.partition("->")
+        if self.equation != "ii" and not (
+            arrow
+            and set(left) <= set("ijklmnopqrstuvwx,")
+            and set(right) <= set(left) & set("ijkl")
+        ):
+            raise ParameterError("equation", f"{self.equation!r} is none that ncnn computes")
+
+    @override
+    def forward(self, *inputs: Array) -> Array:
+        result = np.asarray(torch_einsum(tuple(inputs), equation=self.equation))
+        return result.reshape(1) if not result.ndim else result

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _NO_BATCH: Final = 233
+_MOST_OPERANDS: Final = 10  # an expression names an operand by one digit
 _LARGEST: Final = 2**31 - 1
 
 
@@ -92,6 +93,8 @@ class Reshape(Layer):
     A side of 0 keeps the side of the operand; -1 stands for the remaining size. An expression
     computes the sides from those of the operands: ``0w`` is the width of the first.
 
+    With a batch axis one side is the number of images, which ncnn keeps apart; in NumPy it is 1.
+
     Parameters
     ----------
     **given
@@ -100,22 +103,20 @@ class Reshape(Layer):
 
     def __init__(self, call: OperatorCall, **given: Any) -> None:
         params = Params(call.params)
-        axes = ("input_batch_axis", "output_batch_axis")
-        if any(params.integer(name, _NO_BATCH) != _NO_BATCH for name in axes):
-            raise NotInNumpyError("NumPy has no code for a batch axis; choose the backend ncnn")
+        self._batch_axis = params.integer("output_batch_axis", _NO_BATCH)
         self.expression = str(call.params.get("shape_expr", ""))
         sides = [params.integer(name, UNSET) for name in ("w", "h", "d", "c")]
         if UNSET in sides[:2] and any(side != UNSET for side in sides[2:]):
             sides = [side for side in sides[:2] if side != UNSET][:1]
         self.sides = [side for side in sides if side != UNSET]
+        if self._batch_axis != _NO_BATCH:  # only one image, whatever the operands' sizes are
+            for side in (5, 7):
+                self._find_sides([(side,) * 4] * _MOST_OPERANDS)
 
     @override
     def forward(self, *inputs: Array) -> Array:
         x = inputs[0]
-        sides = list(self.sides)
-        if self.expression:
-            shapes = [array.shape for array in inputs]
-            sides = evaluate_sizes(self.expression, shapes)
+        sides = self._find_sides([array.shape for array in inputs])
         if not 1 <= len(sides) <= 4:
             raise LayerError(f"{len(sides)} sides are not a shape")
         own = dict(zip(AXES[x.ndim], x.shape, strict=True))
@@ -129,6 +130,17 @@ class Reshape(Layer):
         if math.prod(shape) != x.size:
             raise LayerError(f"{describe_shapes([x.shape])} does not fill {shape}")
         return x.reshape(shape)
+
+    def _find_sides(self, shapes: Sequence[tuple[int, ...]]) -> list[int]:
+        """Return the sides of the result, the innermost first, without that of the batch."""
+        sides = evaluate_sizes(self.expression, shapes) if self.expression else [*self.sides]
+        if self._batch_axis != _NO_BATCH:
+            count = sides.pop(-1 - _axis(self._batch_axis, len(sides)))
+            if count != 1:
+                raise NotInNumpyError(
+                    "NumPy has no code for several images at once; choose the backend ncnn"
+                )
+        return sides
 
 
 @layer("Permute")
@@ -569,3 +581,81 @@ def glu(input: Array, axis: int = 0) -> Array:
     if input.shape[place] % 2:
         raise LayerError(f"an axis of odd size {input.shape[place]} cannot be halved")
     return torch_glu(input, place)
+
+
+@layer("CopyTo")
+class CopyTo(Layer):
+    """Replace a region of the first operand by the second.
+
+    Parameters
+    ----------
+    woffset, hoffset, doffset, coffset : int
+        Where the region begins.
+    starts, axes : tuple of int
+        The same for some axes, counted from the outermost; negative ones from the end.
+    """
+
+    def __init__(
+        self,
+        woffset: int = 0,
+        hoffset: int = 0,
+        doffset: int = 0,
+        coffset: int = 0,
+        starts: Ints | None = None,
+        axes: Ints | None = None,
+    ) -> None:
+        self._offsets = {"w": woffset, "h": hoffset, "d": doffset, "c": coffset}
+        self._starts, self._axes = _ints(starts), _ints(axes)
+
+    @override
+    def forward(self, input: Array, source: Array) -> Array:
+        if input.ndim != source.ndim:
+            raise LayerError(
+                f"{describe_shapes([source.shape])} is no region of "
+                f"{describe_shapes([input.shape])}"
+            )
+        if input.shape == source.shape:
+            return source
+        first = self._find_first(input.shape)
+        ends = [a + size for a, size in zip(first, source.shape, strict=True)]
+        if min(first) < 0 or any(e > s for e, s in zip(ends, input.shape, strict=True)):
+            raise LayerError(
+                f"the region {describe_shapes([source.shape])} at {first} is outside "
+                f"{describe_shapes([input.shape])}"
+            )
+        result = input.copy()
+        result[tuple(map(slice, first, ends))] = source
+        return result
+
+    def _find_first(self, shape: tuple[int, ...]) -> list[int]:
+        if not self._starts:
+            return [self._offsets[name] for name in AXES[len(shape)]]
+        first = [0] * len(shape)
+        axes = self._axes or tuple(range(len(shape)))
+        if len(axes) > len(self._starts):
+            raise LayerError(f"{len(self._starts)} starts are too few for {len(axes)} axes")
+        for axis, start in zip(axes, self._starts, strict=False):
+            place = _axis(axis, len(shape))
+            start = 0 if start == UNSET else start  # noqa: PLW2901 - ncnn's word for none
+            first[place] = start if start >= 0 else start + shape[place]
+        return first
+
+
+@layer("Diag")
+def diag(input: Array, diagonal: int = 0) -> Array:
+    """Write a vector on a diagonal of a matrix, or read one.
+
+    Parameters
+    ----------
+    input : ndarray of shape (W,) or (H, W)
+    diagonal : int
+        Above the main one; negative below.
+    """
+    if input.ndim > 2:
+        raise LayerError(f"{describe_shapes([input.shape])} is neither a vector nor a matrix")
+    if input.ndim == 1:
+        side = len(input) + abs(diagonal)
+        require_memory((side, side), np.dtype(np.float32))
+    elif not -input.shape[0] < diagonal < input.shape[1]:
+        raise LayerError(f"{describe_shapes([input.shape])} has no diagonal {diagonal}")
+    return np.ascontiguousarray(np.diag(input, diagonal))
