@@ -362,7 +362,7 @@ def _find_inverted_mask(operator: RuntimeOperator) -> ExportFault | None:
 
 
 def _find_byte_mask(operator: RuntimeOperator) -> ExportFault | None:
-    """Find a bool mask that pnnx stored as bytes for an attention of ncnn, which adds floats."""
+    """Find a bool mask that is stored as bytes for an attention that adds floats."""
     if operator.type not in _ADD_MASKS or not operator.params.get("attn_mask"):
         return None
     for operand in operator.inputs:

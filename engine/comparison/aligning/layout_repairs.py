@@ -61,13 +61,24 @@ class LayoutRepairs:
     # Axes in another order
 
     def _read_in_own_layout(self, operator: RuntimeOperator, source: RuntimeOperand) -> bool:
-        for read in self._in_own_layout(source):
+        readings = self._in_own_layout(source)
+        if readings and self._agrees_already(operator, source):
+            return False
+        for read in readings:
             if self._agrees(operator, source, read):
                 first, (reading, _) = self._first(source, read, self._in_own_layout)
                 if self._may_give(first, reading):
                     self._walk.shift(first, reading.match(ALIGNMENT, 0.8), reading.shape)
                     return True
         return False
+
+    def _agrees_already(self, operator: RuntimeOperator, source: RuntimeOperand) -> bool:
+        """Whether an input in the order of the reference's elements needs no other shape."""
+        now = self._now(source)
+        if now is None or now.layout.axes:
+            return False
+        ours = self._read(source, [now])
+        return bool(ours) and self._agrees(operator, source, ours[0])
 
     def _may_give(self, operand: RuntimeOperand, reading: Reading) -> bool:
         """Whether an operator can be so wrong: a reshape keeps the order of its input."""
@@ -108,8 +119,7 @@ class LayoutRepairs:
         theirs = self._sides.index.shapes[now.key]
         if shape_in_file(source) != theirs and self._lacks_batch_only(operator, now):
             return False
-        ours = self._read(source, [now])
-        if ours and self._agrees(operator, source, ours[0]):
+        if self._agrees_already(operator, source):
             return False
         for read in shaped:
             if self._agrees(operator, source, read):

@@ -113,7 +113,7 @@ class Fold(_Columns):
         width = self.params.integer("output_w")
         self.sizes = (self.params.integer("output_h", width), width)
         if not all(1 <= size <= _MOST for size in self.sizes):
-            raise ParameterError("output_w", f"the result's sides {self.sizes} are out of range")
+            raise ParameterError("output_w", f"the sides {self.sizes} are out of range")
 
     @override
     def forward(self, input: Array) -> Array:

@@ -93,7 +93,7 @@ class Reshape(Layer):
     A side of 0 keeps the side of the operand; -1 stands for the remaining size. An expression
     computes the sides from those of the operands: ``0w`` is the width of the first.
 
-    With a batch axis one side is the number of images, which ncnn keeps apart; in NumPy it is 1.
+    With a batch axis one side counts images, which ncnn keeps apart; in NumPy it is 1.
 
     Parameters
     ----------

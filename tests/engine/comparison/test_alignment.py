@@ -542,6 +542,7 @@ def test_inputs_are_those_of_the_call_of_the_reference(make_pair):
     assert "joined" not in named
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("fault", ["", "weight", "name"])
 def test_a_wrong_weight_before_a_zero_norm_is_seen_by_its_name(make_pair, fault):
     """Behind a layer of rows, as in LeViT; a name of another tensor alone tells nothing."""
@@ -589,3 +590,43 @@ def test_a_wrong_weight_before_a_zero_norm_is_seen_by_its_name(make_pair, fault)
     )
     assert found.verdict == ("differs" if fault == "weight" else "same")
     assert [each.operator.name for each in found.origins] == ["fc"] * (fault == "weight")
+=======
+def test_a_layer_of_one_head_keeps_the_shape_of_its_windows(make_pair):
+    """The reference multiplies all windows as one matrix, and shows no reshape."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((1, 8, 6)).astype("f4")
+    weight = rng.standard_normal((18, 6)).astype("f4")
+    mask = rng.standard_normal((1, 1, 4, 4)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,8,6)f32",
+        "Tensor.reshape windows 1 1 0 1 shape=(2,2,2,6) $input=0 #1=(2,2,2,6)f32",
+        "nn.Linear qkv 1 1 1 2 bias=False in_features=6 out_features=18 @weight=(18,6)f32 "
+        "#2=(2,2,2,18)f32",
+        "Tensor.reshape heads 1 1 2 3 shape=(2,4,1,18) $input=2 #3=(2,4,1,18)f32",
+        "torch.transpose first 1 1 3 4 dim0=1 dim1=2 $input=3 #4=(2,1,4,18)f32",
+        "torch.chunk parts 1 3 4 5 6 7 chunks=3 dim=3 $input=4 #5=(2,1,4,6)f32 "
+        "#6=(2,1,4,6)f32 #7=(2,1,4,6)f32",
+        "pnnx.Attribute mask 0 1 8 @data=(1,1,4,4)f32 #8=(1,1,4,4)f32",
+        "F.scaled_dot_product_attention mix 4 1 5 6 7 8 9 dropout_p=0.0 is_causal=False "
+        "$query=5 $key=6 $value=7 $attn_mask=8 #9=(2,1,4,6)f32",
+        "pnnx.Output out 1 0 9",
+        weights={"qkv.weight": weight, "mask.data": mask},
+    )
+    product = x[0] @ weight.T
+    heads = product.reshape(2, 1, 4, 18)
+    query, key, value = np.split(heads, 3, 3)
+    scores = query @ key.swapaxes(2, 3) / np.sqrt(np.float32(6)) + mask
+    shares = np.exp(scores) / np.exp(scores).sum(3, keepdims=True)
+    arrays = {
+        "x": x, "addmm": product, "heads": heads, "query": query, "key": key, "value": value,
+        "mask": mask, "mix": shares @ value,
+    }  # fmt: skip
+    calls = (
+        ("addmm", ("x",), ("addmm",)), ("transpose", ("addmm",), ("heads",)),
+        ("split", ("heads",), ("query", "key", "value")),
+        ("attention", ("query", "key", "value", "mask"), ("mix",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("mix",)))
+    assert (found.verdict, found.origins) == ("same", ())
+    assert by_operand(found)["2"].reference == "addmm"
+>>>>>>> 5872a33 (Keep a shape with which an operator agrees)

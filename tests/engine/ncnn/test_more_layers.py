@@ -30,9 +30,7 @@ def compute(folder, layer, inputs, weights=b"", backend="numpy"):
         *(f"Input {name} 0 1 {name}" for name in names),
         f"{kind} layer {len(names)} 1 {' '.join(names)} o {params}",
     ]
-    session = engine.Session(
-        engine.load(write_pair(folder, lines, weights)), backend=backend
-    )
+    session = engine.Session(engine.load(write_pair(folder, lines, weights)), backend=backend)
     session.feed(inputs)
     session.run()
     return np.asarray(session.value("o"))
