@@ -542,7 +542,6 @@ def test_inputs_are_those_of_the_call_of_the_reference(make_pair):
     assert "joined" not in named
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("fault", ["", "weight", "name"])
 def test_a_wrong_weight_before_a_zero_norm_is_seen_by_its_name(make_pair, fault):
     """Behind a layer of rows, as in LeViT; a name of another tensor alone tells nothing."""
@@ -590,7 +589,8 @@ def test_a_wrong_weight_before_a_zero_norm_is_seen_by_its_name(make_pair, fault)
     )
     assert found.verdict == ("differs" if fault == "weight" else "same")
     assert [each.operator.name for each in found.origins] == ["fc"] * (fault == "weight")
-=======
+
+
 def test_a_layer_of_one_head_keeps_the_shape_of_its_windows(make_pair):
     """The reference multiplies all windows as one matrix, and shows no reshape."""
     rng = np.random.default_rng(3)
@@ -629,4 +629,3 @@ def test_a_layer_of_one_head_keeps_the_shape_of_its_windows(make_pair):
     found = engine.compare(run(path, x), reference_of(arrays, calls, ("mix",)))
     assert (found.verdict, found.origins) == ("same", ())
     assert by_operand(found)["2"].reference == "addmm"
->>>>>>> 5872a33 (Keep a shape with which an operator agrees)
