@@ -30,17 +30,28 @@ class _Turns(QObject):
         self.waiting: deque[tuple[QObject, Callable[[], None]]] = deque()
         self._turn = QTimer(self, singleShot=True, interval=0)
         self._turn.timeout.connect(self._do_next)
+        self._is_free = False  # whether the coming turn has no other work
 
     def add(self, owner: QObject, work: Callable[[], None]) -> None:
         """Do work after all that waits."""
         self.waiting.append((owner, work))
+        if not self._turn.isActive():
+            self._begin()
+
+    def _begin(self) -> None:
+        self._is_free = False
         self._turn.start()
 
     @Slot()
     def _do_next(self) -> None:
+        if not self._is_free:
+            # What was done before is painted, or was handled, in this very turn.
+            self._is_free = True
+            self._turn.start()
+            return
         owner, work = self.waiting.popleft()
         if self.waiting:
-            self._turn.start()
+            self._begin()
         if isValid(owner):
             work()
 
@@ -48,7 +59,7 @@ class _Turns(QObject):
 def take_turn(owner: QObject, work: Callable[[], None]) -> None:
     """Do work in a coming turn of the event loop, after all that was to be done so before.
 
-    What it changes is painted before the next such work.
+    What it changes is painted before the next such work, in a turn of its own.
 
     Parameters
     ----------

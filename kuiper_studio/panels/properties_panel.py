@@ -33,6 +33,7 @@ from kuiper_studio.panels.property_tables import OperandTable, ParameterTable
 from kuiper_studio.panels.section import Section, SectionTabs
 from kuiper_studio.panels.shape_formula import SizeFormula, size_formulas
 from kuiper_studio.panels.weight_list import WeightList
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +84,7 @@ class PropertiesPanel(Panel):
         super().__init__("properties", "Properties", session, theme, parent)
         self._patience = patience
         self._later = QTimer(self, singleShot=True, interval=patience)
-        self._later.timeout.connect(self.catch_up)
+        self._later.timeout.connect(lambda: take_turn(self, self.catch_up))
         self._operator: RuntimeOperator | None = None
         self._group: Group | None = None  # that is selected
         self._shown_group: Group | None = None

@@ -5,9 +5,11 @@ A reply belongs to the request that it answers. Replies to abandoned requests ar
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import Future
 from itertools import count
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,6 +32,7 @@ from kuiper_studio.engine_service.transport import (
     ProcessTransport,
     ThreadTransport,
 )
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["EngineClient", "RemoteWeights"]
 
 _SECONDS_FOR_A_WEIGHT: Final = 30.0
+_SECONDS_OF_A_TURN: Final = 4e-3  # after which no further message is taken in,
+_SECONDS_OF_WAITING: Final = 0.05  # unless it has waited for longer
 _HAS_ENDED: Final = "the engine has ended; try again"
 # Replies, after which none comes.
 _LAST: Final = (
@@ -89,6 +94,9 @@ class EngineClient(QObject):
         self._futures: dict[int, Future[Answer]] = {}
         self._ended = 0  # number of the engine that was lost last
         self._lock = Lock()
+        # Messages, of which engine they are, and when they arrived.
+        self._waiting: deque[tuple[int, object, float]] = deque()
+        self._has_turn = False
         self._arrived.connect(self._on_arrived)
         self._number, self._transport = self._make_transport()
 
@@ -250,6 +258,33 @@ class EngineClient(QObject):
 
     @Slot(int, object)
     def _on_arrived(self, number: int, message: object) -> None:
+        self._waiting.append((number, message, monotonic()))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting and not self._has_turn:
+            self._has_turn = True
+            take_turn(self, self._take_in)
+
+    def _take_in(self) -> None:
+        """Take in what has arrived, in its order, but not for long in one turn.
+
+        What has waited for long is taken in at once: the window would fall behind otherwise,
+        for each turn ends in painting.
+        """
+        self._has_turn = False
+        begun = monotonic()
+        while self._waiting:
+            number, message, arrived = self._waiting[0]
+            is_late = begun - arrived > _SECONDS_OF_WAITING
+            if not is_late and monotonic() - begun > _SECONDS_OF_A_TURN:
+                break
+            self._waiting.popleft()
+            self._go_on()  # also while a dialog that this opens handles events
+            self._take(number, message)
+        self._go_on()
+
+    def _take(self, number: int, message: object) -> None:
         spare = self._spare is not None and number == self._spare[0]
         if not spare and number != self._number:
             return

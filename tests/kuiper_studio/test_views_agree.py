@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QLabel
 from kuiper_studio.engine_service import reports
 from kuiper_studio.item_models import OperatorRole
 from kuiper_studio.item_models.statuses import DisplayStatus
+from kuiper_studio.turns import turns_are_left
 
 COUNT = 600
 PATIENCE_MS = 40
@@ -91,7 +92,8 @@ def differences(window):
         yield f"the status bar says {texts(window.status_bar)}"
 
     panel = window.properties_panel
-    if panel._operator.name != session.selected and not panel._later.isActive():
+    will_follow = panel._later.isActive() or turns_are_left()
+    if panel._operator.name != session.selected and not will_follow:
         yield f"the properties show {panel._operator.name}, and follow no more"
 
 
@@ -104,6 +106,7 @@ def run_watched(qtbot, window, start, seed):
     start()
     qtbot.waitUntil(lambda: not window.session.busy, timeout=20_000)
     qtbot.wait(2 * PATIENCE_MS)
+    qtbot.waitUntil(lambda: not (window.properties_panel._later.isActive() or turns_are_left()))
     watcher.look()
     assert "\n".join(watcher.differences[:5]) == ""
     assert window.properties_panel._operator.name == window.session.selected
