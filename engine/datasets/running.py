@@ -17,7 +17,6 @@ from engine.datasets.failures import FAILURES, unpack_failures
 from engine.datasets.inputs import LISTING, InputReader, find_inputs
 from engine.datasets.model import LoadedModel, once, own_batch, repeated
 from engine.datasets.options import SweepOptions, describe_model
-from engine.datasets.page import write_summary_page
 from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
 from engine.datasets.progress import Run
 from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep, summaries_of
@@ -143,6 +142,9 @@ def sweep(
                 result = run_on_cluster(plan, count, scheduler, run)
             _write_results(plan, graph, hashes, asked, result, remarks)
             found = open_sweep(folder)
+            # Imported only here: workers import this module and draw no page.
+            from engine.datasets.page import write_summary_page
+
             write_summary_page(found, command=command)
     except OSError as exc:
         raise SweepError(

@@ -40,7 +40,8 @@ def require_guard(folder: Path) -> None:
         If it would.
     """
     with _marked_by_importing_worker(folder) as mark:
-        process = get_context("spawn").Process(target=_do_nothing, daemon=True)
+        # A function that is there anyway: to import this package takes half a second.
+        process = get_context("spawn").Process(target=os.getpid, daemon=True)
         process.start()
         process.join()
         if mark.exists():
@@ -70,7 +71,3 @@ def _marked_by_importing_worker(folder: Path) -> Iterator[Path]:
     finally:
         del os.environ[_VARIABLE]
         mark.unlink(missing_ok=True)
-
-
-def _do_nothing() -> None:
-    """Be the work of a process that is started to see what it imports."""
