@@ -211,6 +211,19 @@ def test_binary_on_integers(name, dtype, expected):
     check(apply(name, left, right), expected, dtype)
 
 
+def test_integers_to_powers_of_either_sign():
+    base, exponent = np.array([2, 5, -1, -1, 3]), np.array([-1, 0, -3, -2, 2])
+    check(apply("pow", base, exponent), [0, 1, -1, 1, 9], "int64")
+
+
+def test_logaddexp_of_complex_numbers():
+    """The sum of 2 and 3j has the logarithm log(13) / 2 + atan(3 / 2) j, in either order."""
+    two, three = np.array(math.log(2), "complex64"), np.array(math.log(3) + 1.5707963j)
+    three = three.astype("complex64")
+    for operands in ((two, three), (three, two)):
+        check(apply("logaddexp", *operands), 1.2824747 + 0.9827937j, "complex64")
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "expected"),
     [

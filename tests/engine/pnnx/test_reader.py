@@ -595,6 +595,20 @@ def chain(count):
 
 
 class TestLarge:
+    def test_as_many_dimensions_as_an_array_may_have(self, read):
+        ones = ",".join("1" * 32)
+        graph = read(f"a a 0 0 @w=({ones})f32")
+        assert graph.operators[0].attrs["w"].shape == (1,) * 32
+
+    def test_a_taken_name_is_refused_before_the_operators_are_made(self, tmp_path):
+        path = tmp_path / "m.param"
+        count = 2_500  # operators of a file as long are made when they are asked for
+        path.write_text("\n".join(["7767517", f"{count} {count}", *chain(count), ""]))
+        graph = load(path)
+        assert not graph.is_made
+        with pytest.raises(ValueError, match="already has an operator named 'relu_7'"):
+            graph.new_operator("nn.ReLU", "relu_7")
+
     def test_long_chain(self, read):
         started = time.process_time()
         graph = read(*chain(50_000))
