@@ -11,6 +11,7 @@ import numpy as np
 from engine.comparison.aligning.elements import varies
 from engine.comparison.aligning.limits import CONFIRMING, NEAR, ROUNDED
 from engine.comparison.aligning.result import Born
+from engine.comparison.aligning.state import Reading
 from engine.comparison.measures import Meter, relative_distance
 from engine.comparison.pairs import Numbers
 from engine.cost import is_free
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from engine.comparison.aligning.trials import Trials
     from engine.comparison.aligning.values import Values
     from engine.comparison.matching import Match
+    from engine.comparison.measures import Measures
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
@@ -58,6 +60,7 @@ class Matches:
     ) -> None:
         self._sides, self._state, self._values = sides, state, values
         self._structure, self._trials, self._meter = structure, trials, Meter()
+        self._measured_with: dict[str, Reading] = {}  # that the numbers of our run belong to
         self._rounding: list[float] = []  # distances of results on the reference's own inputs
         self._weighted: list[float] = []  # those of operators with weights, perhaps float16
 
@@ -84,7 +87,8 @@ class Matches:
         """
         state = self._state
         state.result.matches[operand], state.result.shapes[operand] = match, shape
-        state.result.numbers.pop(operand, None)
+        if self._measured_with.get(operand) != Reading(match.key, shape, match.layout):
+            state.result.numbers.pop(operand, None)
         state.as_run.pop(operand, None)
         state.taken.setdefault(match.key, operand)
         producer = self._sides.session.graph.operand(operand).producer
@@ -189,13 +193,35 @@ class Matches:
         theirs = match.layout.to_ours(array, shape)
         if result.shape != shape:
             return self._born_in_other_shape(operand, match, result, theirs)
-        if self._values.is_of_run(operand, result):
-            measures, *described = self._meter.measure(result, theirs)
-            self._state.result.numbers[operand] = Numbers(measures, *described)
-            distance = measures.relative
+        numbers = self._numbers_of_run(operand, match, theirs)
+        if numbers is not None and self._values.tensor_of_run(operand) is result:
+            distance = numbers.relative
         else:
             distance = relative_distance(result, theirs)
         return Born(distance if np.isfinite(distance) else 1.0)
+
+    def _numbers_of_run(self, operand: str, match: Match, theirs: Array) -> Measures | None:
+        """Measure our run for the row, now that the tensor is read, if it is not yet done.
+
+        Parameters
+        ----------
+        operand : str
+        match : Match
+        theirs : ndarray
+            The tensor that it is matched with, in our layout.
+
+        Returns
+        -------
+        Measures or None
+            None if our run has nothing of this shape.
+        """
+        known, run = self._state.result.numbers, self._values.tensor_of_run(operand)
+        if run is None or run.shape != theirs.shape:
+            return None
+        if operand not in known:
+            known[operand] = Numbers(*self._meter.measure(run, theirs))
+            self._measured_with[operand] = Reading(match.key, theirs.shape, match.layout)
+        return known[operand].measures
 
     def _born_without_tensor(self, operand: str, result: Value) -> Born:
         failure = self._state.failures.get(operand)

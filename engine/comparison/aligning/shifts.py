@@ -58,10 +58,10 @@ class Shifts:
         operand : RuntimeOperand
             Its result.
         over_layers : bool
-            Whether to pass layers: an operator with the weights of a later one agrees with that
-            one's input, too.
+            Whether to try tensors behind layers, which are left out else: an operator with the
+            weights of a later one agrees with that one's input, too.
         """
-        for source in operator.inputs:
+        for source in dict.fromkeys(operator.inputs):
             if not self._may_shift(source, operand):
                 continue
             for reading in self._further(source, over_layers=over_layers):
@@ -182,8 +182,8 @@ class Shifts:
         An input that is only normalized stays: a normalization gives the same twice.
         """
         value, now = self._values.read(source.name, reading), self._value_of(source)
-        if value is None:
-            return False
+        if value is None or (isinstance(now, np.ndarray) and np.array_equal(value, now)):
+            return False  # a copy makes no difference
         arguments = self._values.arguments(operator, {source.name: value})
         result = self._values.compute_one(operator, operand, arguments)
         return (
@@ -199,8 +199,9 @@ class Shifts:
             return
         value = self._value_of(source)
         moves = self._values.only_moves(producer, value)
+        beside = [] if over_layers else self._beside(source, now.key)
         after = self._after(now.key, over_layers=over_layers)
-        for key in dict.fromkeys([*self._beside(source, now.key), *after]):
+        for key in dict.fromkeys([*beside, *after]):
             reading = self._sides.fit(key, [now.shape])
             if reading is None or (moves and not self._values.has_elements_of(key, value)):
                 continue
@@ -211,14 +212,14 @@ class Shifts:
         return self._values.read(source.name, reading) if reading is not None else None
 
     def _after(self, key: str, *, over_layers: bool) -> list[str]:
-        """Return the next tensors of the same size, those behind layers only on demand."""
+        """Return those of the next tensors of the same size that are behind layers, or not."""
         places, near = self._sides.reference.index, self._calls.near({key})
         keys = [each for each in self._free_like(key) if places[each] > places[key]]
         keys.sort(key=lambda each: (each not in near, places[each]))
         return [
             each
             for each in keys[:AHEAD]
-            if over_layers or not self._calls.count_layers(each, {key}, 0)
+            if bool(self._calls.count_layers(each, {key}, 0)) == over_layers
         ]
 
     def _beside(self, operand: RuntimeOperand, key: str) -> list[str]:
@@ -233,7 +234,11 @@ class Shifts:
         return [each for each in self._free_like(key) if each in near]
 
     def _free_like(self, key: str) -> list[str]:
-        """Return the tensors of the same size that no operand has."""
-        size = math.prod(self._sides.index.shapes[key])
+        """Return the tensors of the same size that no operand has.
+
+        No constant: other weights are no result of a function that one side lacks.
+        """
+        size, known = math.prod(self._sides.index.shapes[key]), self._sides.reference.by_key
         keys = self._sides.index.of_size(size)
-        return [each for each in keys if each not in self._state.taken]
+        free = [each for each in keys if each not in self._state.taken]
+        return [each for each in free if known[each].role != "constant"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.array_files import is_numeric
 from engine.comparison.aligning.calls import function_of
 from engine.comparison.aligning.limits import EXACT, NEAR, ROUNDED
 from engine.comparison.computing import Computing
@@ -210,9 +211,15 @@ class Values:
         results = [session.value(operand.name) for operand in operator.outputs]
         return self._computing.dequantise(operator, results)
 
-    def is_of_run(self, operand: str, result: Array) -> bool:
-        """Whether a result is the very value of our run, whose measures a row shows."""
-        return self._session.is_resident(operand) and self._session.value(operand) is result
+    def tensor_of_run(self, operand: str) -> Array | None:
+        """Return the tensor of our run, whose numbers a row shows; None if it is not there.
+
+        Nor is one in int8, because its row shows the numbers that it stands for.
+        """
+        if not self._session.is_resident(operand) or operand in self._computing.requantised:
+            return None
+        value = self._session.value(operand)
+        return value if isinstance(value, np.ndarray) and is_numeric(value) else None
 
     def is_quantised(self, operator: RuntimeOperator | None) -> bool:
         """Whether an operator computes in int8."""

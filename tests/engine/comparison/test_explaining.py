@@ -9,6 +9,7 @@ import pytest
 
 import engine
 from engine.comparison import Status
+from engine.comparison.computing import Computing
 from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
 from engine.comparison.references.reference import hash_weight
 from engine.errors import EngineError
@@ -109,36 +110,6 @@ def test_a_lost_activation_is_named_at_the_operator_that_does_nothing(run):
     first = pointwise(x, weight, bias)
     theirs = shown({"in0x": x, "conv": first, "next": pointwise(silu(first), weight, bias)})
     assert blamed(engine.compare(session, theirs)) == [("act", [], ["activation_missing"])]
-
-
-def test_what_the_reference_is_known_to_read_is_not_tried_again(run):
-    """Its own graph says that no function lies between the ReLU and what differs."""
-    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
-    session = run(
-        x,
-        f"pnnx.Input in0 0 1 0 #0={SIZE}",
-        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
-        f"F.relu act 1 1 1 2 $input=1 #2={SIZE}",
-        f"nn.Conv2d next 1 1 2 3 {POINTWISE} #3={SIZE}",
-        "pnnx.Output out0 1 0 3",
-        conv__weight=weight, conv__bias=bias, next__weight=weight, next__bias=bias,
-    )  # fmt: skip
-    first = pointwise(x, weight, bias)
-    after = np.maximum(first, 0)
-    tensors = {"in0x": x, "conv": first, "act": after, "next": normal(1, 4, 6, 6)}
-    pairs = itertools.pairwise(tensors)
-    calls = [ReferenceOperator(out, "call", (given,), (out,)) for given, out in pairs]
-    tried = []
-    for operators in ((), calls):
-        beats = []
-        found = engine.compare(
-            session,
-            shown(tensors, operators=operators),
-            progress=lambda *_, b=beats: b.append(1),
-        )
-        assert blamed(found) == [("next", [], [])]
-        tried.append(len(beats))
-    assert tried[1] < tried[0]
 
 
 def two_readers(run, x, middle, weights):
@@ -990,3 +961,67 @@ def test_a_line_that_contradicts_itself_is_to_blame_for_what_fails_behind_it(run
     assert "nn.Conv2d 'mix' failed on inputs 1×1×12×12" in origin.text
     assert "it turns 1×4×6×6 into 1×1×12×12, but its line states 1×4×6×6" in origin.text
     assert "optlevel=0" in origin.text
+
+
+def test_what_the_reference_is_known_to_read_is_not_tried_again(run):
+    """Its own graph says that no function lies between the ReLU and what differs."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"F.relu act 1 1 1 2 $input=1 #2={SIZE}",
+        f"nn.Conv2d next 1 1 2 3 {POINTWISE} #3={SIZE}",
+        "pnnx.Output out0 1 0 3",
+        conv__weight=weight, conv__bias=bias, next__weight=weight, next__bias=bias,
+    )  # fmt: skip
+    first = pointwise(x, weight, bias)
+    after = np.maximum(first, 0)
+    tensors = {"in0x": x, "conv": first, "act": after, "next": normal(1, 4, 6, 6)}
+    pairs = itertools.pairwise(tensors)
+    calls = [ReferenceOperator(out, "call", (given,), (out,)) for given, out in pairs]
+    tried = []
+    for operators in ((), calls):
+        beats = []
+        found = engine.compare(
+            session,
+            shown(tensors, operators=operators),
+            progress=lambda *_, b=beats: b.append(1),
+        )
+        assert blamed(found) == [("next", [], [])]
+        tried.append(len(beats))
+    assert tried[1] < tried[0]
+
+
+def test_copies_of_a_weight_are_not_tried_in_its_place(run, monkeypatch):
+    """A reference copies a weight for each reader; ours is wrong, and agrees with none."""
+    x, weight = normal(1, 4, 6, 6), normal(1, 4, 6, 6)
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"pnnx.Attribute scale 0 1 1 @data={SIZE} #1={SIZE}",
+        f"torch.mul mul 2 1 0 1 2 #0={SIZE} #1={SIZE} #2={SIZE}",
+        "pnnx.Output out0 1 0 2",
+        scale__data=weight,
+    )
+    computed = []
+    compute = Computing.compute
+
+    def count(self, operator, arguments):
+        computed.append(operator.name)
+        return compute(self, operator, arguments)
+
+    monkeypatch.setattr(Computing, "compute", count)
+    counts = []
+    for copies in ((), ("first", "second", "third")):
+        arrays = {"in0x": x, "scale": weight} | dict.fromkeys(copies, weight)
+        tensors = [
+            ReferenceTensor(k, lambda a=a: a, role="constant" if k == "scale" else "")
+            for k, a in {**arrays, "out": normal(1, 4, 6, 6)}.items()
+        ]
+        calls = [ReferenceOperator(k, "Split", ("scale",), (k,)) for k in copies]
+        calls.append(ReferenceOperator("out", "Mul", ("in0x", "scale"), ("out",)))
+        computed.clear()
+        engine.compare(session, Reference("theirs", tensors, calls, ["in0x"], ["out"]))
+        counts.append(computed.count("mul"))
+    assert counts[1] <= counts[0]
