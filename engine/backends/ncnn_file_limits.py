@@ -17,6 +17,7 @@ from engine.backends.lowering import LoweringError
 from engine.backends.native_sizes import require_elements, require_spread, require_windows
 from engine.errors import EngineError
 from engine.layers.layer import LibraryLayer
+from engine.layers.ncnn.only_ncnn import OnlyNcnn
 from engine.ncnn.reader import ncnn_name
 from engine.ncnn.types import (
     TYPES,
@@ -120,12 +121,13 @@ def _require_operand(value: Value, *, bytes_allowed: bool) -> None:
 
 def _require_fit(operator: RuntimeOperator, inputs: Sequence[Value]) -> None:
     layer = operator.checked_layer
-    if layer is None or isinstance(layer, LibraryLayer):
-        _require_bounded(operator)
-        return
+    arrays = [value for value in inputs if isinstance(value, np.ndarray)]
     try:
-        if isinstance(layer, ShapeChecked):
-            arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+        if layer is None or isinstance(layer, LibraryLayer):
+            _require_bounded(operator)
+            if isinstance(layer, OnlyNcnn):
+                layer.require_operands(*arrays)
+        elif isinstance(layer, ShapeChecked):
             _require_few(layer.require_shapes(*(array.shape for array in arrays)))
         else:
             operator.forward(materialise_all(inputs))

@@ -675,7 +675,7 @@ TYPES: Final[Mapping[str, LayerType]] = {
         + _VARIANCES.format(0, 3, 1, 4, 2, 5, 3, 6)
         + " flip=7 clip=8 image_width=9 image_height=10 step_width=11f step_height=12f "
         "offset=13f step_mmdetection=14 center_mmdetection=15",
-        (2, 2),
+        (1, 2),
     ),
     "Proposal": _layer(
         "feat_stride=0 base_size=1 pre_nms_topN=2 after_nms_topN=3 nms_thresh=4f min_size=5",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from engine.layers.layer import LibraryLayer
 from engine.layers.ncnn import (  # noqa: F401 - they register
     activations,
     arithmetic,
@@ -14,22 +12,17 @@ from engine.layers.ncnn import (  # noqa: F401 - they register
     pooling,
     products,
     recurrent,
+    regions,
     resizing,
     sampling,
     shapes,
 )
+from engine.layers.ncnn.only_ncnn import OnlyNcnn
 from engine.layers.ncnn.table import LAYERS
 from engine.layers.registry import Registration
 from engine.ncnn.types import PREFIX, TYPES
 
 __all__ = ["ncnn_table"]
-
-
-class OnlyNcnn(LibraryLayer):
-    """A layer that only ncnn computes."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__("NumPy has no code for this type of ncnn; choose the backend ncnn")
 
 
 def ncnn_table(table: Mapping[str, Registration]) -> Mapping[str, Registration]:

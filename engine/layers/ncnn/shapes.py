@@ -659,3 +659,59 @@ def diag(input: Array, diagonal: int = 0) -> Array:
     elif not -input.shape[0] < diagonal < input.shape[1]:
         raise LayerError(f"{describe_shapes([input.shape])} has no diagonal {diagonal}")
     return np.ascontiguousarray(np.diag(input, diagonal))
+
+
+@layer("ArgMax")
+def arg_max(input: Array, out_max_val: int = 0, topk: int = 1) -> Array:
+    """Return the indices of the largest elements, counted in memory; of equal ones the last.
+
+    Parameters
+    ----------
+    input : ndarray of at most 2 axes
+        ncnn counts the gaps between channels, too.
+    out_max_val : int
+        Whether the elements are a row before the indices.
+    topk : int
+    """
+    if input.ndim > 2:
+        raise LayerError(f"{describe_shapes([input.shape])} has gaps between its channels")
+    if not 1 <= topk <= input.size:
+        raise ParameterError("topk", f"{topk} elements are not among {input.size}")
+    flat = input.reshape(-1)
+    order = np.lexsort((np.arange(flat.size), flat))[::-1][:topk]
+    indices = order.astype(np.float32)
+    return np.stack([flat[order], indices]) if out_max_val else indices[np.newaxis]
+
+
+@layer("Cast")
+def cast_type(input: Array, type_from: int = 0, type_to: int = 0) -> Array:
+    """Convert bytes to float32; other types have no operands here.
+
+    Parameters
+    ----------
+    input : ndarray
+    type_from, type_to : int
+        0 automatic, 1 float32, 2 float16, 3 int8, 4 bfloat16.
+    """
+    if type_from == type_to:
+        return input
+    if (type_from, type_to) != (3, 1) or input.dtype != np.int8:
+        raise LayerError(f"{input.dtype} is not of type {type_from}, or {type_to} not float32")
+    return input.astype(np.float32)
+
+
+@layer("StatisticsPooling")
+def statistics_pooling(input: Array, include_stddev: int = 0) -> Array:
+    """Return the mean of each channel, and then the standard deviations.
+
+    Parameters
+    ----------
+    input : ndarray of shape (C, ...), or without channels
+    include_stddev : int
+    """
+    x = input.reshape(len(input) if input.ndim > 2 else 1, -1)
+    means = x.mean(1, dtype=np.float32)
+    if not include_stddev:
+        return np.asarray(means)
+    deviations = np.sqrt(np.square(x - means[:, np.newaxis]).mean(1, dtype=np.float32))
+    return np.concatenate([means, deviations])

@@ -230,3 +230,116 @@ def test_ncnn_agrees(tmp_path, layer, shapes, weights):
     )
     assert ours.shape == theirs.shape
     assert np.allclose(ours, theirs, atol=1e-4)
+
+
+class TestRegions:
+    def test_maxima_of_bins(self, tmp_path):
+        x = draw(2, 6, 8)
+        got = compute(
+            tmp_path, "ROIPooling 0=3 1=1 2=0.5", [x, np.array([2, 4, 12, 7], np.float32)]
+        )
+        # Columns 1 to 6 in three bins of two; rows 2 to 4, as 3.5 is rounded away from 0.
+        wanted = np.stack([x[:, 2:5, a : a + 2].max((1, 2)) for a in (1, 3, 5)], 1)
+        assert np.array_equal(got, wanted[:, np.newaxis])
+
+    def test_means_of_bins_with_channels_of_their_own(self, tmp_path):
+        x = draw(8, 6, 8)
+        corners = np.array([1, 0, 4, 3], np.float32)
+        got = compute(tmp_path, "PSROIPooling 0=2 1=2 2=1.0 3=2", [x, corners])
+        for q, row, column in np.ndindex(2, 2, 2):
+            part = x[4 * q + 2 * row + column, 2 * row : 2 * row + 2]
+            wanted = part[:, 1 + 2 * column : 3 + 2 * column].mean()
+            assert got[q, row, column] == pytest.approx(wanted, abs=1e-6)
+
+    @pytest.mark.parametrize("aligned", [0, 1])
+    def test_samples_of_bins(self, tmp_path, aligned):
+        """As PyTorch: two samples a bin and axis, between the pixels; none outside count."""
+        x, corners = draw(3, 7, 9), np.array([1.3, 0.8, 22.9, 15.1], np.float32)
+        got = compute(tmp_path, f"ROIAlign 0=3 1=2 2=0.5 3=2 4={aligned} 5=1", [x, corners])
+        left, top, right, bottom = (float(c) * 0.5 - aligned * 0.5 for c in corners)
+        for row, column in np.ndindex(2, 3):
+            total = np.zeros(3)
+            for i, j in np.ndindex(2, 2):
+                v = top + (row + (i + 0.5) / 2) * (bottom - top) / 2
+                u = left + (column + (j + 0.5) / 2) * (right - left) / 3
+                if not (-1 <= v <= 7 and -1 <= u <= 9):
+                    continue
+                v, u = min(max(v, 0), 6), min(max(u, 0), 8)
+                for a, b in np.ndindex(7, 9):
+                    share = max(0, 1 - abs(v - a)) * max(0, 1 - abs(u - b))
+                    total += share * x[:, a, b]
+            assert np.allclose(got[:, row, column], total / 4, atol=1e-5)
+
+    def test_a_bin_in_the_middle_of_pixels(self, tmp_path):
+        """Of version 0: one sample between four pixels is their mean."""
+        x = draw(1, 4, 4)
+        corners = np.array([1, 1, 2, 2], np.float32)
+        got = compute(tmp_path, "ROIAlign 0=1 1=1 2=1.0 3=1", [x, corners])
+        assert got[0, 0, 0] == pytest.approx(x[0, 1:3, 1:3].mean(), abs=1e-6)
+
+
+def test_largest_elements(tmp_path):
+    x = np.array([[1, 9, 3], [9, 2, 0]], np.float32)
+    assert compute(tmp_path, "ArgMax 0=1 1=3", [x]).tolist() == [[9, 9, 3], [3, 1, 2]]
+    assert compute(tmp_path, "ArgMax 0=0 1=1", [x]).tolist() == [[3]]
+
+
+def test_means_and_deviations_of_channels(tmp_path):
+    x = draw(3, 4, 5)
+    got = compute(tmp_path, "StatisticsPooling 0=1", [x])
+    assert np.allclose(got, [*x.mean((1, 2)), *x.std((1, 2))], atol=1e-6)
+
+
+class TestOnlyNcnn:
+    """Layers without NumPy code: ncnn gets what fits, and nothing else."""
+
+    PRIORS = np.stack([np.linspace(0, 1, 8), np.full(8, 0.1)]).astype(np.float32)
+
+    @pytest.mark.parametrize(
+        ("layer", "inputs"),
+        [
+            ("DetectionOutput 0=3 4=0.1", [draw(8), np.full(6, 0.4, np.float32), PRIORS]),
+            ("PriorBox -23300=1,10.0 -23302=1,2.0 9=40 10=40", [draw(2, 3, 3), draw(3, 9, 9)]),
+            ("Proposal 5=0", [draw(18, 2, 3), draw(36, 2, 3), np.array([64, 64, 1], "f4")]),
+            ("YoloDetectionOutput 0=2 1=1 2=0.01 -23304=2,1.0,2.0", [draw(7, 2, 2)]),
+            ("Yolov3DetectionOutput 0=2 1=1 2=0.01 -23304=2,1.0,2.0 -23305=1,0.0 -23306=1,8.0",
+             [draw(7, 2, 2)]),
+            ("Spectrogram 0=8 1=1", [draw(20)]),
+            ("InverseSpectrogram 0=8 1=1", [draw(5, 4, 2)]),
+        ],
+    )  # fmt: skip
+    def test_operands_that_fit(self, tmp_path, layer, inputs):
+        pytest.importorskip("ncnn")
+        assert compute(tmp_path, layer, inputs, backend="ncnn").size
+
+    @pytest.mark.parametrize(
+        ("layer", "shapes"),
+        [
+            ("DetectionOutput 0=3", [(8,), (5,), (2, 8)]),  # a confidence is missing
+            ("DetectionOutput 0=3", [(4,), (6,), (2, 8)]),
+            ("DetectionOutput 0=3", [(8,), (6,), (8,)]),  # no variances
+            ("DetectionOutput 0=3 2=-5", [(8,), (6,), (2, 8)]),
+            ("PriorBox -23300=2,1.0,2.0 -23301=1,3.0 9=40 10=40", [(1, 3, 3), (1, 4, 4)]),
+            ("PriorBox -23300=1,1.0 9=-233 10=40", [(1, 3, 3)]),
+            ("Proposal", [(17, 2, 3), (36, 2, 3), (3,)]),
+            ("Proposal", [(18, 2, 3), (36, 2, 3), (2,)]),
+            ("YoloDetectionOutput 0=2 1=1 -23304=1,1.0", [(7, 2, 2)]),
+            ("YoloDetectionOutput 0=2 1=2 -23304=4,1,1,1,1", [(13, 2, 2)]),
+            (
+                "Yolov3DetectionOutput 0=2 1=1 -23304=2,1,1 -23305=1,1.0 -23306=1,8.0",
+                [(7, 2, 2)],
+            ),
+            ("Yolov3DetectionOutput 0=2 1=1 -23304=2,1,1 -23305=1,0.0", [(7, 2, 2)]),
+            ("Spectrogram 0=8", [(4,)]),  # too short for its mirrored border
+            ("Spectrogram 0=8 3=9", [(20,)]),  # a window longer than the transform
+            ("InverseSpectrogram 0=8", [(6, 4, 2)]),
+            ("SPP 1=2", [(3, 4, 4)]),
+            ("ArgMax 1=4", [(3,)]),
+            ("ROIAlign 0=1 1=1", [(1, 4, 4), (3,)]),
+            ("PSROIPooling 0=2 1=2 3=2", [(7, 4, 4), (4,)]),
+        ],
+    )
+    def test_others_are_refused(self, tmp_path, layer, shapes):
+        pytest.importorskip("ncnn")
+        with pytest.raises(EngineError):
+            compute(tmp_path, layer, [draw(*shape) for shape in shapes], backend="ncnn")
