@@ -231,7 +231,7 @@ def format_milliseconds(seconds: float | None) -> str:
     Returns
     -------
     str
-        ``""`` for None, a dash for what took no time.
+        ``""`` for None, a dash for what took no time, thousands as ``14k``.
     """
     if seconds is None:
         return ""
@@ -240,7 +240,9 @@ def format_milliseconds(seconds: float | None) -> str:
         return "—"
     if ms < 10:
         return f"{ms:.2f}"
-    return f"{ms:.1f}" if ms < 100 else f"{ms:.0f}"
+    if ms < 9999.5:
+        return f"{ms:.1f}" if ms < 100 else f"{ms:.0f}"
+    return f"{ms / 1e3:.0f}k"
 
 
 def format_duration(seconds: float) -> str:

@@ -393,6 +393,7 @@ class MainWindow(QMainWindow):
             carrier.failed.connect(self.show_error)
         self.start_page.open_requested.connect(opening.choose_model)
         self.start_page.path_requested.connect(opening.open_model)
+        self.start_page.dropped.connect(opening.open_dropped)
         self.start_page.sample_requested.connect(opening.open_sample)
         self.properties_panel.layers_requested.connect(opening.choose_layers)
         self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)

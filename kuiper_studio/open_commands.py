@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +43,28 @@ _WEIGHT_FILES: Final = "Weights (*.bin)"
 _SIZED_FILES: Final = f"Inputs (*.npy {' '.join(f'*{s}' for s in IMAGE_SUFFIXES)})"
 _LAYER_FILES: Final = "Python (*.py)"
 _LABEL_FILES: Final = "Text, tokenizers (*.txt *.json)"
+
+
+class _Kind(Enum):
+    """What a dropped file is, by its suffix."""
+
+    MODEL = auto()
+    WEIGHTS = auto()
+    INPUT = auto()
+    LABELS = auto()
+    OTHER = auto()
+
+
+_KINDS: Final = {
+    **dict.fromkeys((".param", *SUFFIXES), _Kind.MODEL),
+    ".bin": _Kind.WEIGHTS,
+    **dict.fromkeys((".npy", ".npz", *IMAGE_SUFFIXES), _Kind.INPUT),
+    **dict.fromkeys((".txt", ".json"), _Kind.LABELS),
+}
+
+
+def _kind(path: str) -> _Kind:
+    return _KINDS.get(Path(path).suffix.lower(), _Kind.OTHER)
 
 
 class OpenCommands(QObject):
@@ -141,21 +164,46 @@ class OpenCommands(QObject):
         if found:
             self.open_sample(found[0])
 
+    @Slot(list)
     def open_dropped(self, paths: Sequence[str]) -> None:
-        """Open dropped files: a model, its folder, inputs, labels or a vocabulary."""
+        """Open dropped files: a model, its folder, inputs, labels or a vocabulary.
+
+        What is dropped with a model belongs to it.
+        """
         model = dropped_model(paths)
         if model:
-            self.open_model(model)
+            self._open_with(model, [path for path in paths if path != model])
         elif self._session.graph is None:
             names = ", ".join(Path(p).name for p in paths)
             self.failed.emit(
                 "Open a model first",
                 f"{names} is not a .param, .bin, .pt, .onnx or folder.",
             )
-        elif Path(paths[0]).suffix.lower() in {".txt", ".json"}:
+        elif _kind(paths[0]) is _Kind.LABELS:
             self.use_labels(paths[0])
         else:
             self.feed_files(paths)
+
+    def _open_with(self, model: str, others: Sequence[str]) -> None:
+        """Open a model with the weights, inputs and labels among other files."""
+        by_kind: dict[_Kind, list[str]] = {kind: [] for kind in _Kind}
+        for path in others:
+            by_kind[_kind(path)].append(path)
+        weights, models = by_kind[_Kind.WEIGHTS], by_kind[_Kind.MODEL]
+        # Of several pairs each finds its own weights.
+        is_pair = len(weights) == 1 and not models and _kind(model) is _Kind.MODEL
+        self._dialogs.remember("model", model)
+        self.prepare_choices(Path(model))
+        if by_kind[_Kind.INPUT]:
+            self._session.prepare_source_list([parse_source(p) for p in by_kind[_Kind.INPUT]])
+        for path in by_kind[_Kind.LABELS][:1]:
+            self._with_labels(path, self._session.prepare_labels)
+        self._session.open(model, weights[0] if is_pair else None)
+        left = [*models, *by_kind[_Kind.OTHER]]
+        if left:
+            names = ", ".join(Path(path).name for path in left)
+            text = f"only {Path(model).name} was opened, not {names}"
+            self._session.workspace.announce(text)
 
     # Inputs and labels
 
@@ -186,8 +234,11 @@ class OpenCommands(QObject):
 
     def use_labels(self, path: str) -> None:
         """Read class names, one per line, or the tokens of a vocabulary."""
+        self._with_labels(path, self._session.workspace.set_labels)
+
+    def _with_labels(self, path: str, use: Callable[[tuple[str, ...]], None]) -> None:
         try:
-            self._session.workspace.set_labels(read_labels(Path(path)))
+            use(read_labels(Path(path)))
         except EngineError as exc:
             self.failed.emit("The labels cannot be used", str(exc))
 

@@ -287,12 +287,15 @@ class StartPage(QScrollArea):
     open_requested
         The user wants to choose a model.
     path_requested : str
-        A recent or dropped model.
+        A recent model.
+    dropped : list of str
+        A model, and what was dropped with it.
     sample_requested : SampleModel
     """
 
     open_requested = Signal()
     path_requested = Signal(str)
+    dropped = Signal(list)
     sample_requested = Signal(object)
 
     def __init__(
@@ -496,10 +499,10 @@ class StartPage(QScrollArea):
     @override
     def dropEvent(self, event: QDropEvent) -> None:
         self._drop.show_dragged("")
-        model = dropped_model(_local_paths(event))
-        if model:
+        paths = _local_paths(event)
+        if dropped_model(paths):
             event.acceptProposedAction()
-            self.path_requested.emit(model)
+            self.dropped.emit(paths)
 
 
 def _local_paths(event: QDropEvent) -> list[str]:

@@ -250,7 +250,7 @@ class ValueStrip(QWidget):
         flat = array.reshape(-1)
         step = max(1, -(-flat.size // SIDE))
         self._values = np.nan_to_num(flat[::step].astype(np.float64))
-        self.setToolTip(f"one value of {step}" if step > 1 else "all values, in order")
+        self.setToolTip(f"1 of {step} values, in order" if step > 1 else "all values, in order")
         self.update()
 
     @override

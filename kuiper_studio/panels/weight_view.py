@@ -505,7 +505,7 @@ class WeightView(QWidget):
         self._bars.mark(page if own_page else -1)
         for button in self._buttons:
             button.setVisible(self._pages.count > 1)
-        thinned = f"one value of {self._picture.step}" if self._picture.step > 1 else ""
+        thinned = f"scale 1 : {self._picture.step}" if self._picture.step > 1 else ""
         self._caption.setText(", ".join(filter(None, (self._pages.caption(page), thinned))))
         self._caption.setVisible(bool(self._caption.text()))
         self._buttons[0].setEnabled(page > 0)

@@ -655,6 +655,35 @@ def test_drop_either_file_then_an_input(qtbot, open_window, make_pair, tmp_path,
     np.testing.assert_array_equal(window.session.fetch("0"), image)
 
 
+def test_drop_of_a_model_with_what_belongs_to_it(
+    qtbot, open_window, make_pair, tmp_path, image
+):
+    """Weights in another folder, an input and names of classes."""
+    path = make_pair(*CHAIN)
+    (tmp_path / "elsewhere").mkdir()
+    weights = path.with_suffix(".bin").rename(tmp_path / "elsewhere" / "w.bin")
+    np.save(tmp_path / "x.npy", image)
+    (tmp_path / "names.txt").write_text("cat\ndog\n")
+    window = open_window()
+    drop(window, tmp_path / "x.npy", weights, path, tmp_path / "names.txt")
+    qtbot.waitUntil(lambda: window.session.state is RunState.READY)
+    assert not window.banner.isVisible()
+    assert window.session.graph.bin_path == weights
+    assert window.session.workspace.labels == ("cat", "dog")
+    trigger(qtbot, window, "debug.step")
+    np.testing.assert_array_equal(window.session.fetch("0"), image)
+
+
+def test_drop_of_two_models_says_which_one_is_open(qtbot, open_window, make_pair, tmp_path):
+    first, second = make_pair(*CHAIN, name="first"), make_pair(*CHAIN, name="second")
+    window = open_window()
+    drop(window, first, second, first.with_suffix(".bin"))
+    qtbot.waitUntil(lambda: window.session.state is RunState.NEED_INPUT)
+    assert window.session.graph.source_path == first
+    announced = window.findChild(QLabel, "statusAnnouncement")
+    assert announced.toolTip() == "only first.pnnx.param was opened, not second.pnnx.param"
+
+
 def test_drop_of_something_else(qtbot, window, tmp_path):
     (tmp_path / "notes.pdf").touch()
     drop(window, tmp_path / "notes.pdf")

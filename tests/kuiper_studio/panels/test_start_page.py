@@ -155,9 +155,9 @@ def test_dragging_says_what_will_happen(qtbot, page) -> None:
     assert enter.isAccepted()
     assert page._drop._text.text() == "Open resnet18.pnnx.param"
     drop = QDropEvent(QPointF(5, 5), Qt.CopyAction, data, Qt.LeftButton, Qt.NoModifier)
-    with qtbot.waitSignal(page.path_requested) as heard:
+    with qtbot.waitSignal(page.dropped) as heard:
         page.dropEvent(drop)
-    assert heard.args == ["/a/resnet18.pnnx.param"]
+    assert heard.args == [["/a/resnet18.pnnx.param"]]
     assert page._drop._text.text().startswith("Drop a .param")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PySide6.QtWidgets import QLabel
 
 from kuiper_studio.panels.weights import (
     TilePages,
@@ -124,6 +125,26 @@ def test_a_large_matrix_is_thinned_out() -> None:
     mosaic = lay_out_tiles((1, 1000, 512), 124)
     assert mosaic.step == 9
     assert max(mosaic.size) <= 124
+
+
+def test_a_thinned_out_weight_says_its_scale(qtbot, open_window, make_pair) -> None:
+    """Not how many elements it has: a picture 124 wide has each ninth of a thousand."""
+    window = open_window(
+        make_pair(
+            "pnnx.Attribute bias 0 1 0 @data=(1,1000)f32 #0=(1,1000)f32",
+            "pnnx.Output out 1 0 0",
+            weights={"bias.data": np.ones((1, 1000), np.float32)},
+        )
+    )
+    qtbot.waitUntil(lambda: window.session.graph is not None and not window.session.busy)
+    window.session.select("bias")
+    panel = window.properties_panel
+    panel.catch_up()
+
+    def texts() -> list[str]:
+        return [label.text() for label in panel.findChildren(QLabel) if label.isVisible()]
+
+    qtbot.waitUntil(lambda: "scale 1 : 9" in texts())
 
 
 @given(
