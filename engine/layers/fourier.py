@@ -27,7 +27,7 @@ from engine.memory_bound import require_memory
 from engine.promotion import DEFAULT_FLOAT, DType
 from engine.values import Array, Value
 
-__all__ = ["TRANSFORMS", "require_room_for_points"]
+__all__ = ["TRANSFORMS", "points_of", "require_room_for_points"]
 
 Transform = Callable[..., Any]  # of an array, sizes, axes and a norm
 
@@ -58,21 +58,35 @@ _WORKING: Final = 4  # NumPy's temporary memory, in complex numbers per point
 _OF_REAL_NUMBERS: Final = frozenset({"rfft", "ihfft"})
 
 
-def _transform(
-    name: str, input: Array, sizes: Value, axes: tuple[int, ...], norm: str | None
-) -> Array:
-    _, transform, gives_real, halves = TRANSFORMS[name]
+def points_of(
+    name: str, shape: tuple[int, ...], sizes: Value, axes: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the number of points along each transformed dimension.
+
+    Raises
+    ------
+    LayerError
+        If there is no such transform.
+    """
     if not axes:
         raise LayerError("there are no dimensions to transform")
     given = as_ints(sizes, "s") or (-1,) * len(axes)
     if len(given) != len(axes):
         raise LayerError(f"sizes {given} are not as many as the {len(axes)} dimensions")
-    lengths = [input.shape[axis] for axis in axes]
-    if halves:
+    lengths = [shape[axis] for axis in axes]
+    if TRANSFORMS[name][3]:  # the input is one half
         lengths[-1] = 2 * (lengths[-1] - 1)
     used = tuple(length if n == -1 else n for n, length in zip(given, lengths, strict=True))
     if min(used) < 1:
         raise LayerError(f"a transform of {min(used)} points has no result")
+    return used
+
+
+def _transform(
+    name: str, input: Array, sizes: Value, axes: tuple[int, ...], norm: str | None
+) -> Array:
+    _, transform, gives_real, _ = TRANSFORMS[name]
+    used = points_of(name, input.shape, sizes, axes)
     if name in _OF_REAL_NUMBERS and input.dtype.kind == "c":
         raise LayerError(f"{name} takes real numbers, not {input.dtype}")
     points = [n for axis, n in enumerate(input.shape) if axis not in axes]

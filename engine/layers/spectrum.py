@@ -15,7 +15,15 @@ from engine.layers.registry import register
 from engine.promotion import float_dtype, promote_types
 from engine.values import Array
 
-__all__ = ["inverse_spectrogram", "istft", "spectrogram", "stft"]
+__all__ = [
+    "centre_window",
+    "extend_signal",
+    "inverse_spectrogram",
+    "istft",
+    "spectrogram",
+    "stft",
+    "window_norm",
+]
 
 # Modes of padding by PyTorch's name
 _PAD_MODES: Final[dict[str, Literal["reflect", "edge", "constant", "wrap"]]] = {
@@ -105,10 +113,10 @@ def stft(
     """
     if input.ndim not in {1, 2}:
         raise LayerError(f"a signal has 1 or 2 dimensions, not {input.ndim}")
-    hop, taper = _check_window(n_fft, hop_length, win_length, window)
+    hop, taper = centre_window(n_fft, hop_length, win_length, window)
     wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
     if center:
-        wide = _extend_signal(wide, n_fft // 2, pad_mode)
+        wide = extend_signal(wide, n_fft // 2, pad_mode)
     if wide.shape[-1] < n_fft:
         raise LayerError(f"a signal of {wide.shape[-1]} elements has no piece of {n_fft}")
     pieces = np.lib.stride_tricks.sliding_window_view(wide, n_fft, axis=-1)[..., ::hop, :]
@@ -170,7 +178,7 @@ def istft(
         raise LayerError(
             f"{input.dtype} of shape {shape} is not a short-time Fourier transform"
         )
-    hop, taper = _check_window(n_fft, hop_length, win_length, window)
+    hop, taper = centre_window(n_fft, hop_length, win_length, window)
     half = input.shape[-2] != n_fft if onesided is None else onesided
     if input.shape[-2] != (n_fft // 2 + 1 if half else n_fft):
         raise LayerError(f"{input.shape[-2]} frequencies do not belong to pieces of {n_fft}")
@@ -236,7 +244,7 @@ def spectrogram(
     )
     spectrum = spectrum.reshape(*waveform.shape[:-1], *spectrum.shape[1:])
     if normalized and not by_length:
-        spectrum = cast(spectrum / _norm(window), spectrum.dtype)
+        spectrum = cast(spectrum / window_norm(window), spectrum.dtype)
     if power is None:
         return spectrum
     return np.asarray(np.abs(spectrum) ** power, spectrum.real.dtype)
@@ -272,7 +280,7 @@ def inverse_spectrogram(
     """
     by_length = normalized == "frame_length"
     if normalized and not by_length:
-        spectrogram = cast(spectrogram * _norm(window), spectrogram.dtype)
+        spectrogram = cast(spectrogram * window_norm(window), spectrogram.dtype)
     flat = spectrogram.reshape(-1, *spectrogram.shape[-2:])
     whole = None if length is None else length + 2 * pad
     signal = istft(
@@ -283,7 +291,7 @@ def inverse_spectrogram(
     return signal.reshape(*spectrogram.shape[:-2], signal.shape[-1])
 
 
-def _check_window(
+def centre_window(
     n_fft: int, hop_length: int | None, win_length: int | None, window: Array | None
 ) -> tuple[int, Array]:
     """Return the step between pieces, and the window centred in a piece."""
@@ -300,7 +308,8 @@ def _check_window(
     return hop, np.pad(taper, (before, n_fft - width - before))
 
 
-def _extend_signal(signal: Array, count: int, pad_mode: str) -> Array:
+def extend_signal(signal: Array, count: int, pad_mode: str) -> Array:
+    """Pad a signal at both ends, by PyTorch's name of the mode."""
     if pad_mode not in _PAD_MODES:
         raise LayerError(f"pad_mode is {pad_mode!r}, not one of {', '.join(_PAD_MODES)}")
     if pad_mode == "circular" and count > signal.shape[-1]:
@@ -322,5 +331,6 @@ def _add_overlapping(pieces: Array, hop: int) -> Array:
     return total
 
 
-def _norm(window: Array) -> float:
+def window_norm(window: Array) -> float:
+    """Return the root of the sum of a window's squares."""
     return float(np.sqrt(np.sum(np.square(window.astype(np.float64)))))

@@ -57,20 +57,21 @@ def _product(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     for place, member in enumerate(found.members):
         if not isinstance(member.array, Operand):
             continue
-        if len(set(member.labels)) < len(member.labels):
-            raise NoBreakdownError("a diagonal is summed")
         others = [each for number, each in enumerate(found.members) if number != place]
         arrays = [gradient * found.alpha, *(wide(each.array) for each in others)]
         labels = [found.result, *(each.labels for each in others)]
         known = "".join(labels)
-        kept = "".join([label for label in member.labels if label in known])
+        own = "".join(dict.fromkeys(member.labels))  # of a diagonal, one
+        kept = "".join([label for label in own if label in known])
         back = np.einsum(",".join(labels) + "->" + kept, *arrays, optimize=True)
-        full = back.reshape([
-            back.shape[kept.index(label)] if label in kept else 1 for label in member.labels
-        ])  # fmt: skip
-        shape = np.broadcast_shapes(full.shape, member.array.shape)
-        back = unbroadcast(np.broadcast_to(full, shape), member.array.shape)
-        accumulate(result, member.array.name, back)
+        full = back.reshape(
+            [back.shape[kept.index(each)] if each in kept else 1 for each in own]
+        )
+        result_of = np.zeros(member.array.shape)
+        diagonal = np.einsum(f"{member.labels}->{own}", result_of)  # a view
+        shape = np.broadcast_shapes(full.shape, diagonal.shape)
+        diagonal[...] = unbroadcast(np.broadcast_to(full, shape), diagonal.shape)
+        accumulate(result, member.array.name, result_of)
     offset = found.offset
     if offset is not None and isinstance(offset.array, Operand):
         if not found.result.endswith(offset.labels):

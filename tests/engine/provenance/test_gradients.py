@@ -279,3 +279,17 @@ def test_noise_outside_changes_nothing(make_pair, name) -> None:
     assert 0 < check.changed < value.size
     assert check.value == pytest.approx(float(session.value(str(result))[index]))
     np.testing.assert_array_equal(session.value("0"), value)
+
+
+def test_the_slope_of_a_diagonal(make_pair):
+    """An element of the diagonal counts, another does not."""
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(3,3)f32",
+        "torch.einsum e 1 1 x y equation=ii->i $operands=x #y=(3)f32",
+        "pnnx.Output out 1 0 y",
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.ones((3, 3), np.float32)])
+    session.run()
+    weight = engine.effective_weight(session, "y", (1,), "x")
+    assert weight.gradient.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
