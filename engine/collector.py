@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["collect_due", "collect_on_request", "collector_paused", "set_aside"]
+__all__ = ["collect_due", "collect_on_request", "collector_paused", "is_due", "set_aside"]
 
 _MANY: Final = 100_000  # objects, which take some 10 ms to collect
 _IMMORTAL: Final = 1000  # maximum of Python's own objects, which 3.12 counts as frozen
@@ -68,10 +68,12 @@ class _Collector:
             elif not self.pauses:
                 gc.enable()
 
+    def is_due(self, times: int) -> bool:
+        is_allowed = self.on_request and not self.pauses
+        return is_allowed and gc.get_count()[0] > times * gc.get_threshold()[0]
+
     def collect_due(self) -> None:
-        if self.pauses or not self.on_request:
-            return
-        if gc.get_count()[0] <= gc.get_threshold()[0] or self._age_many():
+        if not self.is_due(1) or self._age_many():
             return
         self._young += 1
         if self._young <= _YOUNG_PER_MIDDLE:
@@ -139,6 +141,17 @@ def collect_due() -> None:
     Does nothing while the collector is paused, or runs by itself.
     """
     _collector.collect_due()
+
+
+def is_due(times: int = 1) -> bool:
+    """Return whether `collect_due` would collect.
+
+    Parameters
+    ----------
+    times : int
+        How many times as many objects were made as Python waits for.
+    """
+    return _collector.is_due(times)
 
 
 def set_aside() -> None:

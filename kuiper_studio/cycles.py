@@ -9,15 +9,25 @@ and wait for that lock, as in the constructor of QFileSystemWatcher: then both w
 
 from __future__ import annotations
 
-from PySide6.QtCore import QAbstractEventDispatcher, QCoreApplication, QObject, Slot
+from time import thread_time
+from typing import Final
 
-from engine.collector import collect_due, collect_on_request
+from PySide6.QtCore import QAbstractEventDispatcher, QCoreApplication, QObject, QTimer, Slot
+
+from engine.collector import collect_due, collect_on_request, is_due
 
 __all__ = ["CycleCollector"]
 
+_REST_MS: Final = 50
+_RESTING: Final = 0.01  # seconds of work in that time, below which the window is at rest
+_OVERDUE: Final = 20  # times as many objects as Python waits for
+
 
 class CycleCollector(QObject):
-    """Collects cycles between events, as often as Python would.
+    """Collects cycles between events, when the window is at rest.
+
+    A collection of everything takes two frames, and came between a key and its answer. Where
+    there is no rest, it collects after twenty times as many objects as Python waits for.
 
     Parameters
     ----------
@@ -27,10 +37,13 @@ class CycleCollector(QObject):
 
     def __init__(self, application: QCoreApplication) -> None:
         super().__init__(application)
+        self._worked = 0.0  # seconds, when the timer was started
+        self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
+        self._rest.timeout.connect(self._collect_at_rest)
         dispatcher = QAbstractEventDispatcher.instance()
         # Before it waits for events, and before it handles them where it does not wait.
-        dispatcher.aboutToBlock.connect(self._collect)
-        dispatcher.awake.connect(self._collect)
+        dispatcher.aboutToBlock.connect(self._look)
+        dispatcher.awake.connect(self._look)
         collect_on_request()
 
     @classmethod
@@ -46,5 +59,19 @@ class CycleCollector(QObject):
         self.deleteLater()
 
     @Slot()
-    def _collect(self) -> None:
-        collect_due()
+    def _look(self) -> None:
+        if is_due(_OVERDUE):
+            collect_due()
+        elif is_due() and not self._rest.isActive():
+            self._await_rest()
+
+    def _await_rest(self) -> None:
+        self._worked = thread_time()
+        self._rest.start()
+
+    @Slot()
+    def _collect_at_rest(self) -> None:
+        if thread_time() - self._worked < _RESTING:
+            collect_due()
+        else:
+            self._await_rest()

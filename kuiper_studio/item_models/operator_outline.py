@@ -138,13 +138,19 @@ class OutlineModel(RowsModel):
         self._seconds[first:behind] = [record.seconds for record in records]
         # Of most operators nothing else can be true.
         special = [record.index for record in records if record.overrides]
-        unsupported = session.graph.unsupported if session.graph is not None else ()
-        special += [each.index for each in unsupported if behind <= each.index <= last]
-        if current is not None and first <= current.index <= last:
+        graph = session.graph
+        if graph is not None:
+            waiting = [each.index for each in graph.unsupported if behind <= each.index <= last]
+            self._statuses[waiting] = DisplayStatus.UNSUPPORTED
+            supplied = (graph.operands.get(name) for name in session.supplied)
+            makers = [each.producer for each in supplied if each is not None]
+            special += [maker.index for maker in makers if maker is not None]
+        if current is not None:
             special.append(current.index)
         for place in special:
-            name = self._source.operator_at(place).name
-            self._statuses[place] = operator_status(session, name)
+            if first <= place <= last:
+                name = self._source.operator_at(place).name
+                self._statuses[place] = operator_status(session, name)
 
     def _part(self, group: Group) -> slice:
         self._refresh()
@@ -155,7 +161,8 @@ class OutlineModel(RowsModel):
 
     def _executed(self, group: Group) -> int:
         """Return how many operators of a group have run."""
-        return int(np.isin(self._statuses[self._part(group)], _RAN).sum())
+        statuses = self._statuses[self._part(group)]
+        return sum(int(np.count_nonzero(statuses == ran)) for ran in _RAN)
 
     def _seconds_of(self, group: Group) -> float | None:
         if not self._executed(group):

@@ -37,6 +37,7 @@ from kuiper_studio.tensor_view.sides import Side, Sides
 from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
 from kuiper_studio.tensor_view.vector_plot import import_chart
 from kuiper_studio.tensor_view.wide_ranges import wide_ranges
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -175,6 +176,7 @@ class TensorView(QWidget):
             source.connect(signal)
         self._late.timeout.connect(self._on_late)
         self._warm.timeout.connect(self._import_chart)
+        self._warming.finished.connect(self._prepare_chart)
         pane.shown_changed.connect(self._on_shown_changed)
         pane.beside_toggled.connect(self._on_beside_toggled)
         self._lock.triggered.connect(self.lock)
@@ -834,6 +836,10 @@ class TensorView(QWidget):
     def _import_chart(self) -> None:
         """Import what draws vectors, while nobody waits for it."""
         self._warming.submit("chart", import_chart)
+
+    @Slot()
+    def _prepare_chart(self) -> None:
+        take_turn(self, self.pane.vector.prepare)
 
     @Slot(object)
     def _on_distances_arrived(self, operand: str) -> None:

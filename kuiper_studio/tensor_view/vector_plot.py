@@ -30,6 +30,8 @@ _FACTOR: Final = 1.5  # per step of zoom
 
 def import_chart() -> None:
     """Import the chart and pyqtgraph, which takes long; on any thread."""
+    import numpy.ma  # noqa: F401 - `np.unique` would, when the first vector is drawn
+
     import kuiper_studio.tensor_view.vector_chart  # noqa: F401
 
 
@@ -124,6 +126,11 @@ class VectorPlot(ElementCanvas):
         """Return the column of an entry, as high as the plot."""
         plot, left = self._chart.plot, self._chart.x_of(column)
         return QRectF(left, plot.top(), self._chart.zoom, plot.height())
+
+    def prepare(self) -> None:
+        """Make the chart before a vector is shown, where there is time."""
+        if self._made is None:
+            self._make()
 
     @property
     def _chart(self) -> VectorChart:

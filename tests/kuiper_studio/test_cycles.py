@@ -7,6 +7,7 @@ import weakref
 
 from PySide6.QtCore import QCoreApplication, QObject, QTimer
 
+from kuiper_studio import cycles
 from kuiper_studio.cycles import CycleCollector
 
 
@@ -37,6 +38,23 @@ def test_destroyed_between_events_whoever_makes_objects(qtbot):
     qtbot.waitUntil(lambda: len(threads) == 50)
     assert set(threads) == {threading.main_thread()}
     assert len(kept) == 10_000
+
+
+def test_not_before_the_window_is_at_rest(qtbot, monkeypatch):
+    """Work between events holds it back, until there are many more objects."""
+    ends = []
+    weakref.finalize(Cycle(), lambda: ends.append("cycle"))
+    kept = [[] for _ in range(5_000)]
+    monkeypatch.setattr(cycles, "_RESTING", 0.0)  # any work is too much
+    qtbot.wait(200)
+    assert ends == []
+    monkeypatch.undo()
+    qtbot.waitUntil(lambda: ends == ["cycle"])
+    weakref.finalize(Cycle(), lambda: ends.append("another"))
+    monkeypatch.setattr(cycles, "_RESTING", 0.0)
+    kept += [[] for _ in range(50_000)]
+    qtbot.waitUntil(lambda: "another" in ends)
+    assert len(kept) == 55_000
 
 
 def test_an_application_has_one(qapp):

@@ -444,6 +444,17 @@ def test_an_open_model_imports_it_on_another_thread(open_window, residual, qtbot
     assert threads != [threading.main_thread()]
 
 
+def test_an_open_model_has_a_chart_before_its_first_vector(
+    open_window, residual, qtbot, monkeypatch
+):
+    """The first vector would wait for what draws it, and for what that imports."""
+    monkeypatch.setattr("kuiper_studio.tensor_view.tensor_view._WARM_MS", 1)
+    plot = open_window(residual).tensor_view.pane.vector
+    qtbot.waitUntil(lambda: plot.is_ready)
+    assert not plot.isVisible()
+    assert "numpy.ma" in sys.modules
+
+
 def test_a_plot_without_a_vector_has_nothing_to_zoom(shown, theme, qtbot):
     plot = shown(VectorPlot(theme), 300, 200)
     assert plot.zoom_text == "1 : 1"
