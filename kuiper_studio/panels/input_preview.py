@@ -31,6 +31,7 @@ __all__ = ["InputPreview", "PreviewPicture", "image_of_planes", "load_preview"]
 
 WIDTH: Final = 150
 HEIGHT: Final = 85
+_LEAST: Final = 10
 _SIDE: Final = 512  # of what is made a picture of
 _ICONS: Final = {"random": "dice", "constant": "grid", "npy": "table", "npz": "table"}
 
@@ -190,6 +191,8 @@ class InputPreview(QWidget):
 
     def _draw_image(self, painter: QPainter, image: QImage) -> None:
         fitted = image.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        if self._kind != "image":  # a long row is a strip, not a line without height
+            fitted = fitted.expandedTo(QSize(_LEAST, _LEAST))
         area = QRectF(
             (WIDTH - fitted.width()) / 2, (HEIGHT - fitted.height()) / 2,
             fitted.width(), fitted.height(),

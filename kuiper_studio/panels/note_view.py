@@ -27,6 +27,7 @@ __all__ = ["NoteView"]
 _MARKS: Final = re.compile(r"``(.+?)``|`(.+?)`")
 _MONO: Final = "font-family: 'JetBrains Mono'; font-size: 11px"
 _MOST_TYPES: Final = 8
+_MAY_BREAK: Final = "\u200b"  # a blank without width
 _LEAST_WIDTH: Final = 160  # pixels; the panel around it decides
 
 
@@ -107,7 +108,9 @@ class NoteView(QLabel):
         return _paragraph(head, "".join(f"<br>{text}" for text in lines))
 
     def _link(self, found: OperatorNote) -> str:
-        name = self._mono(found.reference, "link" if found.url else "text")
+        # A name has no blanks: it may go on in the next line behind a dot or an underscore.
+        broken = re.sub(r"(?<=[._])(?=\w)", _MAY_BREAK, found.reference)
+        name = self._mono(broken, "link" if found.url else "text")
         if not found.url:
             return name
         return f'<a href="{html.escape(found.url)}" style="text-decoration: none">{name}</a>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from kuiper_studio.tensor_view.element import Counterpart
 
 __all__ = ["ShownValue", "clamped"]
+
+_MOST_CLASSES: Final = 8000  # without names; a longer series is rather a sound
 
 
 class ShownValue:
@@ -192,7 +194,9 @@ class ShownValue:
 
     @property
     def may_be_scores(self) -> bool:
-        """Whether the elements may be scores of classes: no axis is known to be of a signal."""
+        """Whether the elements may be scores of classes: they are not a signal, or too many."""
+        if self.array is not None and self.array.size > _MOST_CLASSES:
+            return False
         if self.layout is None:
             return True
         long = (axis for axis in self.layout.axes if axis.size != 1)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 
 from engine.inputs import ImageOptions, InputSource
 from kuiper_studio.panels.input_panel import InputPanel
-from kuiper_studio.panels.input_preview import load_preview
+from kuiper_studio.panels.input_preview import InputPreview, load_preview
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -404,6 +404,22 @@ def test_preview_of_an_array_shows_its_values(studio) -> None:
     assert preview.text == "1×1×2×3 f32"
     assert preview.image.pixelColor(2, 1).name() == "#ffffff"
     assert preview.image.pixelColor(0, 0).name() == "#000000"
+
+
+def test_preview_of_a_long_row_is_a_strip(qtbot, theme, studio) -> None:
+    """Its height would be less than a pixel."""
+    array = np.zeros((1, 1, 1, 16000), np.float32)
+    array[..., 8000:] = 1
+    inputs = studio.graph.input_operands
+    picture = load_preview(InputSource("array", array=array), inputs[0], inputs)
+    preview = InputPreview(theme)
+    qtbot.addWidget(preview)
+    preview.show_picture(picture, "npy")
+    image = preview.grab().toImage()
+    middle = image.height() // 2
+    for y in (middle - 3, middle + 3):
+        assert image.pixelColor(30, y).name() == "#000000"
+        assert image.pixelColor(120, y).name() == "#ffffff"
 
 
 def test_preview_of_an_array_that_is_not_finite(studio) -> None:

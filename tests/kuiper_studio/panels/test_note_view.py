@@ -6,7 +6,7 @@ import re
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QTextDocumentFragment
+from PySide6.QtGui import QTextDocument, QTextDocumentFragment
 
 import engine
 from engine.layers import load_layers, unload_layers
@@ -30,8 +30,9 @@ def show(qtbot, theme, make_pair):
 
 
 def plain(view):
-    """Paragraphs without markup."""
-    return QTextDocumentFragment.fromHtml(view.text()).toPlainText().split("\n")
+    """Paragraphs without markup and places where a long name may go on in the next line."""
+    text = QTextDocumentFragment.fromHtml(view.text()).toPlainText()
+    return text.replace("\u200b", "").split("\n")
 
 
 def test_what_it_computes_and_the_models_values(show):
@@ -53,6 +54,17 @@ def test_the_name_leads_to_its_page(show):
     text = show("nn.ReLU r 1 1 0 1").text()
     page = "https://docs.pytorch.org/docs/stable/generated/torch.nn.ReLU.html"
     assert re.findall(r'<a href="([^"]*)"', text) == [page]
+
+
+def test_a_long_name_goes_on_in_the_next_line(show):
+    line = "F.scaled_dot_product_attention a 3 1 0 0 0 1 attn_mask=None dropout_p=0.0"
+    view = show(line)
+    assert "torch.nn.functional.scaled_dot_product_attention" in " ".join(plain(view))
+    document = QTextDocument()
+    document.setDefaultFont(view.font())
+    document.setHtml(view.text())
+    document.setTextWidth(240)  # of a narrow dock
+    assert document.idealWidth() <= 240
 
 
 def test_a_name_without_a_page_is_no_link(show):

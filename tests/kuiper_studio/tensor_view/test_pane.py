@@ -896,6 +896,8 @@ def test_best_classes_by_number_of_an_output_without_labels(pane):
     assert pane.picked.index == (0, 4)
     pane.set_labels(("cat", "dog", "bird"))  # of another model
     assert pane.top.scores[0].name == "4"
+    pane.set_value("s", np.sin(np.arange(16000.0))[np.newaxis], is_output=True)
+    assert not pane.top.isVisibleTo(pane)  # a second of sound has no classes
     pane.set_value("z", np.zeros((1, 4, 4, 4)), is_output=True)
     assert not pane.top.isVisible()
 
