@@ -89,10 +89,12 @@ class Evidence:
         only_moves = self._values.only_moves(operator, result)
         without = self._trials.given_without(operator, operand)
         for key, evidence, matched_by in self._weigh(operator, operand, result):
+            guessed, may_move = is_guess(matched_by), self._values.may_move
             reading = self._values.fit(key, operand, result)
             if reading is None:
+                reading = self._values.fit_own(key, operand)
+            if reading is None:
                 continue
-            guessed, may_move = is_guess(matched_by), self._values.may_move
             if guessed and key in without:
                 continue
             if guessed and only_moves and not may_move(operator, operand, reading, result):
@@ -122,6 +124,11 @@ class Evidence:
         for rank, key in enumerate(self._following(operator, operand, result)):
             in_order = _OF_ORDER - _PER_PLACE * rank
             tally.add(key, in_order + (_OF_CALLS if key in near else 0.0), ALIGNMENT)
+        if operand.shape is None:  # where ours has a wrong size, nothing states the right one
+            for key in sorted(
+                near - tally.amounts.keys(), key=self._reference.index.__getitem__
+            ):
+                tally.add(key, _OF_CALLS, ALIGNMENT)
         for key in self._before_readers(operand, self._free(operator, tally, pinned)):
             guessed = is_guess(tally.first[key]) and key not in equal
             if not guessed or not self._structure.is_taken_upstream(key, operand.name):

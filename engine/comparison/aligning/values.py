@@ -97,6 +97,29 @@ class Values:
         of_file = shape_in_file(operand)
         return list(dict.fromkeys([*shapes, of_file] if of_file is not None else shapes))
 
+    def fit_own(self, key: str, operand: RuntimeOperand) -> Reading | None:
+        """Return a tensor in its own shape, for an operand whose shape the file does not state.
+
+        Without the axes of size 1 that the inputs lack, as those of ncnn lack the batch.
+        """
+        theirs, producer = self._sides.index.shapes.get(key), operand.producer
+        if theirs is None or producer is None or operand.shape is not None:
+            return None
+        sources = [o for o in producer.inputs if self._state.is_matched(o.name)]
+        sources = sources or [*self._session.graph.input_operands]
+        readings = [self._state.reading_of(each.name) for each in sources]
+        lacking = {
+            len(self._sides.index.shapes[each.key]) - len(each.shape)
+            for each in readings
+            if each is not None and self._sides.is_plain(each)
+        }
+        if len(lacking) != 1:
+            return None
+        (count,) = lacking
+        if count < 0 or any(size != 1 for size in theirs[:count]):
+            return None
+        return self._sides.fit(key, [theirs[count:]])
+
     def has_elements_of(self, key: str, result: Value) -> bool:
         """Whether a result has a tensor's elements in whatever order."""
         try:
