@@ -29,6 +29,7 @@ __all__ = ["PAGE", "write_summary_page"]
 PAGE: Final = "summary.html"
 _MOST_OPERANDS: Final = 600
 _MOST_PICTURED: Final = 12  # unusual inputs
+_COPYING: Final = "ncnn.Split"  # a layer whose outputs are its input
 _MOST_NAMED: Final = 3  # operands of an unusual input
 _MOST_FAILED: Final = 100
 _LARGE: Final = 224  # pixels of a picture
@@ -70,7 +71,9 @@ class _Page:
 
     def __init__(self, found: Sweep, command: Sequence[str]) -> None:
         self._found, self._command = found, command
-        self._operands = tuple(found.operands.values())
+        every = found.operands.values()
+        self._operands = tuple(each for each in every if each.type != _COPYING)
+        self._copies = len(every) - len(self._operands)
 
     def body(self) -> Iterator[str]:
         yield from self._summary()
@@ -116,6 +119,8 @@ class _Page:
             "heights, from the least to the greatest. Bar below: without the lowest and "
             "highest thousandth. Dashed: zero.</p>"
         )
+        if self._copies:
+            yield f'<p class="legend">Copies that Split makes, left out: {self._copies}.</p>'
         yield '<div class="cards">'
         for operand in shown:
             yield self._card(operand)

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from datasets_support import DIGITS
+from ncnn_files import write_pair
 from PIL import Image
 
 from engine.datasets import SweepOptions, open_sweep, sweep
@@ -167,3 +168,20 @@ def test_a_sweep_without_statistics_says_so(tmp_path):
     found = sweep(DIGITS, tmp_path / "set.npy", tmp_path / "out", options, workers=0)
     words = " ".join(Page((found.path / PAGE).read_text()).texts)
     assert "no statistics, 25 operators, tensors in dump.zarr." in words
+
+
+def test_copies_of_an_operand_are_left_out(tmp_path):
+    lines = [
+        "Input in0 0 1 in0",
+        "ReLU act 1 1 in0 a",
+        "Split copy 1 2 a b c",
+        "BinaryOp sum 2 1 b c out0 0=0",
+    ]
+    model = write_pair(tmp_path, lines, b"")
+    np.save(tmp_path / "set.npy", np.random.default_rng(0).random((3, 2, 4, 4), np.float32))
+    swept = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0)
+    assert len(swept.operands) == 5
+    texts = Page((tmp_path / "out" / PAGE).read_text()).texts
+    assert "Ranges (3)" in texts
+    assert "Copies that Split makes, left out: 2." in texts
+    assert "copy" not in texts
