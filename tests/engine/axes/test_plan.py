@@ -57,6 +57,21 @@ def test_windows_are_joined_and_unrolled() -> None:
     np.testing.assert_array_equal(plan.fold(cut), image.transpose(2, 0, 1))
 
 
+def test_windows_of_a_volume_are_joined_along_all_three_axes() -> None:
+    kinds = (Kind.DEPTH, Kind.ROW, Kind.COLUMN)
+    outer = Axis(Kind.WINDOW, 8, tuple(Axis(kind, 2) for kind in kinds))
+    inner = Axis(Kind.TOKEN, 12, tuple(map(Axis, kinds, (3, 2, 2))))
+    volume = numbers(6, 4, 4, 5)
+    cut = np.stack(
+        [volume[3 * p : 3 * p + 3, 2 * r : 2 * r + 2, 2 * c : 2 * c + 2].reshape(12, 5)
+         for p in range(2) for r in range(2) for c in range(2)]
+    )  # fmt: skip
+    plan = plan_view(Layout((outer, inner, FEATURES)), (8, 12, 5))
+    assert plan is not None
+    assert plan.folded_shape == (6, 5, 4, 4)
+    np.testing.assert_array_equal(plan.fold(cut), volume.transpose(0, 3, 1, 2))
+
+
 @pytest.mark.parametrize("heads", [1, 3])
 def test_channels_last_become_pictures(heads: int) -> None:
     axes = (Axis(Kind.HEAD, heads), Axis(Kind.ROW, 2), Axis(Kind.COLUMN, 3), FEATURES)

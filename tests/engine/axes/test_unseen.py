@@ -129,6 +129,20 @@ def test_layers_of_ncnn(tmp_path: Path) -> None:
     assert words["out"] == "classes"
 
 
+def test_attention_of_ncnn_written_out(tmp_path: Path) -> None:
+    """Without a batch the first of three dimensions is that of the heads."""
+    lines = (
+        "Input query 0 1 q",
+        "Input key 0 1 k",
+        "MatMul product 2 1 q k scores 0=1",
+        "Softmax weights 1 1 scores out 0=2 1=1",
+    )
+    shapes = {"q": (2, 9, 4), "k": (2, 7, 4), "scores": (2, 9, 7), "out": (2, 9, 7)}
+    found = infer_layouts(engine.load(write_pair(tmp_path, lines)), shapes)
+    assert found["scores"].text() == found["out"].text() == "heads × queries × keys"
+    assert found["q"].text() == found["k"].text() == "heads × tokens × ?"
+
+
 def test_a_text_before_a_picture(texts: Callable[..., dict[str, str]]) -> None:
     """LayoutLMv3 reads words, their boxes and the picture of a page, and weighs distances."""
     found = texts(
