@@ -50,12 +50,12 @@ class AnalyseCommands(QObject):
     -------
     failed : (str, str)
         A file was not written: a title and the reason.
-    open_requested : str
-        The user wants to open this model.
+    open_requested : list of str
+        The user wants to open this model, with these inputs.
     """
 
     failed = Signal(str, str)
-    open_requested = Signal(str)
+    open_requested = Signal(list)
 
     def __init__(
         self,
@@ -202,8 +202,8 @@ class AnalyseCommands(QObject):
         opened = box.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
         box.setDefaultButton(box.addButton("Close", QMessageBox.ButtonRole.RejectRole))
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        model = str(next(folder.glob("*.param")))
-        opened.clicked.connect(lambda: self.open_requested.emit(model))
+        files = [str(next(folder.glob("*.param"))), str(folder / "inputs.npz")]
+        opened.clicked.connect(lambda: self.open_requested.emit(files))
         box.open()
 
     def simulate_precision(self) -> None:

@@ -411,7 +411,7 @@ class MainWindow(QMainWindow):
         self.comparison_panel.match_requested.connect(
             self.actions_by_id["analyse.matchByHand"].trigger
         )
-        analysing.open_requested.connect(opening.open_model)
+        analysing.open_requested.connect(opening.open_dropped)
         self.precision_panel.simulation_requested.connect(
             self.actions_by_id["analyse.precision"].trigger
         )

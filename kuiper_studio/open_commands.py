@@ -166,9 +166,9 @@ class OpenCommands(QObject):
 
     @Slot(list)
     def open_dropped(self, paths: Sequence[str]) -> None:
-        """Open dropped files: a model, its folder, inputs, labels or a vocabulary.
+        """Open files together: a model, its folder, inputs, labels or a vocabulary.
 
-        What is dropped with a model belongs to it.
+        What comes with a model belongs to it.
         """
         model = dropped_model(paths)
         if model:

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QMessageBox
 
 import engine
 from kuiper_studio.item_models.precision_rows import PrecisionColumn
+from kuiper_studio.session import RunState
 
 INPUT = np.array([1, 2, 3], np.float32)
 # The large product is beyond float16, which ends at 65504; its quotient is not.
@@ -93,6 +94,10 @@ class TestExtract:
         qtbot.waitUntil(
             lambda: window.session.graph.param_path.parent == tmp_path / "r", timeout=10_000
         )
+        qtbot.waitUntil(lambda: window.session.state is RunState.READY)  # it has its inputs
+        window.session.resume()
+        assert window.session.wait_idle(20)
+        np.testing.assert_array_equal(window.session.fetch("2"), (INPUT + 1) * 40000)
 
     def test_the_references_numbers_are_expected(self, window, tmp_path, wait_for_turns):
         theirs = np.array([7, 8, 9], np.float32)
