@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import string
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.layers.grouped_matmul import grouped_mm
+from engine.layers.linear_algebra import kron
 from engine.layers.ncnn import activations as ncnn_activations
 from engine.layers.ncnn.convolution import NcnnConvolution, NcnnDeconvolution
 from engine.layers.ncnn.products import InnerProduct
@@ -15,6 +17,7 @@ from engine.provenance.back.windows import add_at, mesh, occupied, tap_reads, wi
 from engine.provenance.call import NoBreakdownError, Operand
 from engine.provenance.rules.convolution import CONVOLUTIONS, read_convolution
 from engine.provenance.rules.grouped import read_grouped
+from engine.provenance.rules.kronecker import read_kronecker
 from engine.provenance.rules.products import PRODUCTS, read_product
 from engine.provenance.slopes import accumulate, find_slopes, steps_of, unbroadcast, wide
 from engine.provenance.table import passes_back
@@ -139,4 +142,22 @@ def _grouped(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     for array, own in ((given.left, by_left), (given.right, by_right)):
         if isinstance(array, Operand):
             accumulate(back, array.name, own)
+    return back
+
+
+@passes_back(kron)
+def _kronecker(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Contract with the other tensor, over its copies."""
+    found = read_kronecker(call)
+    sides = [size for pair in zip(found.outer, found.inner, strict=True) for size in pair]
+    blocks = gradient.reshape(sides)
+    letters = string.ascii_letters[: 2 * len(found.outer)]
+    labels, sizes = (letters[0::2], letters[1::2]), (found.outer, found.inner)
+    back: dict[str, Gradient] = {}
+    for place, array in enumerate(found.arrays):
+        if isinstance(array, Operand):
+            other = wide(found.arrays[1 - place]).reshape(sizes[1 - place])
+            equation = f"{letters},{labels[1 - place]}->{labels[place]}"
+            part = np.einsum(equation, blocks, other).reshape(array.shape)
+            accumulate(back, array.name, part)
     return back

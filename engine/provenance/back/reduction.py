@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.layers import extremes, reduction, scan
-from engine.layers.arguments import along
+from engine.layers.arguments import along, require_steps
 from engine.layers.differences import diff
 from engine.layers.ncnn import shapes as ncnn_shapes
 from engine.provenance.back.elementwise import follow_function
 from engine.provenance.call import NoBreakdownError, Operand
+from engine.provenance.rules.quantiles import QUANTILES, quantile_of
 from engine.provenance.rules.reduction import (
     LOGSUMS,
     MEANS,
@@ -200,3 +201,18 @@ def _subtracted(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
         stop = place + gradient.shape[axis]
         found[along(axis, slice(place, stop))] += weight * gradient
     return {given.name: found}
+
+
+@passes_back(*QUANTILES)
+def _ordered(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Give the elements that make a quantile their weights."""
+    input = call.array("input")
+    if isinstance(call.arguments["q"], Operand):
+        raise NoBreakdownError("computed shares are not followed")
+    chosen = np.argwhere(gradient)
+    require_steps(len(chosen), "quantiles")
+    result = np.zeros(input.shape)
+    for index in map(tuple, chosen.tolist()):
+        places, weights = quantile_of(call, index)
+        np.add.at(result, tuple(places.T), weights * gradient[index])
+    return {input.name: result}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.layers import linear, matmul
+from engine.layers import linear, matmul, matrices
 from engine.layers.arguments import as_ints
 from engine.layers.einsum import einsum
 from engine.layers.ncnn import products as ncnn
@@ -198,6 +198,25 @@ def _tensordot(call: Call) -> _Contraction:
     return _Contraction(members, "".join(result))
 
 
+def _vecdot(call: Call) -> _Contraction:
+    """Return products along one dimension of two tensors that are broadcast."""
+    left, right = call.arguments["x"], call.arguments["y"]
+    labels = string.ascii_lowercase[: max(left.ndim, right.ndim)]
+    axis = int(call.arguments["dim"]) % len(labels)
+    members = [
+        _Member(each, name, labels[len(labels) - each.ndim :])
+        for each, name in ((left, "x"), (right, "y"))
+    ]
+    return _Contraction(tuple(members), labels[:axis] + labels[axis + 1 :])
+
+
+def _trace(call: Call) -> _Contraction:
+    input = call.array("input")
+    if len(set(input.shape)) > 1:
+        raise NoBreakdownError("the matrix is not square")
+    return _Contraction((_Member(input, "input", "ii"),), "")
+
+
 def _inner_product(call: Call) -> _Contraction:
     """Return a fully connected layer of ncnn, which takes an image as one vector."""
     layer, input = call.layer, call.array("input")
@@ -271,6 +290,8 @@ PRODUCTS: dict[Any, Any] = {
     matmul.tensordot: _tensordot,
     matmul.addbmm: lambda call: _add_outer(call, "batch1", "batch2", ("bmk", "bkn")),
     matmul.addr: lambda call: _add_outer(call, "vec1", "vec2", ("m", "n")),
+    matmul.vecdot: _vecdot,
+    matrices.trace: _trace,
     linear.bilinear: _bilinear,
     einsum: _einsum,
 }
