@@ -303,7 +303,7 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     offsets[np.abs(offsets) <= case.discrepancy.floor] = 0
     spread = ours - ours.mean(others, keepdims=True)
     many = 2 * np.count_nonzero(offsets) > offsets.size
-    if many and np.linalg.norm(spread) <= _ALIKE * np.linalg.norm(ours):
+    if many and _length(spread) <= _ALIKE * _length(ours):
         return  # nor do several equal ones, unless most channels agree
     wanted = offsets.reshape([residual.shape[axis] for axis in axes])
     if bias is not None and bias.shape == wanted.shape:
@@ -434,8 +434,14 @@ def _is_of_one_row(values: Array) -> bool:
     square = float(longest @ longest)
     if not square or not np.isfinite(square):
         return True
-    left = rows - np.outer(rows @ longest / square, longest)
-    return bool(np.linalg.norm(left) <= _OF_ONE_ROW * np.linalg.norm(rows))
+    left = rows - np.outer(np.vecdot(rows, longest) / square, longest)
+    return _length(left) <= _OF_ONE_ROW * _length(rows)
+
+
+def _length(values: Array) -> float:
+    """Return the root of the sum of squares."""
+    # Not by BLAS, as `numpy.linalg.norm`: its threads are waited for longer than this takes.
+    return math.sqrt(float(np.square(values).sum()))
 
 
 def _factor(ours: Array, expected: Array, told: Array | None) -> float | None:

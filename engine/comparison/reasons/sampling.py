@@ -374,7 +374,14 @@ def _corner(case: Case, *, narrow: bool = False) -> Preview | None:
         case, call=call, inputs=(corner.cut_input(x), *case.inputs[1:]),
         ours=corner.cut_result(case.ours), expected=corner.cut_result(expected),
     )  # fmt: skip
-    return Preview(small, corner.cut, partial(_inside, small, tuple(x.shape[2:])))
+    sizes = tuple(x.shape[2:])
+    own = _inside(small, sizes, Alternative("", ""))
+
+    def trim(alternative: Alternative) -> tuple[slice, ...] | None:
+        is_own = not (alternative.params or alternative.type)
+        return own if is_own else _inside(small, sizes, alternative)
+
+    return Preview(small, corner.cut, trim)
 
 
 def _sides(windows: Sliding, sizes: Sequence[int], *, narrow: bool) -> list[int]:
