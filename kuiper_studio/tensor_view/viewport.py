@@ -49,9 +49,13 @@ def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
     rows, columns = plane
     zoom = max(min(area[0] / columns, area[1] / rows), 1e-6)
     shorter = min(rows, columns)
-    if zoom * shorter < _LEAST_SIDE < zoom * max(rows, columns):
+    thin = zoom * shorter
+    if thin < _LEAST_SIDE < zoom * max(rows, columns):
         room = area[1] if rows < columns else area[0]
-        zoom = max(zoom, min(max(_LEAST_SIDE / shorter, 1.0), room / shorter))
+        visible = max(zoom, min(max(_LEAST_SIDE / shorter, 1.0), room / shorter))
+        # By and by: a pixel more or less of room must not make it ten times as large.
+        share = min(1.0, 2 * (1 - thin / _LEAST_SIDE))
+        zoom *= (visible / zoom) ** share
     whole = math.floor(zoom)
     return float(min(_LARGEST, whole)) if whole >= _GOOD_SHARE * zoom else zoom
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +39,15 @@ def port():
 )
 def test_fit_zoom(plane, area, zoom):
     assert fit_zoom(plane, area) == pytest.approx(zoom)
+
+
+@pytest.mark.parametrize("plane", [(24, 1000), (100, 4000), (4000, 100), (50, 768)])
+def test_a_pixel_of_room_never_changes_the_zoom_much(plane):
+    """A thin plane is shown whole, or larger and in part; between them nothing jumps."""
+    zooms = [fit_zoom(plane, (side, side)) for side in range(100, 2000)]
+    ratios = [after / before for before, after in pairwise(zooms)]
+    assert max(ratios) < 1.15
+    assert min(ratios) > 1 / 1.15
 
 
 @pytest.mark.parametrize(
