@@ -20,7 +20,7 @@ import operator as operators_of_python
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -139,7 +139,7 @@ class OperatorIndex:
     def shapes(self) -> dict[tuple[str, ...], list[int]]:
         """Operators by the shape of an output, its dimensions as texts."""
         return _grouped(
-            (tuple("?" if dim is None else str(dim).lower() for dim in shape), operator.index)
+            (_dimensions_of(shape), operator.index)
             for operator in self.operators
             for operand in operator.outputs
             if (shape := self._shape_of(operand)) is not None
@@ -194,10 +194,16 @@ class OperatorIndex:
         """Whether each operator has an output, shape (N,)."""
         return np.array([bool(operator.outputs) for operator in self.operators], np.bool_)
 
-    def prepare(self) -> None:
-        """Make the columns that most searches need, before the first key is pressed."""
+    def prepare(self) -> Iterator[None]:
+        """Make the columns that most searches need, one each time the next is asked for."""
         for column in ("texts", "producers", "shapes", "dtypes", "parameters"):
             getattr(self, column)
+            yield
+
+
+@lru_cache(1024)  # of thousands of operands, most have one of a few shapes
+def _dimensions_of(shape: ExportedShape) -> tuple[str, ...]:
+    return tuple("?" if dim is None else str(dim).lower() for dim in shape)
 
 
 def _grouped(pairs: Iterable[tuple[Any, int]]) -> dict[Any, list[int]]:

@@ -236,6 +236,9 @@ class Outputs:
     def __iter__(self) -> Iterator[str]:
         return iter(self.by_operand)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.by_operand
+
     def __len__(self) -> int:
         return len(self.by_operand)
 

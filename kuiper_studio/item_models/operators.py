@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from PySide6.QtCore import (
@@ -293,9 +294,7 @@ class OperatorsModel(RowsModel):
     def _extent(self, operator: RuntimeOperator) -> _SortKey:
         """Number of elements of the first output, as far as its dimensions are known."""
         shapes = output_shapes(self._session, operator)
-        if not shapes or shapes[0] is None:
-            return None
-        return (math.prod(dim for dim in shapes[0] if isinstance(dim, int)),)
+        return _known(_elements_of(shapes[0])) if shapes and shapes[0] is not None else None
 
     def _value(self, operator: RuntimeOperator) -> _SortKey:
         """What an operator is coloured by."""
@@ -528,6 +527,11 @@ class OperatorsModel(RowsModel):
             case Qt.ItemDataRole.TextAlignmentRole:
                 return self.alignment(column)
         return None
+
+
+@lru_cache(1024)  # of thousands of operators, most have one of a few shapes
+def _elements_of(shape: ExportedShape) -> int:
+    return math.prod(dim for dim in shape if isinstance(dim, int))
 
 
 def _natural(text: str) -> tuple[object, ...]:

@@ -12,9 +12,10 @@ from engine.errors import SearchError
 from engine.runtime.reach import find_between, find_downstream, find_upstream
 from engine.search import OperatorIndex, Search, parse_search
 from engine.values import ArrayMetadata
+from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -111,9 +112,16 @@ class Finding(QObject):
     # Marking
 
     def prepare(self) -> None:
-        """Make what searches look up, before the first key is pressed."""
+        """Make what searches look up, in turns of the event loop, before the first key."""
         if self._get_graph() is not None:
-            self._indexed().prepare()
+            self._prepare_next(self._indexed().prepare())
+
+    def _prepare_next(self, columns: Iterator[None]) -> None:
+        def make_one() -> None:
+            if next(columns, self) is not self:
+                take_turn(self, make_one)
+
+        take_turn(self, make_one)
 
     def search(self, text: str) -> None:
         """Mark the operators that a text finds; an empty one marks nothing."""

@@ -188,11 +188,15 @@ class _User:
             self._trigger("debug.nextOperator")
             self._trigger("edit.toggleBookmark")
         self._trigger("view.forward")
-        table = self._window.operators_panel.table
+        panel = self._window.operators_panel
         for key in ("Down", "PageDown", "End", "Home"):
-            self._press(table, key, "the list")
+            self._press(panel.table, key, "the list")
+        for column in (*range(panel.model.columnCount()), -1):
+            self._act("the list is sorted", lambda column=column: panel.sort_by(column))
 
     def _point_at_graph(self) -> None:
+        from PySide6.QtCore import Qt
+
         canvas = self._window.graph_view.canvas
         for command in ("view.fit", "view.zoomReset"):
             self._trigger(command)
@@ -202,10 +206,13 @@ class _User:
                 self._turn(canvas, f"wheel on the {where}", notches)
             for _ in range(4):
                 self._act(f"pan of the {where}", lambda: canvas.pan(-60, -20))
+            self._drag(canvas, f"drag of the {where}", Qt.MouseButton.MiddleButton)
         for key in ("Right", "Right", "Left"):
             self._press(canvas, key, "the graph")
 
     def _point_at_tensor(self) -> None:
+        from PySide6.QtCore import Qt
+
         pane = self._window.tensor_view.pane
         for name in self._some[1:-1:3]:
             self._session.select(name)
@@ -228,7 +235,8 @@ class _User:
                 self._act("loupe", loupe.trigger)
                 self._hover(pane.plane, "mouse with the loupe")
                 self._act("loupe", loupe.trigger)
-                self._drag(pane.plane, "rectangle")
+                left, held = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ShiftModifier
+                self._drag(pane.plane, "rectangle", left, held)
             for action in pane.actions_table.all():
                 self._trigger_twice(action)
 
@@ -363,17 +371,16 @@ class _User:
         left = Qt.MouseButton.LeftButton
         self._act(what, lambda: QTest.mouseClick(widget, left, pos=widget.rect().center()))
 
-    def _drag(self, widget: Any, what: str) -> None:
-        from PySide6.QtCore import QPoint, Qt
+    def _drag(self, widget: Any, what: str, button: Any, *modifiers: Any) -> None:
+        from PySide6.QtCore import QPoint
         from PySide6.QtTest import QTest
 
-        middle, left = widget.rect().center(), Qt.MouseButton.LeftButton
-        held = Qt.KeyboardModifier.ShiftModifier
-        self._act(what, lambda: QTest.mousePress(widget, left, held, middle))
+        middle = widget.rect().center()
+        self._act(what, lambda: QTest.mousePress(widget, button, *modifiers, pos=middle))
         for step in range(1, 5):
             at = middle + QPoint(9 * step, 7 * step)
             self._act(what, lambda at=at: QTest.mouseMove(widget, at))
-        self._act(what, lambda: QTest.mouseRelease(widget, left, held, at))
+        self._act(what, lambda: QTest.mouseRelease(widget, button, *modifiers, pos=at))
 
     def _press(self, widget: Any, key: str, where: str) -> None:
         from PySide6.QtCore import Qt

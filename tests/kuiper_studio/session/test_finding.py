@@ -147,3 +147,12 @@ def test_another_model_forgets_what_was_marked(qtbot, session, residual):
 )
 def test_measures_of_values(values, expected):
     np.testing.assert_array_equal(measure(values), expected)
+
+
+def test_what_searches_look_up_is_made_in_turns(session, wait_for_turns):
+    """All at once it took three frames with ten thousand operators."""
+    index = session.finding._indexed()
+    session.finding.prepare()
+    assert not {"texts", "shapes", "parameters"} & vars(index).keys()
+    wait_for_turns()
+    assert {"texts", "shapes", "parameters"} <= vars(index).keys()
