@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from engine.comparison.references import Reference
 
-__all__ = ["Calls", "function_of", "is_composite", "is_layer"]
+__all__ = ["COPY", "Calls", "function_of", "is_composite", "is_layer"]
+
+COPY: Final = "ncnn.Split"
+"""Gives each of its readers the same value."""
 
 _TO_BIAS: Final = 2  # calls from a product of matrices to the sum with its bias
 _OF_SHAPES: Final = frozenset({"shape", "size", "constantofshape"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from engine.comparison.aligning.calls import is_layer
+from engine.comparison.aligning.calls import COPY, is_layer
 from engine.comparison.aligning.elements import is_normalized_of
 from engine.comparison.aligning.evidence import is_guess
 from engine.comparison.aligning.labels import leads_to_twin
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Decisions"]
 
-_COPY: Final = "ncnn.Split"  # the same value for each consumer
 _MOST: Final = 3  # times the number of operators
 _TELLING: Final = 1.5  # evidence that names a match, even if a trial confirms it
 _ENOUGH: Final = 2.0  # evidence for a match that no trial confirms
@@ -242,7 +241,7 @@ class Decisions:
         if placed and is_guess(best.match.matched_by) and not best.is_confirmed:
             # Moved from a wrong input, elements lead to the tensor of another operand; and a
             # copy is like the next sum of a residual block.
-            copies = operator.type == _COPY
+            copies = operator.type == COPY
             placed = not copies and not self._values.only_moves(operator, result)
         return best._replace(is_placed=placed)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from engine.array_files import is_numeric
-from engine.comparison.aligning.calls import function_of
+from engine.comparison.aligning.calls import COPY, function_of
 from engine.comparison.aligning.limits import ALIKE, EXACT
 from engine.comparison.matching import ALIGNMENT, CONTENT, NAME, OUTPUT, WEIGHTS
 
@@ -91,7 +91,7 @@ class Evidence:
         for key, evidence, matched_by in self._weigh(operator, operand, result):
             guessed, may_move = is_guess(matched_by), self._values.may_move
             reading = self._values.fit(key, operand, result)
-            if reading is None:
+            if reading is None and operator.type != COPY:
                 reading = self._values.fit_own(key, operand)
             if reading is None:
                 continue

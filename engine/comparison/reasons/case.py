@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.comparison.reasons.discrepancy import Discrepancy, arrays_of
+from engine.comparison.reasons.ncnn_twins import twin_of
 from engine.cost import cost
 from engine.errors import EngineError
 from engine.layers import OperatorCall, Outputs, build_layer, layer_table
@@ -131,6 +132,8 @@ class Case:
         Counts operations that trying alternatives takes; raises if they are too many.
     macs : float
         Multiply-accumulates for each element of the result.
+    activation : callable or None
+        What our layer applies to what `call` computes.
     """
 
     call: OperatorCall
@@ -146,6 +149,7 @@ class Case:
     surroundings: Surroundings | None = None
     spend: Callable[[float], None] = lambda _: None
     macs: float = 0.0
+    activation: Callable[[Array], Array] | None = None
 
     @property
     def type(self) -> str:
@@ -334,7 +338,9 @@ class Case:
         elif isinstance(result, tuple) and len(result) == 1 and self.call.output_count == 1:
             (result,) = result
         value: Value = np.asarray(result) if isinstance(result, np.generic) else result
-        return value
+        if self.activation is None or not isinstance(value, np.ndarray):
+            return value
+        return self.activation(value)
 
     def differs(self, weight: str) -> bool:
         """Whether a weight is known to differ from the reference's."""
@@ -395,10 +401,14 @@ def make_case(
         if ours is None:
             several = tail is not None and tail.takes_several
             ours = _own_result(operator, inputs, several=several or isinstance(expected, tuple))
+    twin, activation = twin_of(call), None
+    if twin is not None:
+        call, activation = twin
     return Case(
         call, table, tuple(inputs), expected, ours,
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
         surroundings=surroundings, spend=spend or (lambda _: None), macs=_macs_of(operator),
+        activation=activation,
     )  # fmt: skip
 
 
