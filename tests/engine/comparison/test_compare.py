@@ -99,7 +99,18 @@ def test_inherited_and_amplified(make_session, tensors):
 def test_another_input_is_the_origin(make_session, image, tensors):
     found = engine.compare(make_session(), reference(truth(image * 255, make_weights())))
     assert origins(found) == ["in0"]
+    assert found.origins[0].text == "pnnx.Input 'in0' has other values than the reference"
     assert {row.status for row in found.rows[1:]} == {Status.INHERITED}
+
+
+def test_another_input_that_the_reference_does_not_show_is_seen_downstream(make_session, image):
+    shown = {
+        key: value for key, value in truth(image * 255, make_weights()).items() if key != "0"
+    }
+    found = engine.compare(make_session(), reference(shown, inputs=()))
+    assert [origin.text for origin in found.origins] == [
+        "pnnx.Input 'in0' has other values than the reference, seen at nn.Conv2d 'conv'"
+    ]
 
 
 def test_a_fused_operator_counts_as_the_last_of_its_group(make_session, tensors):
