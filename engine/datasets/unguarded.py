@@ -1,7 +1,8 @@
 """Notices workers that start a sweep themselves, because they import a user's script.
 
 A process that is started afresh imports the script that started it. Where the script calls
-`engine.sweep` outside of ``if __name__ == "__main__":``, each worker would run a sweep.
+`engine.sweep` or `calibrate_sweep` outside of ``if __name__ == "__main__":``, each worker would
+do so too.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ def require_guard(folder: Path) -> None:
         process.join()
         if mark.exists():
             raise SweepError(
-                'a script must call engine.sweep under `if __name__ == "__main__":`, because '
-                "each worker imports the script; with workers=0 there are none"
+                'a script must call engine.sweep under `if __name__ == "__main__":`, and '
+                "calibrate_sweep too, because each worker imports the script; with workers=0 "
+                "there are none"
             )
 
 

@@ -27,6 +27,7 @@ from engine.datasets.inputs import InputReader
 from engine.datasets.model import require_operands
 from engine.datasets.options import describe_model
 from engine.datasets.progress import Run
+from engine.datasets.unguarded import leave_importing_worker
 from engine.errors import EngineError, SweepError
 from engine.runtime import load
 from engine.shapes import parse_shapes
@@ -203,6 +204,7 @@ def calibrate_sweep(
     SweepError
         If the workers cannot be used, or were lost.
     """
+    leave_importing_worker()
     options = options or CalibrationOptions()
     counts = dict(zip(_operands_of(graph), _unpack(found.study(CALIBRATION)), strict=True))
     layers = quantisable_layers(graph)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -427,6 +429,25 @@ class TestSweeps:
             runs.append(done[-1] + (workers == 0))  # here it is told before each run
         assert written[0] == written[1]
         assert runs[0] <= runs[1]  # what another worker has run is run again
+
+    def test_a_script_that_its_workers_run_again_is_told_so(self, swept, graph, tmp_path):
+        pytest.importorskip("distributed")
+        found, _, _ = swept
+        script = tmp_path / "script.py"
+        script.write_text(
+            "import engine\nfrom engine.datasets.calibration import *\n"
+            "from engine.errors import SweepError\n"
+            f"graph = engine.load({str(graph.param_path)!r})\n"
+            f"found = engine.open_sweep({str(found.path)!r})\n"
+            "study, options = CalibrationStudy(every=4), engine.SweepOptions()\ntry:\n"
+            "    calibrate_sweep(found, graph, study, options, workers=1)\n"
+            "except SweepError as exc:\n    print(exc)\n"
+        )
+        ended = subprocess.run(
+            [sys.executable, script], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert "must call engine.sweep under" in ended.stdout
+        assert ended.returncode == 0
 
     def test_a_sweep_of_other_operators(self, tmp_path, graph):
         np.save(tmp_path / "set.npy", np.stack(IMAGES))
