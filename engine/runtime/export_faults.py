@@ -66,6 +66,9 @@ _KEEP_BYTES: Final = frozenset(
     f"ncnn.{name}"
     for name in ("Split", "Reshape", "Flatten", "Permute", "Squeeze", "ExpandDims", "Noop")
 )
+# Names of constants that pnnx computed, and what assigns a slice.
+_FOLDED: Final = "pnnx_fold_"
+_WRITE: Final = "Tensor.slice_copy"
 # Calls in an expression that do not return the shape of their arguments.
 _SHAPELESS: Final = frozenset({"size", "int"})
 
@@ -139,7 +142,9 @@ def find_export_faults(
         _find_byte_mask,
     ]  # fmt: skip
     if not from_onnx:
-        checks += [_find_lost_rounding, _find_wrong_index, _GeluSuspicion(operators)]
+        checks += [
+            _find_lost_rounding, _find_wrong_index, _find_kept_writes, _GeluSuspicion(operators)
+        ]  # fmt: skip
     found = (_find_first(operator, checks) for operator in operators)
     return tuple([fault for fault in found if fault is not None])
 
@@ -379,6 +384,29 @@ def _find_byte_mask(operator: RuntimeOperator) -> ExportFault | None:
                 _FLOAT_MASK,
             )
     return None
+
+
+def _find_kept_writes(operator: RuntimeOperator) -> ExportFault | None:
+    """Suspect a constant that the model assigns slices of.
+
+    pnnx reads the values of constants at the end of a run, when the slices are written.
+    """
+    if operator.type != "pnnx.Attribute" or not operator.name.startswith(_FOLDED):
+        return None
+    readers = [reader for operand in operator.outputs for reader in operand.consumers]
+    for copy in [each for each in readers if each.type == "Tensor.clone"]:
+        readers += [reader for operand in copy.outputs for reader in operand.consumers]
+    written = [each for each in readers if each.type == _WRITE and each.input_names[:1]]
+    if not any(each.input_names[0] == "self" for each in written):
+        return None
+    return ExportFault(
+        operator,
+        f"the model assigns slices of this constant ({written[0].name!r}), and pnnx stores "
+        "constants as they are after that: elements that are not assigned again are wrong",
+        "join the parts with torch.cat or torch.stack in the model instead of assigning them",
+        certain=False,
+        stops=False,
+    )
 
 
 class _GeluSuspicion:

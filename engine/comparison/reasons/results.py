@@ -75,6 +75,7 @@ _EXACT: Final = 0.995  # share from which a function counts as the reference's
 _FEW_NUMBERS: Final = 6  # channels that may be in another order by chance
 _FEW_ELEMENTS: Final = 1 << 16
 _CLAMPED: Final = 3  # equal elements that show a bound
+_LEAST_FACTOR: Final = 1e-6
 _LOW_VALUES: Final = 16  # numbers of a list in a text
 _MOST_CHANNELS: Final = 1 << 12
 
@@ -413,6 +414,9 @@ def _channel_scales(
     # If only a few channels differ, the weight is more likely wrong.
     if np.count_nonzero(~same) * 2 <= same.size or (factors <= 0).all():
         return
+    # Where most are zero, they say no more than that the reference is.
+    if np.count_nonzero(abs(factors) < _LEAST_FACTOR) * 2 > factors.size:
+        return
     numbers = factors.reshape(-1)
     before = "" if isinstance(shift, float) else " before the bias"
     yield Alternative(
@@ -450,7 +454,9 @@ def _factor(ours: Array, expected: Array, told: Array | None) -> float | None:
     if not square or not np.isfinite(square):
         return None
     factor = float((ours * expected).sum(where=where)) / square
-    return _plain(factor) if factor and np.isfinite(factor) else None
+    # A smaller one says no more than that the reference is zero.
+    known = np.isfinite(factor) and abs(factor) >= _LEAST_FACTOR
+    return _plain(factor) if known else None
 
 
 def _plain(number: float) -> float:

@@ -175,6 +175,31 @@ class TestByteMask:
         assert "ncnn" not in session.record("o").kernel
 
 
+class TestKeptWrites:
+    """pnnx reads constants after the run, in which the model has assigned their slices."""
+
+    def pair(self, make_pair, name="pnnx_fold_output.1", place="self", other="src"):
+        return make_pair(
+            "pnnx.Input x 0 1 0 #0=(1,4)f32",
+            f"pnnx.Attribute {name} 0 1 1 @data=(3,4)f32 #1=(3,4)f32",
+            "Tensor.clone c 1 1 1 2 #1=(3,4)f32 #2=(3,4)f32",
+            f"Tensor.slice_copy w 2 1 2 0 3 dim=0 start=0 end=1 step=1 ${place}=2 ${other}=0 "
+            "#3=(3,4)f32",
+            "pnnx.Output y 1 0 3",
+            weights={f"{name}.data": np.ones((3, 4), np.float32)},
+        )
+
+    def test_an_assigned_constant_is_suspected(self, make_pair):
+        (fault,) = faults(self.pair(make_pair))
+        assert (fault.operator.name, fault.certain, fault.stops) == (
+            "pnnx_fold_output.1", False, False
+        )  # fmt: skip
+        assert "assigns slices of this constant ('w')" in fault.what
+
+    def test_others_are_not(self, make_pair):
+        assert not faults(self.pair(make_pair, name="weight"))
+
+
 class TestContradictedShape:
     @pytest.mark.parametrize(
         ("line", "what"),

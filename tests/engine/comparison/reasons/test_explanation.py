@@ -237,6 +237,16 @@ def test_the_weight_that_a_norm_has_lost_is_no_scale():
     np.testing.assert_allclose(reason.changes[0].value, weight, rtol=1e-4)
 
 
+def test_zeros_of_the_reference_are_no_scale():
+    """But for rounding each is a multiple of a number; other numbers are the reason."""
+    data = normal(1, 10, 64)
+    expected = data.copy()
+    expected[:, 1:] = np.float32(1e-8) * normal(1, 9, 64)
+    operator = make_operator("pnnx.Attribute", {}, {"data": data}, [])
+    reasons = explain(operator, [], expected)
+    assert [reason.kind for reason in reasons] == ["weight_values"]
+
+
 def test_two_faults_are_both_named():
     x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
     expected = np.maximum(convolved(x, weight, padding=1), 0)
