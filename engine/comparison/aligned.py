@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ class Aligned:
         self.rows: dict[str, Row] = {}
         self.known = Known(
             self.ours, self.theirs, alignment.computed, self.is_shown, self.repeats,
-            self._feeds, self._agrees, KnownWeights(reference, self._key_of),
+            self._feeds, self._agrees, self._lost, KnownWeights(reference, self._key_of),
         )  # fmt: skip
 
     def ours(self, operand: RuntimeOperand) -> Value:
@@ -142,6 +143,21 @@ class Aligned:
         """Whether our operator gives the reference's tensor on its inputs."""
         row = self.rows.get(operand.name)
         return row is not None and row.born is not None and row.status is not Status.ORIGIN
+
+    def _lost(self, operand: RuntimeOperand) -> dict[str, Array]:
+        """Return the inputs of the reference's own call that our operator does not read.
+
+        As a constant is, if the export has lost the sum that reads it.
+        """
+        calls = [o for o in self.reference.operators if self._key_of(operand) in o.outputs]
+        read = operand.producer.inputs if operand.producer is not None else ()
+        known = {self._key_of(each) for each in read}
+        found: dict[str, Array] = {}
+        for key in dict.fromkeys(key for call in calls for key in call.inputs):
+            if key not in known and key in self.reference.by_key:
+                with contextlib.suppress(EngineError):
+                    found[key] = self.reference.array(key)
+        return found
 
     def _key_of(self, operand: RuntimeOperand) -> str | None:
         match = self.alignment.matches.get(operand.name)

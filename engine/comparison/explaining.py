@@ -39,6 +39,7 @@ _MOST_WORK_OF_ALL: Final = 6e11
 _OF_PREPARED: Final = 1e2  # for an element of an input that is prepared in another way
 _MOST_SUSPECTS: Final = 24  # operators of an origin
 _WHOLE: Final = 0.999  # share of a reason that leaves nothing to others
+_EXACT: Final = 1 - 1e-9  # share of a reason that leaves only rounding
 _LIKELY: Final = 3  # likelihood of a setting of the operator
 _BEST: Final = (_WHOLE, _LIKELY + 1)  # rank of a setting that leaves nothing
 _IDLE: Final = frozenset({"identity", "dropout", "alias"})
@@ -73,6 +74,8 @@ class Known:
         read that of the first.
     agrees : callable
         Whether the reference's tensor is what our operator gives on its inputs.
+    lost : callable
+        Returns the tensors, by key, that only the reference computes an operand from.
     weights : KnownWeights
     """
 
@@ -83,6 +86,7 @@ class Known:
     repeats: Callable[[RuntimeOperand], bool]
     feeds: Callable[[RuntimeOperand, RuntimeOperand], bool]
     agrees: Callable[[RuntimeOperand], bool]
+    lost: Callable[[RuntimeOperand], Mapping[str, Array]]
     weights: KnownWeights
 
     def value(self, operand: RuntimeOperand) -> Value:
@@ -128,6 +132,11 @@ class _Blamed(NamedTuple):
         """How well it explains, and how likely."""
         first = self.explanation.reasons[0]
         return round(min(first.explains, _WHOLE), 3), self.explanation.likelihood
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it leaves only rounding, which a similar function does not."""
+        return self.explanation.reasons[0].explains >= _EXACT
 
 
 def _same_above(operator: RuntimeOperator) -> list[RuntimeOperator]:
@@ -284,6 +293,7 @@ class Explainer:
         """Return those that explain most and are likeliest, in execution order."""
         best = max(each.rank for each in found)
         equal = [each for each in found if each.rank == best]
+        equal = [each for each in equal if each.is_exact] or equal
         if best[1] < _LIKELY:
             # A function of what is moved is one of what it is moved from as well.
             acting = [
@@ -392,7 +402,7 @@ class Explainer:
                 spend=self._spend, tried=tried,
                 reference_weights=self._known.weights.arrays(operator),
                 differing=self._known.weights.differing(operator),
-                surroundings=Surroundings(operator, self._known.value),
+                surroundings=Surroundings(operator, self._known.value, self._known.lost),
             )  # fmt: skip
         except (_SlowError, EngineError):
             return Explanation()
@@ -452,12 +462,15 @@ class Explainer:
         return kind in _OF_MOVES or not all(map(self._is_moved, blamed.operator.outputs))
 
     def _is_moved(self, operand: RuntimeOperand) -> bool:
-        """Whether an operand has the elements of its producer's only input in another order.
+        """Whether an operand has the elements of its producer's first input in another order.
 
-        Of a producer with several results they count together, as those of `unbind`.
+        Of a producer with several results they count together, as those of `unbind`. Other
+        inputs may only tell the shape.
         """
         producer = operand.producer
-        if producer is None or len(producer.inputs) != 1 or self._known.repeats(operand):
+        if producer is None or not is_free(producer.type) or self._known.repeats(operand):
+            return False
+        if not producer.inputs:
             return False
         before = self._known.value(producer.inputs[0])
         values = [self._known.value(each) for each in producer.outputs]

@@ -13,8 +13,10 @@ import numpy as np
 
 from engine.array_files import is_numeric
 from engine.comparison.aligning.calls import COPY, function_of
+from engine.comparison.aligning.elements import varies
 from engine.comparison.aligning.limits import ALIKE, EXACT
 from engine.comparison.matching import ALIGNMENT, CONTENT, NAME, OUTPUT, WEIGHTS
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,8 +133,18 @@ class Evidence:
                 tally.add(key, _OF_CALLS, ALIGNMENT)
         for key in self._before_readers(operand, self._free(operator, tally, pinned)):
             guessed = is_guess(tally.first[key]) and key not in equal
-            if not guessed or not self._structure.is_taken_upstream(key, operand.name):
-                yield key, tally.amounts[key], tally.first[key]
+            taken = guessed and self._structure.is_taken_upstream(key, operand.name)
+            # What norms of zeros give is all equal; then the call tells.
+            if taken and (key not in near or self._varies(key)):
+                continue
+            yield key, tally.amounts[key], tally.first[key]
+
+    def _varies(self, key: str) -> bool:
+        """Whether a tensor has unequal elements."""
+        try:
+            return varies(self._reference.array(key))
+        except EngineError:
+            return True
 
     def _add_alike(self, tally: _Tally, result: Value, own: Sequence[str]) -> set[str]:
         """Add the tensors that are like a result; return those that are equal."""

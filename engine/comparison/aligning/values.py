@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Values", "shape_in_file"]
 
 _KEEPING_ORDER: Final = frozenset(
-    {"reshape", "view", "flatten", "unflatten", "squeeze", "unsqueeze"}
+    {"reshape", "view", "flatten", "unflatten", "squeeze", "unsqueeze", "reshape_as", "view_as"}
 )
 
 
@@ -129,13 +129,14 @@ class Values:
         return isinstance(result, np.ndarray) and has_same_elements(theirs, result)
 
     def only_moves(self, operator: RuntimeOperator, result: Value) -> bool:
-        """Whether a result has the elements of the operator's input in another order or shape.
+        """Whether a result has the elements of the first input in another order or shape.
 
-        Not if it is the input itself: the reference may compute where we have an identity.
+        Others may only tell the shape. Not if it is the input itself: the reference may compute
+        where we have an identity.
         """
         if not isinstance(result, np.ndarray) or not is_free(operator.type):
             return False
-        if len(operator.inputs) != 1 or len(operator.outputs) != 1:
+        if not operator.inputs or len(operator.outputs) != 1:
             return False
         name = operator.inputs[0].name
         reading = self._state.reading_of(name) or self._state.repeated.get(name)

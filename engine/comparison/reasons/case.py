@@ -284,6 +284,8 @@ class Case:
         if alternative.swapped:
             if alternative.after is None or self.pair is None or self.tail is not None:
                 return 0.0
+            if self.reverse_discrepancy.is_constant:  # which much seems to give
+                return 0.0
             with np.errstate(all="ignore"):
                 undone = alternative.after(self.pair[1])
             return self.reverse_discrepancy.share(undone, alternative.fitted)

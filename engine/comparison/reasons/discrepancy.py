@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -77,6 +78,13 @@ class Discrepancy:
     def count(self) -> int:
         """Number of expected elements."""
         return self._count
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether all expected elements are equal."""
+        return all(
+            array.size == 0 or (array == array.flat[0]).all() for array in self._expected
+        )
 
     @property
     def scale(self) -> float:

@@ -126,7 +126,7 @@ _TRIED: Final = MappingProxyType(
         "inputs": _OF_INPUTS,
     }
 )
-_EXACT: Final = 1 - 1e-6  # share of a setting that others cannot beat
+_EXACT: Final = 1 - 1e-9  # share of a setting that others cannot beat
 _WHOLE: Final = 0.9999  # share from which nothing is left to explain
 _PART: Final = 0.3  # share from which an alternative may be one of two faults
 _MOST_PARTS: Final = 4

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.reasons.case import Alternative
-from engine.comparison.reasons.reason import Change, kind_of_weight
+from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.weight_values import kind_of_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,25 +108,64 @@ def _combined(case: Case, *, smaller: bool) -> Iterator[Alternative]:
         yield from itertools.islice(_added_before(case, smaller=smaller), _MOST_READ)
     elif case.pair is not None and case.pair[0].dtype.kind == "f":
         yield from _combined_with(case, *case.pair, smaller=smaller)
+        yield from _lost(case, *case.pair, smaller=smaller)
 
 
 def _combined_with(
     case: Case, ours: Array, expected: Array, *, smaller: bool
 ) -> Iterator[Alternative]:
     """Return what some elements tell to be our result combined with another tensor."""
-    places = np.unravel_index(np.arange(0, ours.size, max(ours.size // _PROBED, 1)), ours.shape)
-    mine, wanted = (each[places].astype(np.float64) for each in (ours, expected))
-    limit = _NEAR * float(np.abs(wanted).max(initial=0.0))
+    probe = _Probe(ours, expected)
     operands = _operands(case, ours, smaller=smaller)
     for operand, value in itertools.islice(operands, _MOST_OPERANDS):
-        other = np.broadcast_to(value, ours.shape)[places].astype(np.float64)
+        for verb, result in probe.combine(value):
+            yield _combination(verb, operand, result)
+
+
+def _lost(case: Case, ours: Array, expected: Array, *, smaller: bool) -> Iterator[Alternative]:
+    """Return our result combined with a tensor that only the reference reads here."""
+    if case.surroundings is None or len(case.surroundings.operator.outputs) != 1:
+        return
+    probe = _Probe(ours, expected)
+    for key, value in case.surroundings.lost_tensors().items():
+        fits = _is_broadcast(value.shape, ours.shape)
+        if value.dtype.kind == "f" and fits and smaller == (value.shape != ours.shape):
+            for verb, result in probe.combine(value):
+                yield Alternative(
+                    "expression",
+                    f"The reference {verb} its tensor {key!r} here, too. Add what is lost.",
+                    (Change("tensor", value),), result=result, least=_EXACT,
+                )  # fmt: skip
+
+
+def _is_broadcast(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, wanted) == wanted
+    except ValueError:
+        return False
+
+
+class _Probe:
+    """Some elements of our result and of the expected one, which tell what combines them."""
+
+    def __init__(self, ours: Array, expected: Array) -> None:
+        every = max(ours.size // _PROBED, 1)
+        self._ours = ours
+        self._places = np.unravel_index(np.arange(0, ours.size, every), ours.shape)
+        self._mine = ours[self._places].astype(np.float64)
+        self._wanted = expected[self._places].astype(np.float64)
+        self._limit = _NEAR * float(np.abs(self._wanted).max(initial=0.0))
+
+    def combine(self, value: Array) -> Iterator[tuple[str, Array]]:
+        """Return verbs and results that these elements tell to be the expected ones."""
+        other = np.broadcast_to(value, self._ours.shape)[self._places].astype(np.float64)
         for verb, probe, result in (
-            ("adds", mine + other, np.add),
-            ("subtracts", mine - other, np.subtract),
-            ("multiplies with", mine * other, np.multiply),
+            ("adds", self._mine + other, np.add),
+            ("subtracts", self._mine - other, np.subtract),
+            ("multiplies with", self._mine * other, np.multiply),
         ):
-            if float(np.abs(probe - wanted).max(initial=0.0)) <= limit:
-                yield _combination(verb, operand, result(ours, value))
+            if float(np.abs(probe - self._wanted).max(initial=0.0)) <= self._limit:
+                yield verb, result(self._ours, value)
 
 
 def _added_before(case: Case, *, smaller: bool) -> Iterator[Alternative]:
@@ -226,11 +266,13 @@ def unequal_copies(case: Case) -> Iterator[Alternative]:
                     f"that two layers share, but the two differ. The reference has the numbers "
                 )
                 yield Alternative(
-                    kind_of_weight(name), f"{text}of the layer's {name}. Copy them.",
+                    kind_of_difference(case, name, copy, own),
+                    f"{text}of the layer's {name}. Copy them.",
                     (Change(f"{producer.name}.data", own),), inputs=others, least=_EXACT,
                 )  # fmt: skip
                 yield Alternative(
-                    kind_of_weight(name), f"{text}of '{producer.name}'. Copy them.",
+                    kind_of_difference(case, name, own, copy),
+                    f"{text}of '{producer.name}'. Copy them.",
                     (Change(name, copy),), weights={name: copy}, inputs=others, least=_EXACT,
                 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
@@ -27,10 +27,13 @@ class Surroundings:
     operator : RuntimeOperator
     value : callable
         Returns the reference's value of an operand; None if it is unknown.
+    lost : callable, optional
+        Returns the tensors, by key, that only the reference computes an operand from.
     """
 
     operator: RuntimeOperator
     value: Callable[[RuntimeOperand], Value]
+    lost: Callable[[RuntimeOperand], Mapping[str, Array]] = lambda _: {}
 
     def operators(self) -> Iterator[RuntimeOperator]:
         """Iterate over the others, the nearest along the edges first."""
@@ -63,6 +66,10 @@ class Surroundings:
                     value = self.value(operand)
                     if isinstance(value, np.ndarray) and fits(value.shape, shape):
                         yield operand, value
+
+    def lost_tensors(self) -> Mapping[str, Array]:
+        """Return what only the reference computes the operator's result from, by key."""
+        return self.lost(self.operator.outputs[0])
 
     def twins(self) -> Iterator[RuntimeOperator]:
         """Iterate over the layers of the same type whose weights have the same shapes."""

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.sliding import Sliding
     from engine.values import Array
 
-__all__ = ["differing_weights", "reference_weights", "solved_weights"]
+__all__ = [
+    "differing_weights",
+    "kind_of_difference",
+    "reference_weights",
+    "solved_weights",
+]
 
 _MOST_NUMBERS: Final = 1 << 22  # size of the solved matrix
 _MOST_WORK: Final = 1 << 30  # multiplications of a solution
@@ -78,7 +83,7 @@ def reference_weights(case: Case) -> Iterator[Alternative]:
             weights=theirs,
         )
     for name, array in theirs.items():
-        yield _own_kind(case, name, array)
+        yield _own_kind(case, name, case.weights[name], array)
     if len(theirs) > 1:
         yield Alternative(
             "weight_values",
@@ -141,9 +146,17 @@ def _exchanged_names(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> 
     return found
 
 
-def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:
+def kind_of_difference(case: Case, name: str, ours: Array, theirs: Array) -> str:
+    """Return the kind of reason for which one array differs from another of the same weight."""
+    if _common_factor({name: ours}, {name: theirs}) is not None:
+        return "scale"
+    if _order_of_rows({name: ours}, {name: theirs}):
+        return "weight_layout"
+    return _own_kind(case, name, ours, theirs).kind
+
+
+def _own_kind(case: Case, name: str, ours: Array, theirs: Array) -> Alternative:
     """Return the alternative for one of the reference's weights, and how it differs."""
-    ours = case.weights[name]
     change, weights = (Change(name, theirs),), {name: theirs}
     if ours.shape == theirs.shape and ours.dtype.kind == "f":
         for words, rounded in ROUNDINGS.items():

@@ -629,3 +629,33 @@ def test_a_layer_of_one_head_keeps_the_shape_of_its_windows(make_pair):
     found = engine.compare(run(path, x), reference_of(arrays, calls, ("mix",)))
     assert (found.verdict, found.origins) == ("same", ())
     assert by_operand(found)["2"].reference == "addmm"
+
+
+def test_a_sum_with_a_lost_constant_names_the_reference_s_tensor(make_pair):
+    """As where an export loses the embedding of positions."""
+    rng = np.random.default_rng(8)
+    x, places = (rng.standard_normal((1, 6, 8)).astype("f4") for _ in range(2))
+    size = "(1,6,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh first 1 1 0 1 $input=0 #1={size}",
+        f"nn.Identity sum 1 1 1 2 #2={size}",
+        f"F.silu last 1 1 2 3 $input=2 #3={size}",
+        "pnnx.Output out 1 0 3",
+        weights={},
+    )
+    total = np.tanh(x) + places
+    arrays = {
+        "x": x, "places": places, "first": np.tanh(x), "sum": total,
+        "last": total / (1 + np.exp(-total)),
+    }  # fmt: skip
+    calls = (
+        ("tanh", ("x",), "first", {}), ("add", ("first", "places"), "sum", {}),
+        ("silu", ("sum",), "last", {}),
+    )  # fmt: skip
+    (origin,) = compare(path, weighted_reference(arrays, calls), x).origins
+    assert origin.operator.name == "sum"
+    (reason, *_) = origin.reasons
+    assert reason.kind == "expression"
+    assert "adds its tensor 'places'" in reason.text
+    np.testing.assert_array_equal(reason.changes[0].value, places)

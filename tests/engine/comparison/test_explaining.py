@@ -861,10 +861,12 @@ def test_a_reshape_whose_elements_keep_their_order(run):
 
 
 @pytest.mark.parametrize("wrong", ["tied.data", "fc.weight"])
-def test_copies_of_a_weight_that_two_layers_share_differ(run, wrong):
+@pytest.mark.parametrize("kind", ["scale", "weight_layout", "weight_values"])
+def test_copies_of_a_weight_that_two_layers_share_differ(run, wrong, kind):
     """pnnx passes the weight to the second layer, too; where they differ, it cannot run."""
     x, weight = normal(3, 4), normal(2, 4)
-    weights = {"tied.data": weight, "fc.weight": weight} | {wrong: 2 * weight}
+    changed = {"scale": 2 * weight, "weight_layout": weight[::-1]}.get(kind, weight + normal(4))
+    weights = {"tied.data": weight, "fc.weight": weight, wrong: changed}
     session = run(
         x,
         "pnnx.Input in0 0 1 0 #0=(3,4)f32",
@@ -878,7 +880,7 @@ def test_copies_of_a_weight_that_two_layers_share_differ(run, wrong):
     session.run()
     compared = engine.compare(session, shown({"in0x": x, "fc": x @ weight.T}))
     ((reason, *_),) = (origin.reasons for origin in compared.origins)
-    assert reason.kind == "weight_values"
+    assert reason.kind == kind
     right = "the layer's weight" if wrong == "tied.data" else "'tied'"
     assert f"The reference has the numbers of {right}." in reason.text
 
