@@ -77,8 +77,9 @@ class Network:
             return any(self._differs(o.name, faulty) for c in consumers for o in c.outputs)
         if operator.is_input:
             return True
-        if planted.also and operator.type != "pnnx.Attribute":  # or its readers
-            shown = [o for each in faulty.graph.operators for o in each.outputs]
+        if planted.also:  # or its readers; constants that a sum adds may be exchanged
+            computed = [o for o in faulty.graph.operators if o.type != "pnnx.Attribute"]
+            shown = [o for each in computed for o in each.outputs]
             return any(o.name in known and self._differs(o.name, faulty) for o in shown)
         try:
             results = operator.forward([self.true.value(o.name) for o in operator.inputs])
