@@ -108,6 +108,8 @@ class Content:
             return None
         if not self._labels.is_placed(operator, operand, best.key):
             return None
+        if self._labels.names_another(operator, best.key):
+            return None
         return Match(best.key, CONTENT, 0.6, best.layout)
 
     def _match_equal(

@@ -65,6 +65,11 @@ class Labels:
             or self._structure.is_reached(operator, key)
         )
 
+    def names_another(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether an operator's weights name other tensors, such as its sum with the bias."""
+        own = {each for each, _, by in self.evidence(operator) if by == WEIGHTS}
+        return bool(own) and key not in own
+
     def is_of_twin(self, operator: RuntimeOperator, key: str) -> bool:
         """Whether a tensor is of the reference's layer that has another layer's name.
 

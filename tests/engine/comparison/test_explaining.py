@@ -556,9 +556,12 @@ def test_an_activation_too_many_before_another_one(run):
     assert blamed(found) == [("added", [], ["activation_extra"])]
 
 
-def test_a_layer_is_its_sum_with_the_bias(run):
+@pytest.mark.parametrize("seed", range(8))
+def test_a_layer_is_its_sum_with_the_bias(run, seed):
     """Though the product alone has the weights, and is as near: the bias is what is wrong."""
-    x, weight, bias = normal(1, 5, 4), normal(4, 4), normal(4) / 10
+    draw = np.random.default_rng(seed).standard_normal
+    x, weight, bias = (draw(shape, np.float32) for shape in ((1, 5, 4), (4, 4), 4))
+    bias /= 10
     linear = "bias=True in_features=4 out_features=4 @bias=(4)f32 @weight=(4,4)f32"
     session = run(
         x,
