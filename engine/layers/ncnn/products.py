@@ -257,22 +257,32 @@ def _attention(
     -------
     ndarray of shape (H, L, V)
     """
-    if mask is not None and mask.dtype == np.int8:
-        raise _fail(
-            "the mask is stored as bytes, from which ncnn would read float32, beyond its end",
-            mask.shape,
-        )
-    require_memory((query.shape[0], query.shape[1], key.shape[1]), _FLOAT)
+    shape = (query.shape[0], query.shape[1], key.shape[1])
+    if mask is not None:
+        _require_mask(mask, shape)
+    require_memory(shape, _FLOAT)
     scores = np.matmul(query, np.swapaxes(key, 1, 2)) * np.float32(scale)
     if mask is not None:
-        try:
-            scores = scores + np.broadcast_to(mask, scores.shape)
-        except ValueError:
-            raise _fail("the mask does not fit the scores", mask.shape, scores.shape) from None
+        scores = scores + mask
     scores -= scores.max(2, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(2, keepdims=True)
     return np.asarray(np.matmul(scores, value))
+
+
+def _require_mask(mask: Array, shape: tuple[int, int, int]) -> None:
+    """Check that ncnn, which reads a float32 for each query and key, does not read beyond."""
+    if mask.dtype == np.int8:
+        raise _fail(
+            "the mask is stored as bytes, from which ncnn would read float32, beyond its end",
+            mask.shape,
+        )
+    if mask.shape not in {shape[1:], (1, *shape[1:]), shape}:
+        raise _fail(
+            f"the mask must be {describe_shapes([shape[1:]])}, or ncnn reads beyond its end; "
+            "expand it in the model",
+            mask.shape,
+        )
 
 
 @layer("MultiHeadAttention")

@@ -232,6 +232,28 @@ def test_ncnn_agrees(tmp_path, layer, shapes, weights):
     assert np.allclose(ours, theirs, atol=1e-4)
 
 
+class TestMasks:
+    """ncnn reads a row of the mask for each query, also where there is one only."""
+
+    @pytest.mark.parametrize("shape", [(3, 5), (1, 3, 5), (2, 3, 5)])
+    def test_of_all_queries(self, tmp_path, shape):
+        pytest.importorskip("ncnn")
+        query, key, value, mask = draw(2, 3, 4), draw(2, 5, 4), draw(2, 5, 6), draw(*shape)
+        scores = query @ key.swapaxes(1, 2) / 2 + mask
+        shares = np.exp(scores) / np.exp(scores).sum(2, keepdims=True)
+        for backend in ("numpy", "ncnn"):
+            got = compute(tmp_path, "SDPA 5=1", [query, key, value, mask], backend=backend)
+            assert np.allclose(got, shares @ value, atol=1e-5)
+
+    @pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+    @pytest.mark.parametrize("shape", [(1, 5), (1, 1, 5), (2, 1, 5), (3, 1)])
+    def test_of_one_row(self, tmp_path, shape, backend):
+        pytest.importorskip("ncnn")
+        inputs = [draw(2, 3, 4), draw(2, 5, 4), draw(2, 5, 6), draw(*shape)]
+        with pytest.raises(EngineError, match="the mask must be 3×5, or ncnn reads beyond"):
+            compute(tmp_path, "SDPA 5=1", inputs, backend=backend)
+
+
 class TestRegions:
     def test_maxima_of_bins(self, tmp_path):
         x = draw(2, 6, 8)
