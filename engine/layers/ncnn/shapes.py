@@ -299,7 +299,7 @@ class Crop(Layer):
             start = self.offsets[name]
             stop = size - self.behind[name]
             if reference is not None:
-                keeps = name == "c" and len(reference) < len(shape)
+                keeps = name == "c" and len(reference) != len(shape)
                 stop = start + (size if keeps else others.get(name, 1))
             elif self.sizes[name] != UNSET:
                 stop = min(stop, start + self.sizes[name])

@@ -129,6 +129,14 @@ def test_a_region_is_replaced(tmp_path):
         assert np.array_equal(compute(tmp_path, f"CopyTo {params}", [x, part]), expected)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "ncnn"])
+def test_a_volume_gives_an_image_its_size_but_no_channels(tmp_path, backend):
+    pytest.importorskip("ncnn")
+    x = draw(4, 5, 6)
+    got = compute(tmp_path, "Crop 0=1 1=2", [x, draw(1, 2, 3, 4)], backend=backend)
+    assert np.array_equal(got, x[:, 2:5, 1:5])
+
+
 def test_diagonals(tmp_path):
     vector, matrix = np.array([1, 2], np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
     assert compute(tmp_path, "Diag 0=-1", [vector]).tolist() == [
