@@ -11,6 +11,8 @@ import numpy as np
 from engine.values import flatten_value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.values import Array, Value
 
 __all__ = ["Discrepancy", "arrays_of"]
@@ -19,6 +21,7 @@ __all__ = ["Discrepancy", "arrays_of"]
 _ROUNDING: Final = {2: 2.0, 4: 32.0, 8: 1024.0}
 _LARGE: Final = 1 << 18  # elements from which a sample is compared first
 _ELEMENTS: Final = 1 << 14
+_TELLING: Final = 0.1  # share of the usual difference that a sample must have
 _HOPELESS: Final = 0.95  # remaining share of the sample's difference, above which the rest is
 # skipped
 _FINER: Final = 0.1  # smaller residuals, relative to the largest difference, count as zero
@@ -28,6 +31,24 @@ def arrays_of(value: Value) -> list[Array]:
     """Return the tensors and numbers of a value as arrays, in order."""
     numbers = (np.ndarray, bool, int, float, complex)
     return [np.asarray(item) for item in flatten_value(value) if isinstance(item, numbers)]
+
+
+def step_over(shape: Sequence[int], most: int) -> int:
+    """Return a step through the elements of an array that has some of every index.
+
+    A step that has a factor in common with an axis would never meet some of its indices, such
+    as the one channel that is wrong.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    most : int
+        About how many elements are wanted.
+    """
+    step = max(-(-math.prod(shape) // most), 1)
+    while any(size and math.gcd(step, size) > 1 for size in shape):
+        step += 1
+    return step
 
 
 class Discrepancy:
@@ -65,8 +86,8 @@ class Discrepancy:
             self.largest = max((float(d.max()) for d in distances if d.size), default=0.0)
             # A result that is no better than a constant explains nothing, however wrong ours
             # is.
-            squares = sum(float(np.square(d).sum()) for d in distances)
-            self._total = min(squares, sum(_spread(array) for array in self._expected))
+            self._squares = sum(float(np.square(d).sum()) for d in distances)
+            self._total = min(self._squares, sum(_spread(array) for array in self._expected))
             self.floor = min(rounding, _FINER * self.largest)
         else:
             self.largest = 0.0
@@ -143,14 +164,16 @@ class Discrepancy:
         """Return what a candidate leaves on a sample of large arrays; 0 for small ones."""
         if self._mine is None:
             return 0.0
-        sums = [0.0, 0.0]
+        sums, count = [0.0, 0.0], 0
         for mine, other, expected in zip(self._mine, found, self._expected, strict=True):
-            few = slice(None, None, max(expected.size // _ELEMENTS, 1))
+            few = slice(None, None, step_over(expected.shape, _ELEMENTS))
             wanted = expected.reshape(-1)[few]
+            count += wanted.size
             for place, array in enumerate((other, mine)):
                 distance = _distance(array.reshape(-1)[few], wanted, self._scale)
                 sums[place] += float(np.square(distance).sum())
-        return sums[0] / sums[1] if sums[1] else 0.0
+        usual = self._squares * count / self._count
+        return sums[0] / sums[1] if sums[1] > _TELLING * usual else 0.0
 
     def _distances(self, found: list[Array]) -> list[Array]:
         return [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.reasons.case import Alternative
+from engine.comparison.reasons.discrepancy import step_over
 from engine.comparison.reasons.fitting import least_squares
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def other_precision(case: Case) -> Iterator[Alternative]:
     """Return results with weights, inputs and outputs rounded, on either side."""
     if case.pair is None or case.pair[1].dtype.kind != "f":
         return
-    few = slice(None, None, max(case.pair[0].size // _ELEMENTS, 1))
+    few = slice(None, None, step_over(case.pair[0].shape, _ELEMENTS))
     ours, expected = (array.reshape(-1)[few].astype(np.float64) for array in case.pair)
     with np.errstate(all="ignore"):
         size = float(np.abs(ours - expected).mean() / np.abs(expected).mean())

@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.backends.blas import one_blas_thread
 from engine.comparison.reasons.case import DROPPED, Alternative, Case, make_case
-from engine.comparison.reasons.discrepancy import Discrepancy
+from engine.comparison.reasons.discrepancy import Discrepancy, step_over
 from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.sliding import sliding_of
 from engine.errors import EngineError
@@ -478,7 +478,7 @@ def _some_elements(case: Case) -> Preview | None:
     shapes = {v.shape for v in case.inputs if isinstance(v, np.ndarray) and v.ndim}
     if case.weights or case.pair is None or shapes != {case.pair[1].shape}:
         return None
-    step = -(-case.pair[1].size // _ELEMENTS)
+    step = step_over(case.pair[1].shape, _ELEMENTS)
     return _parted(case, lambda value: value.reshape(-1)[::step])
 
 
@@ -491,7 +491,7 @@ def _some_rows(case: Case) -> Preview | None:
     if x.ndim <= keep:
         return None
     rows = math.prod(x.shape[:-keep])
-    step = -(-rows // _ROWS)
+    step = step_over(x.shape[:-keep], _ROWS)
     return _parted(case, lambda value: value.reshape(rows, *value.shape[-keep:])[::step])
 
 
@@ -551,7 +551,7 @@ def _of_elements(case: Case) -> Preview | None:
     """Return some elements of the results, for element-wise functions."""
     if case.pair is None or case.pair[0].size <= _ELEMENTS:
         return None
-    step = -(-case.pair[0].size // _ELEMENTS)
+    step = step_over(case.pair[0].shape, _ELEMENTS)
     x = (
         case.input
         if case.input is not None and case.input.shape == case.pair[0].shape

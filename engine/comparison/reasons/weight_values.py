@@ -499,10 +499,13 @@ def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[
         case.spend(_work_of(rows))
         wanted[channel] += least_squares(rows, found.residual[:, channel])
     theirs = _in_file_order(case, wanted, case.weights[found.name])
+    so = "differs, so its weights or bias do" if channels.size == 1 else (
+        "differ, so their weights or biases do"
+    )  # fmt: skip
     yield Alternative(
         "weight_values",
-        f"Only {_name_channels(channels)} of {outputs} differ, so their weights or biases do. "
-        "These inputs are too few to tell which. Compare them with the reference's.",
+        f"Only {_name_channels(channels)} of {outputs} {so}. These inputs are too few to tell "
+        "which. Compare them with the reference's.",
         weights={found.name: theirs},
         fitted=channels.size * places,
         least=_LEAST,

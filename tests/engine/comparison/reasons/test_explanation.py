@@ -237,6 +237,24 @@ def test_the_weight_that_a_norm_has_lost_is_no_scale():
     np.testing.assert_allclose(reason.changes[0].value, weight, rtol=1e-4)
 
 
+@pytest.mark.parametrize("channel", [0, 1, 5])
+def test_one_channel_of_many_is_found(channel):
+    """Every so many elements, of a multiple of the channels, would never meet some of them."""
+    x, weight = normal(1, 300, 400), normal(1536, 400)
+    expected = np.matmul(x.astype(np.float64), weight.T).astype(np.float32)
+    wrong = weight.copy()
+    wrong[channel] *= -1.5
+    operator = make_operator(
+        "nn.Linear",
+        {"in_features": 400, "out_features": 1536, "bias": False},
+        {"weight": wrong},
+        [0],
+    )
+    (reason, *_) = explain(operator, [x], expected)
+    assert reason.kind == "weight_values"
+    assert f"Only output channel {channel} of 1536 differs" in reason.text
+
+
 def test_zeros_of_the_reference_are_no_scale():
     """But for rounding each is a multiple of a number; other numbers are the reason."""
     data = normal(1, 10, 64)
