@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from engine.comparison.layouts import Layout
     from engine.comparison.measures import Measures
+    from engine.comparison.rows import Row
     from engine.datasets.against.others import Other, OtherSpec
     from engine.datasets.model import LoadedModel
     from engine.datasets.studies import Arrays, Gatherer
@@ -100,16 +102,25 @@ def match_rows(
             row.layout, row.operand in outputs,
         )
         for row in found.rows
-        if row.operand in operands
+        if row.operand in operands and _is_measured(row)
     )  # fmt: skip
     computed = [row for row in rows if not session.graph.operator(row.operator).is_input]
     if not computed:
-        raise SweepError(found.advice or "nothing of the reference matches the model")
+        raise SweepError(
+            found.advice or f"No tensor of {found.reference} has the size of one of the model"
+        )
     matched = {row.operand: row.reference for row in computed}
     first = next(iter(session.graph.output_operands), None)
     ours = first.name if first is not None else ""
     theirs = matched.get(ours) or next(iter(reference.outputs), "")
     return tuple(computed), (ours, theirs)
+
+
+def _is_measured(row: Row) -> bool:
+    """Whether a row's tensors have as many elements; else nothing is measured."""
+    if row.shape is None or row.reference_shape is None:
+        return True
+    return math.prod(row.shape) == math.prod(row.reference_shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -89,7 +89,7 @@ def test_heads_of_a_module(vit) -> None:
 
 def test_a_query_picked_on_the_picture(qtbot, vit) -> None:
     panel, expected = vit.attention_panel, expected_vit()
-    assert panel.keys.shown.picture is not None
+    qtbot.waitUntil(lambda: panel.keys.shown.picture is not None)
     at = panel.keys.cell_area(2, 1).center().toPoint()
     qtbot.mouseClick(panel.keys, Qt.MouseButton.LeftButton, pos=at)
     token = 1 + 2 * 4 + 1
