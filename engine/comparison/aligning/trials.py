@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.array_files import is_numeric
 from engine.comparison.aligning.calls import function_of, is_composite
-from engine.comparison.aligning.elements import is_normalized
+from engine.comparison.aligning.elements import is_normalized, varies
 from engine.comparison.aligning.limits import AHEAD, CONFIRMING, EXACT, NEAR, ROUNDED
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
@@ -167,6 +167,7 @@ class Trials:
             not index.equal(each.key, key)
             and (not reference.ordered or places[each.key] > places[key])
             and not self._structure.is_taken_upstream(each.key, operand)
+            and varies(reference.array(each.key))  # any that hardly varies is near a constant
             for each in index.similar(result, limit, {key})
         )
         return found and not has_same_elements(result, reference.array(key))
