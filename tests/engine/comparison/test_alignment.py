@@ -9,7 +9,10 @@ from ncnn_files import f32, tagged, write_pair
 import engine
 from array_reference import compare
 from array_reference import reference_of as weighted_reference
-from engine.comparison.fingerprints import is_telling, positions_of
+from engine.comparison.aligning.state import Sides
+from engine.comparison.aligning.tools import Tools
+from engine.comparison.fingerprints import FingerprintIndex, is_telling, positions_of
+from engine.comparison.matching import Matcher
 from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
 from engine.runtime.executor import run_kernel
 
@@ -659,3 +662,24 @@ def test_a_sum_with_a_lost_constant_names_the_reference_s_tensor(make_pair):
     assert reason.kind == "expression"
     assert "adds its tensor 'places'" in reason.text
     np.testing.assert_array_equal(reason.changes[0].value, places)
+
+
+def test_a_constant_of_the_reference_confirms_nothing(make_pair):
+    """Whatever leads to small numbers leads to gates that are nearly 0.5."""
+    rng = np.random.default_rng(4)
+    x, other = rng.standard_normal((2, 1, 64)).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,64)f32",
+        "F.sigmoid gate 1 1 0 1 $input=0 #1=(1,64)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    half = np.full((1, 64), 0.5, "f4")
+    arrays = {"x": x, "small": other, "gate": half, "end": x * 2}
+    calls = (("norm", ("x",), ("small",)), ("sigmoid", ("small",), ("gate",)))
+    reference = reference_of(arrays, calls, ("end",))
+    index, session = FingerprintIndex(reference), run(path, x)
+    matcher = Matcher(session.graph, reference, index, {})
+    trials = Tools.of(Sides(session, reference, index, matcher, 1e-4)).trials
+    nearly = 1 + np.float32(1e-3) * rng.standard_normal((1, 64)).astype("f4")
+    assert not trials.is_new("1", half * nearly, "small")
+    assert trials.is_new("1", x * 2 * nearly, "small")
