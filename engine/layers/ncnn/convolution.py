@@ -28,8 +28,10 @@ __all__ = [
     "NcnnConvolution",
     "NcnnDeconvolution",
     "Pairs",
+    "keeps_size",
     "read_pads",
     "read_windows",
+    "resolve_pads",
     "same_pads",
     "spatial_rank",
 ]
@@ -112,6 +114,21 @@ def same_pads(
         return tuple(pairs)
     depth = len(pairs) - 2  # only volumes have one, their first axis
     return tuple(pair if axis < depth else pair[::-1] for axis, pair in enumerate(pairs))
+
+
+def keeps_size(pads: Pairs) -> bool:
+    """Whether padding stands for as much as keeps the size."""
+    return {number for pair in pads for number in pair} in ({_SAME_UPPER}, {_SAME_LOWER})
+
+
+def resolve_pads(
+    pads: Pairs, sizes: Sequence[int], extents: Sequence[int], strides: Sequence[int]
+) -> Pairs:
+    """Return the padding of an image; see `same_pads` for that which keeps the size."""
+    special = pads[0][0]
+    if special >= 0:
+        return pads
+    return same_pads(sizes, extents, strides, upper=special == _SAME_UPPER)
 
 
 def _flatten_pads(pairs: Pairs) -> tuple[int, ...]:
@@ -200,7 +217,7 @@ class NcnnConvolution(_Windowed):
             if f"{name}_int8_scales" in call.attributes
         }
         numbers = {number for pair in self.pads for number in pair}
-        if min(numbers) < 0 and numbers not in ({_SAME_UPPER}, {_SAME_LOWER}):
+        if min(numbers) < 0 and not keeps_size(self.pads):
             raise ParameterError("pad_left", f"padding {self.pads} is negative")
         if not self.is_dynamic:
             self._inner = self._make_layer(*self.weights_of(()))
@@ -228,10 +245,7 @@ class NcnnConvolution(_Windowed):
         return np.repeat(scales, self.outputs // scales.size)
 
     def _resolve_pads(self, sizes: Sequence[int]) -> Pairs:
-        special = self.pads[0][0]
-        if special >= 0:
-            return self.pads
-        return same_pads(sizes, self.extents, self.stride, upper=special == _SAME_UPPER)
+        return resolve_pads(self.pads, sizes, self.extents, self.stride)
 
     def require_shapes(self, *shapes: tuple[int, ...]) -> Sliding | None:
         """Check the operands' shapes; return the windows."""

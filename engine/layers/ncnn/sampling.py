@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from typing_extensions import override
@@ -14,18 +14,20 @@ from engine.layers.folding import fold, unfold
 from engine.layers.grid_sampling import grid_sample
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.ncnn.activations import activate, check_activation
-from engine.layers.ncnn.convolution import Pairs, read_pads, read_windows, same_pads
+from engine.layers.ncnn.convolution import (
+    Pairs,
+    keeps_size,
+    read_pads,
+    read_windows,
+    resolve_pads,
+)
 from engine.layers.ncnn.table import layer, require_weights
 from engine.layers.padding import pad
+from engine.layers.windows import Windows
 from engine.memory_bound import require_memory
 from engine.ncnn.types import Params
 from engine.values import Array
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-_SAME_UPPER: Final = -233
-_SAME_LOWER: Final = -234
 _MOST: Final = 1 << 15  # largest padding or side
 _FLOAT: Final = np.dtype(np.float32)
 
@@ -44,19 +46,8 @@ class _Columns(Layer):
         if not all(0 <= number <= _MOST for pair in self.pads for number in pair):
             raise ParameterError("pad_left", f"padding {self.pads} is not 0 to {_MOST}")
 
-    def _count(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the windows along each axis of an image with its border."""
-        counts = tuple(
-            (size - d * (k - 1) - 1) // s + 1
-            for size, k, d, s in zip(
-                sizes, self.kernel, self.dilation, self.stride, strict=True
-            )
-        )
-        if min(counts) < 1:
-            raise LayerError(
-                f"an image of {describe_shapes([tuple(sizes)])} has no window of {self.kernel}"
-            )
-        return counts
+    def _windows(self, pads: Pairs = ((0, 0), (0, 0))) -> Windows:
+        return Windows(self.kernel, self.stride, self.dilation, pads)
 
 
 @layer("Unfold")
@@ -72,25 +63,17 @@ class Unfold(_Columns):
     def __init__(self, call: OperatorCall, **given: Any) -> None:
         super().__init__(call, **given)
         self.value = self.params.number("pad_value")
-        same = {number for pair in self.pads for number in pair}
-        if same not in ({_SAME_UPPER}, {_SAME_LOWER}):
+        if not keeps_size(self.pads):
             self._require_pads()
-
-    def _resolve_pads(self, sizes: Sequence[int]) -> Pairs:
-        special = self.pads[0][0]
-        if special >= 0:
-            return self.pads
-        extents = [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
-        return same_pads(sizes, extents, self.stride, upper=special == _SAME_UPPER)
 
     @override
     def forward(self, input: Array) -> Array:
         if input.ndim != 3:
             raise LayerError(f"{describe_shapes([input.shape])} is not an image")
-        top, left = self._resolve_pads(input.shape[1:])
-        counts = self._count(
-            [size + sum(pair) for size, pair in zip(input.shape[1:], (top, left), strict=True)]
-        )
+        sizes = input.shape[1:]
+        extents = [d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
+        pads = top, left = resolve_pads(self.pads, sizes, extents, self.stride)
+        counts = self._windows(pads).counts(sizes)
         rows = len(input) * math.prod(self.kernel)
         require_memory((rows, math.prod(counts)), _FLOAT)
         image = pad(input, (*left, *top), value=self.value)
@@ -120,7 +103,7 @@ class Fold(_Columns):
         whole = tuple(
             size + sum(pair) for size, pair in zip(self.sizes, self.pads, strict=True)
         )
-        wanted = math.prod(self._count(whole))
+        wanted = math.prod(self._windows().counts(whole))
         taps = math.prod(self.kernel)
         if input.ndim != 2 or len(input) % taps or input.shape[1] != wanted:
             raise LayerError(
