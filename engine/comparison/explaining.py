@@ -17,6 +17,7 @@ from engine.comparison.reasons import (
     diagnose_input,
     find_explanation,
     is_activation,
+    make_case,
 )
 from engine.comparison.spans import Span
 from engine.cost import is_free
@@ -397,13 +398,14 @@ class Explainer:
         tried: str,
     ) -> Explanation:
         try:
-            return find_explanation(
+            case = make_case(
                 operator, inputs, expected, check_cancelled=self._check_cancelled, tail=tail,
-                spend=self._spend, tried=tried,
+                spend=self._spend,
                 reference_weights=self._known.weights.arrays(operator),
                 differing=self._known.weights.differing(operator),
                 surroundings=Surroundings(operator, self._known.value, self._known.lost),
             )  # fmt: skip
+            return find_explanation(case, tried)
         except (_SlowError, EngineError):
             return Explanation()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from engine.lazy_import import lazy_names
 
 if TYPE_CHECKING:
+    from engine.comparison.reasons.case import make_case
     from engine.comparison.reasons.explanation import (
         Explanation,
         explain,
@@ -34,6 +35,7 @@ __all__ = [
     "find_explanation",
     "forward_all",
     "is_activation",
+    "make_case",
 ]
 
 _REASON = "engine.comparison.reasons.reason"
@@ -51,6 +53,7 @@ _HOME = {
     "find_explanation": _EXPLANATION,
     "forward_all": _TAILS,
     "is_activation": "engine.comparison.reasons.results",
+    "make_case": "engine.comparison.reasons.case",
 }
 
 __getattr__ = lazy_names(__name__, _HOME)

@@ -359,6 +359,7 @@ class Case:
         return replace(self, call=call, inputs=inputs, ours=ours, preview=None)
 
 
+@np.errstate(all="ignore")  # NaN and inf are results here
 def make_case(
     operator: RuntimeOperator,
     inputs: Sequence[Value],
@@ -373,6 +374,30 @@ def make_case(
     spend: Callable[[float], None] | None = None,
 ) -> Case | None:
     """Run an operator on the reference's inputs.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+        Our operator; not changed.
+    inputs : sequence of Value
+        The reference's inputs, one per operand.
+    expected : Value
+        The reference's result: the first output, or a tuple of all of them; with a tail, the
+        tensor that it ends with.
+    ours : Value, optional
+        Our result on these inputs; computed in NumPy without.
+    reference_weights : mapping of str to ndarray, optional
+        The reference's weights by our names, if they are known.
+    check_cancelled : callable, optional
+        Called between alternatives; raises to stop.
+    tail : Tail, optional
+        The operators that follow ours, if the reference shows only their result.
+    differing : frozenset of str, optional
+        Names of the weights that are known to differ from the reference's, by their hashes.
+    surroundings : Surroundings, optional
+        Of the operator in the model.
+    spend : callable, optional
+        Called with the operations that an alternative takes; raises to stop.
 
     Returns
     -------

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.comparison.reasons.case import Alternative, Case
-    from engine.comparison.reasons.surroundings import Surroundings
     from engine.comparison.reasons.tails import Tail
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
@@ -209,49 +208,31 @@ def explain(
         Empty if the difference is rounding, if nothing explains it, and for an operator that
         draws random numbers.
     """
-    return find_explanation(
+    case = make_case(
         operator, inputs, expected, ours=ours, reference_weights=reference_weights,
         check_cancelled=check_cancelled, tail=tail,
-    ).reasons  # fmt: skip
+    )  # fmt: skip
+    return find_explanation(case).reasons
 
 
 @np.errstate(all="ignore")  # NaN and inf are results here
-def find_explanation(
-    operator: RuntimeOperator,
-    inputs: Sequence[Value],
-    expected: Value,
-    *,
-    ours: Value = None,
-    reference_weights: Mapping[str, Array] | None = None,
-    check_cancelled: Callable[[], None] | None = None,
-    tail: Tail | None = None,
-    differing: frozenset[str] | None = None,
-    tried: str = "all",
-    surroundings: Surroundings | None = None,
-    spend: Callable[[float], None] | None = None,
-) -> Explanation:
+def find_explanation(case: Case | None, tried: str = "all") -> Explanation:
     """Find out why an operator's result differs, and what it would be without that.
-
-    Takes what `explain` takes.
 
     Parameters
     ----------
-    differing : frozenset of str, optional
-        Names of the weights that are known to differ from the reference's, by their hashes.
+    case : Case or None
+        The operator beside what the reference has, as `make_case` returns it.
     tried : {"all", "settings", "results", "inputs"}
         Which alternatives: all, also two at once; only those of parameters; all others; only
         those of the model's inputs.
-    surroundings : Surroundings, optional
-        Of the operator in the model.
-    spend : callable, optional
-        Called with the operations that an alternative takes; raises to stop.
+
+    Returns
+    -------
+    Explanation
+        Empty where `explain` returns nothing.
     """
-    case = make_case(
-        operator, inputs, expected, ours=ours, reference_weights=reference_weights,
-        check_cancelled=check_cancelled, tail=tail, differing=differing,
-        surroundings=surroundings, spend=spend,
-    )  # fmt: skip
-    if case is None or expected is None or case.discrepancy.is_rounding:
+    if case is None or case.expected is None or case.discrepancy.is_rounding:
         return Explanation()
     claimed, parts = _try_all(case, _TRIED[tried])
     if claimed:

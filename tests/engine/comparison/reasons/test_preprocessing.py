@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.comparison.reasons import diagnose_input, find_explanation
+from engine.comparison.reasons import diagnose_input, find_explanation, make_case
 from reasons.operators import make_operator
 
 RNG = np.random.default_rng(11)
@@ -141,7 +141,7 @@ def test_the_input_is_explained_from_the_first_activation(pixels):
         return np.einsum("nchwij,ocij->nohw", windows, weight).astype(np.float32)
 
     def reasons(result):
-        return find_explanation(operator, [x], result, tried="inputs").reasons
+        return find_explanation(make_case(operator, [x], result), "inputs").reasons
 
     assert reasons(first(x)) == ()
     (reason, *_) = reasons(first(x[:, ::-1]))
