@@ -83,7 +83,7 @@ def convert(
     source = inspect(Path(path))
     executable = find_pnnx(source.path)
     arguments = _arguments(source, options)
-    files = (source.path, *source.external)
+    files = source.files
     try:
         versions = tuple(version for file in files if (version := FileVersion.of(file)))
         key = find_key(files, arguments, format_identity(executable))
@@ -146,11 +146,7 @@ def _make_entry(
         kept.mkdir()
         work = kept.with_name("work")
         work.mkdir()
-        shutil.copyfile(source.path, work / _name_of(source))
-        for file in source.external:
-            below = file.relative_to(source.path.parent.resolve())
-            (work / below).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, work / below)
+        source.copy_to(work / _name_of(source))
         ended = export(work)
         if not _is_pair(work, ended):
             reason = explain(ended, source, time_limit, has_sizes=has_sizes)

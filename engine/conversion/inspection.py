@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from engine.atomic import format_os_error
 from engine.conversion.onnx_file import read_onnx
+from engine.conversion.onnx_weights import FilePart, write_parts
 from engine.conversion.torchscript_file import read_torchscript, refuse_pickle
 from engine.errors import ConversionError
 from engine.paths import exists, is_file
@@ -37,8 +39,8 @@ class SourceFile:
         Whether the file says the sizes of all its inputs.
     is_traced : bool
         Whether it is traced TorchScript.
-    external : tuple of Path
-        Files beside it that hold its weights.
+    parts : tuple of bytes or FilePart
+        The file with the weights beside it in itself; empty if there are none beside it.
     """
 
     path: Path
@@ -46,7 +48,26 @@ class SourceFile:
     inputs: tuple[SourceInput, ...]
     has_shapes: bool
     is_traced: bool = False
-    external: tuple[Path, ...] = ()
+    parts: tuple[bytes | FilePart, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file itself, and those beside it that hold its weights."""
+        places = (part.path for part in self.parts if isinstance(part, FilePart))
+        return tuple(dict.fromkeys((self.path, *places)))
+
+    def copy_to(self, target: Path) -> None:
+        """Write one file with all weights.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read or written.
+        """
+        if self.parts:
+            write_parts(self.parts, target)
+        else:
+            shutil.copyfile(self.path, target)
 
 
 def inspect(path: Path) -> SourceFile:
@@ -78,4 +99,4 @@ def inspect(path: Path) -> SourceFile:
     except OSError as exc:
         raise ConversionError(path, f"it cannot be read: {format_os_error(exc)}") from exc
     has_shapes = not any(given.is_open for given in onnx.inputs)
-    return SourceFile(path, "onnx", onnx.inputs, has_shapes, external=onnx.external)
+    return SourceFile(path, "onnx", onnx.inputs, has_shapes, parts=onnx.parts)

@@ -27,7 +27,9 @@ def test_torchscript_of_an_older_pytorch_does_not(data):
 
 def test_onnx_has_names_shapes_and_dtypes(data):
     found = inspect(data / "small.onnx")
-    assert (found.kind, found.has_shapes, found.external) == ("onnx", True, ())
+    assert (found.kind, found.has_shapes, found.files) == (
+        "onnx", True, (data / "small.onnx",),
+    )  # fmt: skip
     assert [tuple(given) for given in found.inputs] == [("image", (1, 3, 8, 8), "f32")]
 
 
@@ -201,7 +203,7 @@ def test_weights_are_no_inputs_and_may_be_external(tmp_path):
     path.write_bytes(_bytes(7, graph))
     found = inspect(path)
     assert [tuple(given) for given in found.inputs] == [("x", (5, None), "i64")]
-    assert found.external == (tmp_path / "deep" / "w.data",)
+    assert found.files == (path, tmp_path / "deep" / "w.data")
 
 
 @pytest.mark.parametrize("location", ["../w", "/etc/passwd", "a/../../w", "", "link/w"])

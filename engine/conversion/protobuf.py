@@ -1,0 +1,93 @@
+"""Reads the wire format of protobuf: fields, and where their bytes are.
+
+Each field has a number, a wire type and a value. Nothing but the needed fields is read, and all
+others are skipped, so a file of many GB takes as long as a small one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BYTES", "VARINT", "Field", "WireError", "encode_head", "read_fields", "read_text"]
+
+VARINT, BYTES = 0, 2  # wire types
+_FIXED64, _FIXED32 = 1, 5
+_LONGEST_TEXT: Final = 1 << 16  # bytes
+
+
+class Field(NamedTuple):
+    """A field: its number, and its integer or the position of its bytes."""
+
+    number: int
+    wire: int
+    start: int  # where its key begins
+    value: int  # the integer, or where the bytes begin
+    end: int  # where the bytes end
+
+
+class WireError(ValueError):
+    """The bytes are not protobuf."""
+
+
+def read_fields(file: BinaryIO, start: int, end: int) -> Iterator[Field]:
+    """Yield the fields between two positions; the caller may seek the file meanwhile."""
+    position = start
+    while position < end:
+        begin = position
+        file.seek(position)
+        key, position = _varint(file, position, end)
+        number, wire = key >> 3, key & 7
+        value = 0
+        if wire == VARINT:
+            value, position = _varint(file, position, end)
+            yield Field(number, wire, begin, value, position)
+        elif wire in (_FIXED64, _FIXED32):
+            position += 8 if wire == _FIXED64 else 4
+            yield Field(number, wire, begin, value, position)
+        elif wire == BYTES:
+            length, position = _varint(file, position, end)
+            if length > end - position:
+                raise WireError("it ends too soon")
+            yield Field(number, wire, begin, position, position + length)
+            position += length
+        else:
+            raise WireError("it is no protobuf")
+
+
+def read_text(file: BinaryIO, field: Field) -> str:
+    """Read the text of a field."""
+    if field.wire != BYTES or field.end - field.value > _LONGEST_TEXT:
+        raise WireError("a name in it is not a text")
+    file.seek(field.value)
+    return file.read(field.end - field.value).decode("utf-8", "replace")
+
+
+def encode_head(number: int, length: int) -> bytes:
+    """Encode what precedes the bytes of a field: its number, its wire type and its length."""
+    return _encode_varint(number << 3 | BYTES) + _encode_varint(length)
+
+
+def _varint(file: BinaryIO, position: int, end: int) -> tuple[int, int]:
+    """Return an integer stored in 7 bits per byte, and the position after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = file.read(1) if position < end else b""
+        if not byte:
+            raise WireError("it ends too soon")
+        position += 1
+        value |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return value, position
+    raise WireError("it is no protobuf")
+
+
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
