@@ -13,7 +13,7 @@ from engine.layers.convolution import Convolution
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.ncnn.activations import activate, check_activation
 from engine.layers.ncnn.normalization import to_int8
-from engine.layers.ncnn.table import Sliding, layer, require_weights
+from engine.layers.ncnn.table import LARGEST, Sliding, layer, require_weights
 from engine.layers.padding import pad
 from engine.layers.transposed_convolution import TransposedConvolution
 from engine.layers.windows import Windows
@@ -31,6 +31,7 @@ __all__ = [
     "keeps_size",
     "read_pads",
     "read_windows",
+    "require_pads",
     "resolve_pads",
     "same_pads",
     "spatial_rank",
@@ -46,7 +47,6 @@ _SIDES: Final = (
     ("pad_top", "pad_bottom"),
     ("pad_left", "pad_right"),
 )
-_MOST: Final = 1 << 15  # largest kernel, stride, dilation or padding
 
 
 def spatial_rank(kind: str) -> int:
@@ -64,9 +64,9 @@ def read_windows(params: Params, name: str, rank: int, default: int) -> tuple[in
     """
     width = params.integer(f"{name}_w", default)
     numbers = tuple(params.integer(f"{name}_{axis}", width) for axis in _AXES[3 - rank :])
-    if not all(1 <= number <= _MOST for number in numbers):
+    if not all(1 <= number <= LARGEST for number in numbers):
         raise ParameterError(
-            f"{name}_w", f"{name} {numbers} is not at least 1 and at most {_MOST}"
+            f"{name}_w", f"{name} {numbers} is not at least 1 and at most {LARGEST}"
         )
     return numbers
 
@@ -79,6 +79,18 @@ def read_pads(params: Params, rank: int) -> Pairs:
         first = params.integer(before, left)
         pairs.append((first, params.integer(after, first)))
     return tuple(pairs)
+
+
+def require_pads(pads: Pairs) -> None:
+    """Check padding that may not be negative.
+
+    Raises
+    ------
+    ParameterError
+        If a number is out of range.
+    """
+    if not all(0 <= number <= LARGEST for pair in pads for number in pair):
+        raise ParameterError("pad_left", f"padding {pads} is not 0 to {LARGEST}")
 
 
 def same_pads(
@@ -155,8 +167,8 @@ class _Windowed(Layer):
         numbers = params.array("activation_params")
         self.activation = params.integer("activation_type"), numbers
         check_activation(*self.activation)
-        if any(number > _MOST for pair in self.pads for number in pair):
-            raise ParameterError("pad_left", f"padding {self.pads} is larger than {_MOST}")
+        if any(number > LARGEST for pair in self.pads for number in pair):
+            raise ParameterError("pad_left", f"padding {self.pads} is larger than {LARGEST}")
         self.has_bias = bool(params.integer("bias_term"))
         self.weight, self.bias = call.attributes.get("weight"), call.attributes.get("bias")
         self.is_dynamic = bool(params.integer(self._dynamic))

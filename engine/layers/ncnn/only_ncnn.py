@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from engine.errors import LayerError, ParameterError, describe_shapes
 from engine.layers.layer import LibraryLayer, OperatorCall
-from engine.layers.ncnn.table import layer, require_weights
+from engine.layers.ncnn.table import LARGEST, layer, require_weights
 from engine.memory_bound import require_memory
 from engine.ncnn.types import UNSET, Params
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OnlyNcnn"]
 
-_MOST: Final = 1 << 15
 _FLOAT: Final = np.dtype(np.float32)
 _BOX: Final = 5  # numbers of a box besides its classes: a corner, two sides, a score
 _ANCHORS: Final = 9  # of Proposal: three shapes at three scales
@@ -52,6 +51,11 @@ class OnlyNcnn(LibraryLayer):
         LayerError
             If ncnn would read or write beyond an array.
         """
+
+    def _require_counts(self, *names: str) -> None:
+        for name in names:
+            if not 0 <= self.params.integer(name) <= LARGEST:
+                raise ParameterError(name, "it is out of range")
 
 
 def _refuse(what: str, *operands: Array) -> LayerError:
@@ -114,9 +118,7 @@ class DetectionOutput(OnlyNcnn):
             size < wanted * count for size, wanted in zip(sizes, (4, 4, classes), strict=True)
         ):
             raise _refuse(f"the operands are not of {count} boxes", *operands)
-        for name in ("nms_top_k", "keep_top_k"):
-            if not 0 <= self.params.integer(name) <= _MOST:
-                raise ParameterError(name, "it is out of range")
+        self._require_counts("nms_top_k", "keep_top_k")
 
 
 @layer("Proposal")
@@ -136,9 +138,7 @@ class Proposal(OnlyNcnn):
             or image.ndim > 2
         ):
             raise _refuse(f"the operands are not of {_ANCHORS} anchors", *operands)
-        for name in ("pre_nms_topN", "after_nms_topN"):
-            if not 0 <= self.params.integer(name) <= _MOST:
-                raise ParameterError(name, "it is out of range")
+        self._require_counts("pre_nms_topN", "after_nms_topN")
 
 
 @layer("YoloDetectionOutput", "Yolov3DetectionOutput")
@@ -157,7 +157,7 @@ class YoloDetectionOutput(OnlyNcnn):
             self.params.integer(name, default)
             for name, default in zip(("num_class", "num_box"), self._counts, strict=True)
         )
-        if not (1 <= boxes <= _MOST and 1 <= classes <= _MOST):
+        if not (1 <= boxes <= LARGEST and 1 <= classes <= LARGEST):
             raise ParameterError("num_box", f"{boxes} boxes of {classes} classes")
         sides = self.params.array("biases")
         used: Sequence[float] = range(boxes)
@@ -199,7 +199,7 @@ class _Windowed(OnlyNcnn):
         self.size = self.params.integer("n_fft")
         self.hop = self.params.integer("hoplen", self.size // 4)
         length = self.params.integer("winlen", self.size)
-        if not 1 <= length <= self.size <= _MOST or not 1 <= self.hop <= _MOST:
+        if not 1 <= length <= self.size <= LARGEST or not 1 <= self.hop <= LARGEST:
             raise ParameterError(
                 "n_fft", f"windows of {length} of {self.size} every {self.hop}"
             )

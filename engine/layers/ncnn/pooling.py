@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from typing_extensions import override
@@ -14,10 +14,11 @@ from engine.layers.ncnn.convolution import (
     Pairs,
     read_pads,
     read_windows,
+    require_pads,
     same_pads,
     spatial_rank,
 )
-from engine.layers.ncnn.table import Sliding, layer
+from engine.layers.ncnn.table import LARGEST, Sliding, layer
 from engine.layers.pooling import average, largest
 from engine.layers.windows import Windows
 from engine.memory_bound import require_memory
@@ -27,7 +28,6 @@ from engine.values import Array
 __all__ = ["Pooling"]
 
 _FULL, _VALID, _SAME_UPPER, _SAME_LOWER = range(4)
-_MOST: Final = 1 << 15
 
 
 @layer("Pooling", "Pooling1D", "Pooling3D")
@@ -61,14 +61,13 @@ class Pooling(Layer):
             width = params.integer("out_w")
             self.sizes = tuple(params.integer(f"out_{a}", width) for a in "dhw"[3 - rank :])
             keeps = rank > 1  # whether -233 keeps the size of the image
-            if not all((keeps and s == UNSET) or 1 <= s <= _MOST for s in self.sizes):
+            if not all((keeps and s == UNSET) or 1 <= s <= LARGEST for s in self.sizes):
                 raise ParameterError("out_w", f"an output size of {self.sizes} is out of range")
         elif not self.is_global:
             self.kernel = read_windows(params, "kernel", rank, 0)
             self.stride = read_windows(params, "stride", rank, 1)
             self.pads = read_pads(params, rank)
-            if not all(0 <= number <= _MOST for pair in self.pads for number in pair):
-                raise ParameterError("pad_left", f"padding {self.pads} is out of bounds")
+            require_pads(self.pads)
             if self.mode in {_SAME_UPPER, _SAME_LOWER}:
                 self._count_same_padding()
 

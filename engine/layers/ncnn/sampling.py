@@ -19,16 +19,16 @@ from engine.layers.ncnn.convolution import (
     keeps_size,
     read_pads,
     read_windows,
+    require_pads,
     resolve_pads,
 )
-from engine.layers.ncnn.table import layer, require_weights
+from engine.layers.ncnn.table import LARGEST, layer, require_weights
 from engine.layers.padding import pad
 from engine.layers.windows import Windows
 from engine.memory_bound import require_memory
 from engine.ncnn.types import Params
 from engine.values import Array
 
-_MOST: Final = 1 << 15  # largest padding or side
 _FLOAT: Final = np.dtype(np.float32)
 
 
@@ -41,10 +41,6 @@ class _Columns(Layer):
         self.stride = read_windows(params, "stride", 2, 1)
         self.dilation = read_windows(params, "dilation", 2, 1)
         self.pads = read_pads(params, 2)
-
-    def _require_pads(self) -> None:
-        if not all(0 <= number <= _MOST for pair in self.pads for number in pair):
-            raise ParameterError("pad_left", f"padding {self.pads} is not 0 to {_MOST}")
 
     def _windows(self, pads: Pairs = ((0, 0), (0, 0))) -> Windows:
         return Windows(self.kernel, self.stride, self.dilation, pads)
@@ -64,7 +60,7 @@ class Unfold(_Columns):
         super().__init__(call, **given)
         self.value = self.params.number("pad_value")
         if not keeps_size(self.pads):
-            self._require_pads()
+            require_pads(self.pads)
 
     @override
     def forward(self, input: Array) -> Array:
@@ -92,10 +88,10 @@ class Fold(_Columns):
 
     def __init__(self, call: OperatorCall, **given: Any) -> None:
         super().__init__(call, **given)
-        self._require_pads()
+        require_pads(self.pads)
         width = self.params.integer("output_w")
         self.sizes = (self.params.integer("output_h", width), width)
-        if not all(1 <= size <= _MOST for size in self.sizes):
+        if not all(1 <= size <= LARGEST for size in self.sizes):
             raise ParameterError("output_w", f"the sides {self.sizes} are out of range")
 
     @override
@@ -182,8 +178,9 @@ class DeformableConv2D(Layer):
         self.activation = params.integer("activation_type"), params.array("activation_params")
         check_activation(*self.activation)
         pairs = read_pads(params, 2)
-        if any(a != b or not 0 <= a <= _MOST for a, b in pairs):
-            raise ParameterError("pad_left", f"padding {pairs} is uneven or out of range")
+        require_pads(pairs)
+        if any(before != after for before, after in pairs):
+            raise ParameterError("pad_left", f"padding {pairs} is uneven")
         self.inner = DeformConv2d(
             call.attributes["weight"],
             call.attributes.get("bias"),

@@ -11,12 +11,15 @@ from engine.layers.registry import Registration
 from engine.layers.windows import Windows
 from engine.ncnn.types import PREFIX, weight_specs
 
-__all__ = ["LAYERS", "Sliding", "layer", "require_weights"]
+__all__ = ["LARGEST", "LAYERS", "Sliding", "layer", "require_weights"]
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 
 LAYERS: Final[dict[str, Registration]] = {}
 """Layers by type, with its prefix."""
+
+LARGEST: Final = 1 << 15
+"""The largest window, stride, padding, side or number of boxes that a layer may have."""
 
 
 class Sliding(NamedTuple):
