@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cache, partial
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -55,57 +55,113 @@ class Excuses:
         tolerance: float,
     ) -> tuple[Status, str]:
         """Return the status and reason that excuse a difference, or those of an origin."""
-        aligned = self._aligned
-        theirs = aligned.theirs(operand) if not born.note else None
+        theirs = self._aligned.theirs(operand) if not born.note else None
         if theirs is None:
             return Status.ORIGIN, born.note
-        span = Span.above(operand, aligned.is_shown)
-        given = cache(aligned.given)  # reading a tensor may take longer than the operator
+        trial = _Trial(self._aligned, operand, theirs, tolerance)
+        excuse = self._find_by_own_result(operator, born, trial)
+        if excuse is not None:
+            return excuse
+        quantised = [each for each in trial.span.operators if is_quantized(each.params)]
+        if quantised:
+            return self._find_in_our_int8(born, trial, quantised)
+        return self._find_in_weights(trial)
 
-        def compute(
-            twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
-        ) -> Array | None:
-            aligned.check_cancelled()
-
-            def value(of: RuntimeOperand) -> Value:
-                others = instead or {}
-                return others[of.name] if of.name in others else given(of)
-
-            found = aligned.as_numbers(operand, span.compute(value, twins))
-            return found if isinstance(found, np.ndarray) else None
-
-        ours = cache(partial(compute, ()))
+    def _find_by_own_result(
+        self, operator: RuntimeOperator, born: Born, trial: _Trial
+    ) -> tuple[Status, str] | None:
+        """Return what excuses a difference if the reference shows all that is read."""
+        aligned = self._aligned
         arguments = aligned.given_inputs(operator)
-        quantised = [each for each in span.operators if is_quantized(each.params)]
-        is_known = len(arguments) == len(operator.inputs)
-        found = ours() if is_known or quantised else None
-        if found is not None and is_known:
-            ties = aligned.tolerances.float32
-            if is_tie(operator, arguments, found, theirs, ties):
-                return Status.TIE, "it takes another of several equal elements"
-            reduced = self._in_16_bits and born.relative <= aligned.tolerances.float16
-            if reduced and relative_distance(found, theirs) <= tolerance:
-                return Status.FLOAT16_WEIGHTS, _IN_16_BITS
-        if not quantised:
-            known = aligned.known.weights.of_producer(operand)
-            rounding = explain_by_float16(
-                compute, ours, span.operators, known, theirs, tolerance, given
-            )
-            if rounding:
-                return Status.FLOAT16_WEIGHTS, rounding
-            weighted = [each for each in span.operators if "weight" in each.attributes]
-            inputs = {each: given(each.inputs[0]) for each in weighted if each.inputs}
-            rounding = explain_by_reference_int8(compute, inputs, known, theirs, tolerance)
-            return (Status.INT8 if rounding else Status.ORIGIN), rounding
-        inputs = {each: given(each.inputs[0]) for each in quantised if each.inputs}
-        scale = aligned.requantised.get(operand.name)
-        rounding = explain_by_int8(compute, inputs, theirs, tolerance, scale)
+        found = trial.ours() if len(arguments) == len(operator.inputs) else None
+        if found is None:
+            return None
+        if is_tie(operator, arguments, found, trial.theirs, aligned.tolerances.float32):
+            return Status.TIE, "it takes another of several equal elements"
+        reduced = self._in_16_bits and born.relative <= aligned.tolerances.float16
+        if reduced and relative_distance(found, trial.theirs) <= trial.tolerance:
+            return Status.FLOAT16_WEIGHTS, _IN_16_BITS
+        return None
+
+    def _find_in_weights(self, trial: _Trial) -> tuple[Status, str]:
+        """Try whether the reference has rounded the weights, or computes in int8."""
+        known = self._aligned.known.weights.of_producer(trial.operand)
+        operators = trial.span.operators
+        rounding = explain_by_float16(
+            trial.compute, trial.ours, operators, known, trial.theirs, trial.tolerance,
+            trial.given,
+        )  # fmt: skip
+        if rounding:
+            return Status.FLOAT16_WEIGHTS, rounding
+        weighted = [each for each in operators if "weight" in each.attributes]
+        rounding = explain_by_reference_int8(
+            trial.compute, trial.inputs_of(weighted), known, trial.theirs, trial.tolerance
+        )
+        return (Status.INT8 if rounding else Status.ORIGIN), rounding
+
+    def _find_in_our_int8(
+        self, born: Born, trial: _Trial, quantised: Sequence[RuntimeOperator]
+    ) -> tuple[Status, str]:
+        """Try whether our layers in int8 explain it; an origin notes what they clip."""
+        inputs = trial.inputs_of(quantised)
+        scale = self._aligned.requantised.get(trial.operand.name)
+        rounding = explain_by_int8(trial.compute, inputs, trial.theirs, trial.tolerance, scale)
         # The kernel may err by more than the layer that explains it.
-        own = relative_distance(found, theirs) if found is not None else math.inf
-        if rounding and born.relative <= 2 * own + tolerance:
+        found = trial.ours()
+        own = relative_distance(found, trial.theirs) if found is not None else math.inf
+        if rounding and born.relative <= 2 * own + trial.tolerance:
             return Status.INT8, rounding
         clipping = [find_clipping(each, array) for each, array in inputs.items()]
         return Status.ORIGIN, next(filter(None, clipping), "")
+
+
+class _Trial:
+    """Computes an operand again, from what the reference shows above it.
+
+    Attributes
+    ----------
+    operand : RuntimeOperand
+    span : Span
+        The operators that are computed.
+    theirs : ndarray
+        The reference's value, in our layout.
+    tolerance : float
+    given : callable
+        Returns the value that stands at an operand above the span.
+    """
+
+    def __init__(
+        self, aligned: Aligned, operand: RuntimeOperand, theirs: Array, tolerance: float
+    ) -> None:
+        self._aligned = aligned
+        self.operand, self.theirs, self.tolerance = operand, theirs, tolerance
+        self.span = Span.above(operand, aligned.is_shown)
+        self.given = cache(aligned.given)  # reading a tensor may take longer than the operator
+
+    def ours(self) -> Array | None:
+        """Return the operand as our model computes it; None if it is no tensor."""
+        return self._ours
+
+    @cached_property
+    def _ours(self) -> Array | None:
+        return self.compute(())
+
+    def compute(
+        self, twins: Sequence[RuntimeOperator], instead: Mapping[str, Value] | None = None
+    ) -> Array | None:
+        """Compute the operand with twins of operators, and other values at operands."""
+        self._aligned.check_cancelled()
+        others = instead or {}
+
+        def value(of: RuntimeOperand) -> Value:
+            return others[of.name] if of.name in others else self.given(of)
+
+        found = self._aligned.as_numbers(self.operand, self.span.compute(value, twins))
+        return found if isinstance(found, np.ndarray) else None
+
+    def inputs_of(self, operators: Sequence[RuntimeOperator]) -> dict[RuntimeOperator, Value]:
+        """Return the first input of each operator that has one."""
+        return {each: self.given(each.inputs[0]) for each in operators if each.inputs}
 
 
 def _runs_in_16_bits(session: Session) -> bool:

@@ -241,26 +241,41 @@ class Explainer:
         if operator.is_input:
             return Explained(operator, (), self._diagnose_input(operand))
         span = Span.above(operand, self._is_shown)
-        unclear = [
-            each
-            for each in span.operators
-            if each in suspects or self._may_be_wrong(each) or each is operator
-        ]
-        found = self._try(span, unclear)
-        if _is_open(found):
-            # What hides most of a difference, as a normalization, seems to clear the others.
-            found += self._try(span, [o for o in span.operators if o not in unclear])
+        found = self._try_unclear_first(span, suspects)
         if _is_open(found):
             # The reference shows what was moved, but perhaps not how.
             wider = Span.above(operand, lambda each: self._is_whole(each, operand))
             crossed = None if _is_explained(found) else self._crossed(wider)
             if crossed is not None:
                 return crossed
-            others = [o for o in wider.operators if o not in span.operators]
-            others = [o for o in others if not self._is_cleared(o, wider)]
-            found += [each for each in self._try(wider, others) if self._may_be_moved(each)]
+            found += self._try_moved(wider, span)
         if not found:
             return Explained(operator, tuple(suspects), (), span.starts)
+        return self._choose(found)
+
+    def _try_unclear_first(
+        self, span: Span, suspects: Sequence[RuntimeOperator]
+    ) -> list[_Blamed]:
+        """Try the operators that nothing clears; the others if these leave the cause open."""
+        unclear = [
+            each
+            for each in span.operators
+            if each in suspects or self._may_be_wrong(each) or each is span.end.producer
+        ]
+        found = self._try(span, unclear)
+        if _is_open(found):
+            # What hides most of a difference, as a normalization, seems to clear the others.
+            found += self._try(span, [o for o in span.operators if o not in unclear])
+        return found
+
+    def _try_moved(self, wider: Span, span: Span) -> list[_Blamed]:
+        """Try the operators of a wider span that only may have moved elements wrongly."""
+        others = [o for o in wider.operators if o not in span.operators]
+        others = [o for o in others if not self._is_cleared(o, wider)]
+        return [each for each in self._try(wider, others) if self._may_be_moved(each)]
+
+    def _choose(self, found: Sequence[_Blamed]) -> Explained:
+        """Blame the likeliest, and remember its correction for results further down."""
         first, *rest = self._likeliest(found)
         self._corrections.append(first)
         others = [each.operator for each in rest]

@@ -45,28 +45,46 @@ def record(onnx_path, inputs, folder):
     graph = model.graph
     weights = {each.name: each for each in graph.initializer}
     fed = [each.name for each in graph.input if each.name not in weights]
+    outputs = [each.name for each in graph.output]
     if not isinstance(inputs, dict):
         inputs = dict(zip(fed, inputs))
     writer = Writer(folder, f"onnxruntime {onnxruntime.__version__}")
+    keys = {name: writer.tensor(np.asarray(inputs[name]), name, "input") for name in fed}
+    writer.inputs += keys.values()
+    keys.update(_write_constants(writer, graph, weights))
+    keys.update(_write_results(writer, model, inputs))
+    writer.outputs += [keys[name] for name in outputs if name in keys]
+    _write_operators(writer, graph, weights, keys)
+    return writer.close()
+
+
+def _write_constants(writer, graph, weights):
+    """Write the constants that nodes compute with; return their keys by name."""
     keys = {}
-    for name in fed:
-        keys[name] = writer.tensor(np.asarray(inputs[name]), name, "input")
-        writer.inputs.append(keys[name])
     for node in graph.node:
         for name in node.input:
             if name in weights and name not in keys and node.op_type not in _WITH_WEIGHTS:
                 array = numpy_helper.to_array(weights[name])
                 keys[name] = writer.tensor(array, name, "constant")
-    outputs = [each.name for each in graph.output]
-    names = [name for node in graph.node for name in node.output if name]
+    return keys
+
+
+def _write_results(writer, model, inputs):
+    """Run a model and write what every node gives; return the keys by name."""
+    names = [name for node in model.graph.node for name in node.output if name]
     session = _exposing(model, names)
+    keys = {}
     for start in range(0, len(names), _AT_ONCE):
         part = names[start : start + _AT_ONCE]
         for name, value in zip(part, session.run(part, inputs)):
             if isinstance(value, np.ndarray) and value.dtype.kind in "?biufc":
                 keys[name] = writer.tensor(value, name)
-    writer.outputs += [keys[name] for name in outputs if name in keys]
-    hashes = {}
+    return keys
+
+
+def _write_operators(writer, graph, weights, keys):
+    """Write which node computes what from what, with which weights."""
+    weights, hashes = dict(weights), {}
     for node in graph.node:  # exporters store equal weights once
         if node.op_type == "Identity" and node.input[0] in weights:
             weights[node.output[0]] = weights[node.input[0]]
@@ -79,7 +97,6 @@ def record(onnx_path, inputs, folder):
             _hashes(node, weights, hashes),
             {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute},
         )
-    return writer.close()
 
 
 _WITH_WEIGHTS = frozenset(
