@@ -138,7 +138,7 @@ class ResultTable(Table):
         place = self.rows_model.place_of(operator)
         if place < 0 or (current is not None and current.operator.name == operator):
             return
-        index = self.shown.mapFromSource(self.rows_model.index(place, 0))
+        index = self.shown.index_of(place)
         if index.isValid():
             self.setCurrentIndex(index)
             self.scrollTo(index)
