@@ -66,6 +66,8 @@ class Factors:
         Factors that count sequences beside a batch; see `note_series`.
     slid : dict of int to Dim
         By factor that counts windows: the dimension along which they lie.
+    apart : set of int
+        Factors of which attention sees one position at a time; see `note_apart`.
     """
 
     def __init__(self) -> None:
@@ -76,6 +78,7 @@ class Factors:
         self.frames: set[int] = set()
         self.series: set[int] = set()
         self.slid: dict[int, Dim] = {}
+        self.apart: set[int] = set()
         self._same: list[int] = []
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
@@ -263,6 +266,10 @@ class Factors:
         """
         if len(dim) > 1:
             self.series |= self._beside_batch(dim)
+
+    def note_apart(self, dims: Dims) -> None:
+        """Note dimensions in front of an attention, such as windows that it attends inside."""
+        self.apart |= {factor for dim in dims for factor in dim}
 
     def _beside_batch(self, dim: Dim) -> set[int]:
         leaves = self.leaves(dim)
@@ -490,6 +497,8 @@ class Factors:
 
     def settle(self) -> None:
         """Give factors without evidence the meaning of their segments, whole or parts."""
+        self.apart = {*self.leaves(self.apart)}
+        self.slid = {self.find(factor): dim for factor, dim in self.slid.items()}
         for factor in self.frames:
             if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time
                 self.claim((factor,), Kind.TIME, Rank.STATED)

@@ -230,6 +230,7 @@ class _Inference:
             if factors.kind(factors.origin(dim[0])) is not Kind.FEATURE:  # of channels
                 factors.claim(dim, Kind.TOKEN, Rank.EXPECTED)
         claim_heads(factors, dims)
+        factors.note_apart(dims[:-2])
         if not self.has_batch and len(dims) == 3:
             factors.claim(dims[0], Kind.HEAD, Rank.EXPECTED)
 

@@ -166,16 +166,35 @@ class _Namer:
     def _is_window(self, member: int, place: int) -> bool:
         """Whether a factor counts windows whose inside is another dimension.
 
-        The part in front counts windows, as the samples of a batch. It may be the inner one:
-        windows then interleave, as the grids of MaxViT and the patches of MobileViT.
+        Attention sees one window at a time. Without it, the part in front counts windows, as
+        the samples of a batch. It may be the inner one: windows then interleave, as the grids
+        of MaxViT and the patches of MobileViT.
         """
+        own = self._is_apart([member])
+        if own and member in self.factors.slid:
+            return True  # windows that overlap, which are no parts of the picture
+        others = self._other_parts(member, place)
+        if any(
+            self.factors.kind(each) is Kind.FEATURE for _, parts in others for each in parts
+        ):
+            return False
+        if any(self._is_apart(parts) is not own for _, parts in others):
+            return own
+        return bool(others) and place < others[0][0]
+
+    def _other_parts(self, member: int, place: int) -> list[tuple[int, list[int]]]:
+        """Return the other dimensions with parts of what a factor is a part of."""
+        found: dict[int, list[int]] = {}
         for whole in self._wholes(member):
             for other in self.places.get(whole, ()):
                 members = self.members[other]
                 if other != place and self._are_parts(whole, member, members):
-                    kinds = {self.factors.kind(each) for each in members}
-                    return place < other and Kind.FEATURE not in kinds
-        return False
+                    found.setdefault(other, members)
+        return [*found.items()]
+
+    def _is_apart(self, members: list[int]) -> bool:
+        """Whether attention sees single positions of a part of the factors."""
+        return not self.factors.apart.isdisjoint(self.factors.leaves(members))
 
     def _wholes(self, member: int) -> list[int]:
         """Return the positions of an image that a factor was split from, the nearest first."""
@@ -188,8 +207,11 @@ class _Namer:
         """Whether a factor and one of a dimension are different parts of a whole."""
         factors = self.factors
         parts, own = {*factors.leaves((whole,))}, {*factors.leaves((member,))}
+        others = {*factors.leaves(members)}
+        if own & others:
+            return False  # fewer queries of the same positions, such as one for each window
         if own <= parts:
-            return not (parts - own).isdisjoint(factors.leaves(members))
+            return not (parts - own).isdisjoint(others)
         splits = [{factors.find(part) for part in split} for split in factors.splits(whole)]
         return any(member in s and not (s - {member}).isdisjoint(members) for s in splits)
 

@@ -60,6 +60,7 @@ def attend(call: Call) -> Results:
     factors.unify(query[-1], key[-1])
     factors.unify(key[-2], value[-2])
     claim_heads(factors, query)
+    factors.note_apart(query[:-2])
     for dims in (query, key):
         call.claim(dims[-2:], (Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
     factors.claim(value[-1], Kind.FEATURE, Rank.EXPECTED)
@@ -79,7 +80,9 @@ def attend_by_heads(call: Call) -> Results:
         return []
     batch_first = call.param("batch_first") is True and len(query) == 3
     if len(query) == 3:
-        call.factors.note_series(query[0 if batch_first else 1])
+        samples = query[0 if batch_first else 1]
+        call.factors.note_series(samples)
+        call.factors.note_apart((samples,))
     given = [dims for dims in call.inputs[:3] if dims is not None and len(dims) == len(query)]
     for dims in given:
         _claim_tokens(call, dims, batch_first=batch_first)

@@ -288,6 +288,37 @@ def test_scores_of_neighbours_that_a_layer_gives(texts: Callable[..., dict[str, 
     assert found["n"] == "heads × 3×3 tokens × 3×3 tokens × features"
 
 
+def test_blocks_that_attend_to_overlapping_windows(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """HaloNet counts blocks last, and its keys come from a wider window around each."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,4,8,8)f32",
+        "nn.Conv2d q 1 1 a b kernel_size=(1,1) #b=(1,8,8,8)f32",
+        "Tensor.reshape r 1 1 b c shape=(2,4,2,4,2,4) $input=b #c=(2,4,2,4,2,4)f32",
+        "Tensor.permute p 1 1 c d dims=(0,1,3,5,2,4) $input=c #d=(2,4,4,4,2,2)f32",
+        "Tensor.reshape s 1 1 d e shape=(2,4,16,4) $input=d #e=(2,4,16,4)f32",
+        "torch.transpose t 1 1 e f dim0=1 dim1=3 $input=e #f=(2,4,16,4)f32",
+        "F.pad u 1 1 a g pad=(1,1,1,1) $input=a #g=(1,4,10,10)f32",
+        "nn.Conv2d k 1 1 g h kernel_size=(1,1) #h=(1,8,10,10)f32",
+        "Tensor.unfold v 1 1 h i dimension=2 size=6 step=4 $input=h #i=(1,8,2,10,6)f32",
+        "Tensor.unfold w 1 1 i j dimension=3 size=6 step=4 $input=i #j=(1,8,2,2,6,6)f32",
+        "Tensor.reshape x 1 1 j k shape=(2,4,4,36) $input=j #k=(2,4,4,36)f32",
+        "Tensor.permute y 1 1 k l dims=(0,2,1,3) $input=k #l=(2,4,4,36)f32",
+        "torch.matmul m 2 1 f l m $input=f $other=l #m=(2,4,16,36)f32",
+        "F.softmax z 1 1 m n dim=-1 $input=m #n=(2,4,16,36)f32",
+        "pnnx.Output out 1 0 n",
+    )
+    assert (
+        found["d"] == "heads × features × rows × columns × rows of windows × columns of windows"
+    )
+    assert found["e"] == "heads × features × 4×4 tokens × 2×2 windows"
+    assert found["f"] == "heads × 2×2 windows × 4×4 tokens × features"
+    assert found["j"] == "channels × rows of windows × columns of windows × rows × columns"
+    assert found["l"] == "heads × 2×2 windows × features × 6×6 tokens"
+    assert found["n"] == "heads × 2×2 windows × 4×4 queries × 6×6 keys"
+
+
 SERIES = (
     "pnnx.Input in 0 1 a #a=(1,20,5)f32",
     "torch.mean m 1 1 a b dim=(1) keepdim=True #b=(1,1,5)f32",
