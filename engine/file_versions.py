@@ -103,15 +103,15 @@ class Watched:
 
 @contextmanager
 def open_steady(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to read all of it, and fail if it changes meanwhile.
+    """Open a file that ends to read all of it, and fail if it changes meanwhile.
 
     Raises
     ------
     OSError
-        If it cannot be opened, or changed while the block read it: the data may be a mix of two
-        files.
+        If it cannot be opened, is a pipe or a device, or changed while the block read it: the
+        data may be a mix of two files.
     """
-    with path.open("rb") as file:
+    with _open_regular(path) as file:
         watched = Watched(path, file.fileno())
         yield file
         if watched.was_written:
@@ -132,13 +132,19 @@ def read_regular(path: Path, most: int) -> bytes:
     OSError
         If it is no such file, is longer, or cannot be read.
     """
+    with _open_regular(path) as file:
+        data = file.read(most + 1)
+        if len(data) > most:
+            raise OSError(errno.EINVAL, f"it has more than {most} bytes", str(path))
+        return data
+
+
+@contextmanager
+def _open_regular(path: Path) -> Iterator[BinaryIO]:
     with open(os.open(path, _TO_READ), "rb") as file:  # noqa: PTH123 - of a descriptor
         status = os.fstat(file.fileno())
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is a device or a pipe, not a file", str(path))
-        data = file.read(most + 1)
-        if len(data) > most:
-            raise OSError(errno.EINVAL, f"it has more than {most} bytes", str(path))
-        return data
+        yield file

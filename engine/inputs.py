@@ -22,6 +22,8 @@ from engine.text import format_count, format_shape
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from PIL.Image import Image
+
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.shapes import ExportedShape
     from engine.values import Array
@@ -209,8 +211,7 @@ def _file_source(text: str) -> InputSource:
             f"input {text!r} is not an image, .npy or .npz file, nor random[:SEED], ones, "
             "zeros or constant:VALUE"
         )
-    if not is_file(path):
-        raise FeedError(f"{text}: there is no such file")
+    _require_file(path, text)
     return InputSource("image", path=path)
 
 
@@ -224,8 +225,7 @@ def _numpy_source(text: str) -> InputSource | None:
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         return None
-    if not is_file(path):
-        raise FeedError(f"{text}: there is no such file")
+    _require_file(path, text)
     return InputSource(kind, path=path, member=member)
 
 
@@ -662,12 +662,13 @@ def read_image(path: Path) -> Array:
     Returns
     -------
     ndarray of uint8 of shape (H, W, 3) or (H, W)
-        RGB, or grey if the file is; rotated by its EXIF orientation.
+        RGB, or grey if the file is; rotated by its EXIF orientation. Grey of 16 bits is rounded
+        to 8.
 
     Raises
     ------
     FeedError
-        If it is not an image, or too large.
+        If it is not an image, or too large, or its pixels are numbers of no known range.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -677,9 +678,7 @@ def read_image(path: Path) -> Array:
             with open_steady(path) as file, Image.open(file) as image:
                 limit = Image.MAX_IMAGE_PIXELS or 1 << 28
                 _require_reasonable(path, image.width, image.height, limit)
-                upright = ImageOps.exif_transpose(image)
-                grey = upright.mode in {"1", "L", "LA", "I", "I;16", "F"}
-                return np.asarray(upright.convert("L" if grey else "RGB"))
+                return _pixels_of(path, ImageOps.exif_transpose(image), image.format)
     except FeedError:
         raise
     except UnidentifiedImageError as exc:
@@ -690,6 +689,25 @@ def read_image(path: Path) -> Array:
             format_os_error(exc) if isinstance(exc, OSError) else str(exc) or type(exc).__name__
         )
         raise FeedError(f"{path} cannot be read as an image: {reason}") from exc
+
+
+def _require_file(path: Path, text: str) -> None:
+    if not is_file(path):
+        if exists(path):
+            raise FeedError(f"{text}: it is a folder, a pipe or a device")
+        raise FeedError(f"{text}: there is no such file")
+
+
+def _pixels_of(path: Path, image: Image, file_format: str | None) -> Array:
+    # Older Pillows open 16 bits of these formats as 32.
+    is_deep = image.mode == "I" and file_format in {"PNG", "PPM"}
+    if is_deep or image.mode.startswith("I;16"):
+        # Pillow would clip all but the darkest.
+        return ((np.asarray(image).astype(np.uint32) + 128) // 257).astype(np.uint8)
+    if image.mode in {"I", "F"}:
+        raise FeedError(f"{path} has 32 bits a pixel, of no known range; use a .npy instead")
+    grey = image.mode in {"1", "L", "LA"}
+    return np.asarray(image.convert("L" if grey else "RGB"))
 
 
 def _require_reasonable(path: Path, width: int, height: int, limit: int) -> None:

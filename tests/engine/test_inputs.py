@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import os
 import random
 import re
 import zipfile
@@ -154,6 +155,28 @@ class TestPicture:
         np.testing.assert_array_equal(cut[0, 0, 0], [60, 90, 120, 150])
         squeezed = load_input(InputSource("image", path=path), operand, ImageOptions(scale=1.0))
         assert squeezed[0, 0, 0, 0] < 60
+
+    @pytest.mark.parametrize("suffix", ["png", "tiff"])
+    def test_grey_of_16_bits_is_rounded_to_8(self, tmp_path, suffix):
+        # 128 is less than half of 257, 129 more.
+        pixels = np.array([[0, 128, 129, 257], [32896, 65406, 65407, 65535]], np.uint16)
+        path = tmp_path / f"p.{suffix}"
+        Image.fromarray(pixels).save(path)
+        expected = [[0, 0, 1, 1], [128, 254, 255, 255]]
+        np.testing.assert_array_equal(read_image(path), expected)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.int32])
+    def test_numbers_of_no_known_range_are_refused(self, tmp_path, dtype):
+        path = tmp_path / "p.tiff"
+        Image.fromarray(np.array([[0, 1], [2, 3]], dtype)).save(path)
+        with pytest.raises(FeedError, match="32 bits a pixel, of no known range; use a .npy"):
+            read_image(path)
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+    def test_a_pipe_is_not_waited_for(self, tmp_path):
+        os.mkfifo(tmp_path / "p.png")
+        with pytest.raises(FeedError, match="a device or a pipe, not a file"):
+            read_image(tmp_path / "p.png")
 
     @pytest.mark.parametrize(
         ("operand", "options", "sentence"),

@@ -278,6 +278,18 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     assert str(failed.value).count("2.npy") == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_a_pipe_among_the_inputs_is_passed_over(tmp_path):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    os.mkfifo(folder / "0.npy")
+    np.save(folder / "1.npy", np.zeros((1, 1, 32, 32), np.float32))
+    found = sweep(DIGITS, folder, tmp_path / "out", workers=0)
+    assert [each.index for each in found.inputs.failed] == [0]
+    assert "it is a folder, a pipe or a device" in found.inputs.failed[0].reason
+    assert found.inputs.done == 1
+
+
 def test_a_dump_may_be_all_zeros(tmp_path):
     """Of a task, or of the whole data set: Zarr leaves such files out."""
     zarr = pytest.importorskip("zarr")
