@@ -67,6 +67,7 @@ _WITH_WEIGHTS = (
     "matmul",
 )
 _LARGEST_CONSTANT = 1 << 24
+_OF_NUMPY = (torch.float16, torch.float32, torch.float64)
 
 
 def record(module, inputs, folder):
@@ -88,6 +89,14 @@ def record(module, inputs, folder):
     Path
         The folder.
     """
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(
+            f"record takes a torch.nn.Module, not {type(module).__name__}: put the code into "
+            "the forward of a module, and call .module() of an exported program"
+        )
+    if any(map(_depends_on_training, module.modules())):
+        text = "dropout or BatchNorm is in training mode: call module.eval(), and record again"
+        print(text, file=sys.stderr)
     if isinstance(inputs, (torch.Tensor, np.ndarray)):
         inputs = (inputs,)
     named = isinstance(inputs, Mapping)
@@ -103,7 +112,9 @@ class _Recorder(TorchDispatchMode):
     def __init__(self, module, writer):
         super().__init__()
         self._module, self._writer = module, writer
-        self._keys = WeakTensorKeyDictionary()  # key of the tensor that an object holds now
+        # Of each tensor its key, and how often its memory had been written to.
+        self._keys = WeakTensorKeyDictionary()
+        self._writes = {}  # by memory: how often it was written to, and the key written last
         self._weights = {}  # names of weights by their memory
         self._hashes = {}
         self._stack = []
@@ -166,10 +177,48 @@ class _Recorder(TorchDispatchMode):
         return leave
 
     def _key_of(self, tensor):
-        return self._keys.get(tensor)
+        """Return the key of what a tensor holds now; None if it was never recorded."""
+        key, written = self._keys.get(tensor, (None, 0))
+        if key is None or written == self._writes_to(tensor)[0]:
+            return key
+        return self._record_again(tensor, key)
 
     def _keep(self, tensor, key):
-        self._keys[tensor] = key
+        self._keys[tensor] = (key, self._writes_to(tensor)[0])
+
+    def _writes_to(self, tensor):
+        return self._writes.get(_memory(tensor), (0, None))
+
+    def _record_again(self, tensor, before):
+        """Record a tensor again, because one that shares its memory was written to."""
+        with torch._C._DisableTorchDispatch():
+            array = _array(tensor)
+        if array is None:
+            return None
+        module, kind = self._stack[-1] if self._stack else ("", "")
+        key = self._writer.tensor(array, module or "written")
+        source = self._writes_to(tensor)[1]
+        sources = [before] if source is None else [before, source]
+        name = "written in place"
+        self._writer.operator(
+            module or name, f"{kind}/{name}" if kind else name, sources, [key]
+        )
+        self._keep(tensor, key)
+        return key
+
+    def _note_writes(self, function, args, kwargs):
+        """Count what a function writes to; the key follows when its result is recorded."""
+        written = []
+        for place, argument in enumerate(function._schema.arguments):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                given = kwargs.get(argument.name)
+                given = args[place] if place < len(args) else given
+                written += _tensors(given)
+        for tensor in written:
+            memory = _memory(tensor)
+            if memory is not None:
+                self._writes[memory] = (self._writes_to(tensor)[0] + 1, None)
+        return written
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -188,8 +237,13 @@ class _Recorder(TorchDispatchMode):
                 if not as_weight and tensor.numel() <= _LARGEST_CONSTANT:
                     keys.extend(self._constant(tensor, found[0]))
         results = function(*args, **kwargs)
+        written = self._note_writes(function, args, kwargs)
         with torch._C._DisableTorchDispatch():
             self._note(name, args, kwargs, given, keys, weights, results)
+        for tensor in written:
+            memory, (key, count) = _memory(tensor), self._keys.get(tensor, (None, 0))
+            if memory is not None and count == self._writes[memory][0]:
+                self._writes[memory] = (count, key)
         return results
 
     def _constant(self, tensor, name):
@@ -205,11 +259,11 @@ class _Recorder(TorchDispatchMode):
         made = [tensor for tensor in _tensors(results) if tensor.numel()]
         if not made or (weights and not keys) or name.startswith("aten::empty"):
             return  # a view of a weight lies in the same memory
-        sources = [self._key_of(tensor) for tensor in given]
-        if name in _SAME_ELEMENTS and len(made) == 1 and sources and sources[0] is not None:
+        if name in _SAME_ELEMENTS and len(made) == 1 and given:
+            source = self._key_of(given[0])
             same = made[0].numel() == given[0].numel() and made[0].dtype == given[0].dtype
-            if same:
-                self._keep(made[0], sources[0])
+            if source is not None and same:
+                self._keep(made[0], source)
                 return
         module, kind = self._stack[-1] if self._stack else ("", "")
         outputs = []
@@ -238,6 +292,12 @@ class _Recorder(TorchDispatchMode):
         return self._hashes[name]
 
 
+def _depends_on_training(module):
+    """Whether a module is in training mode and computes something else there."""
+    kind = getattr(module, "original_name", type(module).__name__)  # the former of TorchScript
+    return getattr(module, "training", False) and ("Dropout" in kind or "BatchNorm" in kind)
+
+
 def _memory(tensor):
     try:
         return tensor.untyped_storage().data_ptr() or None
@@ -251,15 +311,20 @@ def _array(tensor):
         tensor = tensor.detach()
         if tensor.is_quantized:
             tensor = tensor.dequantize()
-        if tensor.dtype == torch.bfloat16:
-            tensor = tensor.float()
+        if tensor.is_floating_point() and tensor.dtype not in _OF_NUMPY:
+            tensor = tensor.float()  # bfloat16 and the types of 8 bits
         return np.array(tensor.cpu().resolve_conj().resolve_neg().contiguous().numpy())
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return None
 
 
 def _as_tensor(value):
-    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+    """Return an argument with tensors in place of arrays, also in lists and dictionaries."""
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
+    if type(value) is dict:
+        return {name: _as_tensor(item) for name, item in value.items()}
+    return type(value)(map(_as_tensor, value)) if type(value) in (list, tuple) else value
 
 
 def _tensors(value):

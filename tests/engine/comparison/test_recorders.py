@@ -159,6 +159,86 @@ def test_torch_leaves_out_tensors_without_elements(tmp_path):
     np.testing.assert_array_equal(reference.array(key), np.full((2, 2), 3))
 
 
+def test_torch_sees_what_is_written_through_a_view(tmp_path):
+    """As detectors decode boxes: parts of a tensor are assigned, and then all of it is used."""
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("cache", torch.zeros(2, 4))
+
+        def forward(self, x):
+            boxes = x.clone()
+            boxes[:, :2] = boxes[:, :2] * 3
+            turned = boxes.t()
+            turned[3] = 7
+            self.cache[1:] = x[1:]
+            return boxes, self.cache * 2, turned.flatten()
+
+    x = np.float32([[1, 2, 3, 4], [5, 6, 7, 8]])
+    recorder = load_recorder("torch", tmp_path)
+    folder = recorder.record(Module(), torch.from_numpy(x), tmp_path / "recording")
+    reference = engine.open_reference(folder)
+    boxes, cache, turned = (reference.array(key) for key in reference.outputs)
+    np.testing.assert_array_equal(boxes, [[3, 6, 3, 7], [15, 18, 7, 7]])
+    np.testing.assert_array_equal(cache, [[0, 0, 0, 0], [10, 12, 14, 16]])
+    np.testing.assert_array_equal(turned.ravel(), [3, 15, 6, 18, 3, 7, 7, 7])
+    np.testing.assert_array_equal(reference.array(reference.inputs[0]), x)
+    whole = [call for call in reference.operators if call.type.endswith("written in place")]
+    assert whole
+    for call in whole:  # of what the tensor was before, and of the part that was written
+        assert len(call.inputs) == 2
+
+
+def test_torch_takes_arrays_in_lists_and_dictionaries(tmp_path):
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):
+        def forward(self, batch, factor):
+            return batch["pair"][0] * factor + batch["pair"][1], batch["pair"][0].bfloat16()
+
+    pair = [np.float32([1, 2]), torch.ones(2)]
+    recorder = load_recorder("torch", tmp_path)
+    folder = recorder.record(Module(), ({"pair": pair}, 3), tmp_path / "recording")
+    reference = engine.open_reference(folder)
+    found = [reference.array(key).tolist() for key in reference.outputs]
+    assert found == [[4, 7], [1, 2]]
+    assert len(reference.inputs) == 2
+
+
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2", "bfloat16"])
+def test_torch_records_numbers_that_numpy_does_not_have(tmp_path, kind):
+    torch = pytest.importorskip("torch")
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return x.to(getattr(torch, kind))
+
+    recorder = load_recorder("torch", tmp_path)
+    folder = recorder.record(Module(), torch.tensor([0.5, 1.25]), tmp_path / "recording")
+    reference = engine.open_reference(folder)
+    assert reference.array(reference.outputs[0]).tolist() == [0.5, 1.25]
+
+
+def test_torch_warns_of_training_mode(tmp_path, capsys):
+    torch = pytest.importorskip("torch")
+    recorder = load_recorder("torch", tmp_path)
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout())
+    recorder.record(module, torch.ones(1, 2), tmp_path / "first")
+    assert "call module.eval(), and record again" in capsys.readouterr().err
+    recorder.record(module.eval(), torch.ones(1, 2), tmp_path / "second")
+    assert capsys.readouterr().err == ""
+
+
+def test_torch_refuses_what_is_no_module_before_it_writes(tmp_path):
+    torch = pytest.importorskip("torch")
+    recorder = load_recorder("torch", tmp_path)
+    with pytest.raises(TypeError, match=r"takes a torch\.nn\.Module, not function"):
+        recorder.record(lambda x: x, torch.ones(1), tmp_path / "recording")
+    assert not (tmp_path / "recording").exists()
+
+
 def test_torch_keeps_what_came_before_a_failure(tmp_path):
     torch = pytest.importorskip("torch")
 
