@@ -180,16 +180,19 @@ class OperatorsFilterModel(QSortFilterProxyModel):
             return
         self._set_hint("")
         self._filter = parsed
-        self.choose_source()
-        self.invalidate()
+        if not self.choose_source():  # another source is filtered at once
+            self.invalidate()
 
     @property
     def is_outlined(self) -> bool:
         """Whether the rows are those of the outline."""
         return self.sourceModel() is self._outline
 
-    def choose_source(self) -> None:
-        """Show the sorted list where a column sorts, else the outline or the flat list."""
+    def choose_source(self) -> bool:
+        """Show the sorted list where a column sorts, else the outline or the flat list.
+
+        Returns whether that is another list than before.
+        """
         plain = not self._text.strip()
         outline = self._outline
         wanted: RowsModel = self._source
@@ -197,8 +200,10 @@ class OperatorsFilterModel(QSortFilterProxyModel):
             wanted = self._sorted
         elif plain and outline is not None and outline.rowCount() > 0:
             wanted = outline
-        if self.sourceModel() is not wanted:
-            self.setSourceModel(wanted)
+        if self.sourceModel() is wanted:
+            return False
+        self.setSourceModel(wanted)
+        return True
 
     @property
     def order(self) -> tuple[int, bool]:
