@@ -56,11 +56,14 @@ def from_log(share: float, low: float, high: float) -> float:
 
 
 def _moved(values: Array, low: Array, high: Array) -> Array:
-    linear = np.maximum(np.maximum(np.abs(low), np.abs(high)) * _LINEAR, _LEAST)
+    is_above = low > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        above = np.log(values)  # of no use, and not used, in ranges that reach 0
+        above = np.log(values) if is_above.any() else values
+    if is_above.all():
+        return np.asarray(above)
+    linear = np.maximum(np.maximum(np.abs(low), np.abs(high)) * _LINEAR, _LEAST)
     symmetric = np.copysign(np.log1p(np.abs(values) / linear), values)
-    return np.asarray(np.where(low > 0, above, symmetric))
+    return np.asarray(np.where(is_above, above, symmetric))
 
 
 def _threshold(low: float, high: float) -> float:

@@ -38,6 +38,7 @@ __all__ = ["PlaneCanvas", "paint_pick"]
 _LEFT: Final = 12
 _MARK_ZOOM: Final = 8
 _BAR_MARGIN: Final = 8  # above and below a colour bar, for its numbers
+_LARGE: Final = 1 << 20  # pixels of a picture of which only the visible part is painted
 
 
 class PlaneCanvas(ElementCanvas):
@@ -69,9 +70,11 @@ class PlaneCanvas(ElementCanvas):
         self._port = Viewport()
         self._wheel = 0.0  # notches that made no step yet
         self._values: Array | None = None
+        self._color_values: Array | None = None
+        self._part = (0, 1, 0, 1)
         self._pixels = np.zeros((1, 1), np.uint32)
-        self._image: QImage | None = None  # over these
-        self._masks: dict[str, QImage] | None = None
+        self._image: QImage | None = None  # of the part, over these
+        self._masks: dict[str, QImage] | None = None  # of the part
         self.setCursor(Qt.CursorShape.CrossCursor)
 
     # What is shown
@@ -82,7 +85,7 @@ class PlaneCanvas(ElementCanvas):
         `colors` of shape (3, H, W) are shown as red, green and blue instead.
         """
         self._plane, self._colors = plane, colors
-        self._values = self._image = self._masks = None
+        self._forget_values()
         rows, columns = plane.shape
         before = self._port.text
         self._port.set_plane((rows, columns))
@@ -188,18 +191,33 @@ class PlaneCanvas(ElementCanvas):
     def _moved(self, zoom_text: str) -> None:
         """Repaint after a change of the viewport, and emit a change of zoom."""
         if self._values is not None and self._values.shape != self._port.pixels:
-            self._values = self._image = self._masks = None
+            self._forget_values()
         self.update()
         if zoom_text != self._port.text:
             self.zoom_changed.emit()
 
     # The picture
 
+    def _forget_values(self) -> None:
+        self._values = self._color_values = self._image = self._masks = None
+
+    def _choose_part(self) -> None:
+        """Choose what is painted: a small picture as a whole, else what is visible of it."""
+        rows, columns = self._port.pixels
+        is_large = rows * columns > _LARGE
+        part = self._port.visible() if is_large else (0, columns, 0, rows)
+        if part != self._part:
+            self._part, self._image, self._masks = part, None, None
+
+    def _in_part(self, values: Array) -> Array:
+        left, right, top, bottom = self._part
+        return values[..., top:bottom, left:right]
+
     def _shown(self) -> Array:
-        """Return the values of the picture's pixels: the channel's, or their means."""
+        """Return the values of the part's pixels: the channel's, or their means."""
         if self._values is None:
             self._values = shrink(self._plane, *self._port.pixels)
-        return self._values
+        return self._in_part(self._values)
 
     def _picture(self) -> QImage:
         if self._image is None:
@@ -212,7 +230,9 @@ class PlaneCanvas(ElementCanvas):
         coloring = self._coloring
         if self._colors is None:
             return coloring.paint(self._shown(), blue_first=True)
-        colors = shrink(self._colors, *self._port.pixels)
+        if self._color_values is None:
+            self._color_values = shrink(self._colors, *self._port.pixels)
+        colors = self._in_part(self._color_values)
         return coloring.paint_colors(colors, coloring.low, coloring.high)
 
     def _mask_images(self) -> dict[str, QImage]:
@@ -229,7 +249,7 @@ class PlaneCanvas(ElementCanvas):
     # Painting
 
     def _visible(self) -> tuple[QRectF, QRectF]:
-        """Return the covered part of the canvas, and the visible part of the picture."""
+        """Return the covered part of the canvas, and what of the picture covers it."""
         left, right, top, bottom = self._port.visible()
         source = QRectF(left, top, max(0, right - left), max(0, bottom - top))
         rows, columns = self._port.pixels
@@ -343,6 +363,8 @@ class PlaneCanvas(ElementCanvas):
         painter = QPainter(self)
         painter.fillRect(self.rect(), self.theme.color("base"))
         target, source = self._visible()
+        self._choose_part()
+        source.translate(-self._part[0], -self._part[2])
         view = self._view_rect()
         painter.setClipRect(view)
         painter.drawImage(target, self._picture(), source)

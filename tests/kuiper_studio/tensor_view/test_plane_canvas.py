@@ -239,3 +239,81 @@ def test_another_map_of_the_same_plane(canvas, color_at):
     canvas.set_coloring(Coloring(0, 100, "viridis"))
     x, y = place(canvas, 0, 0).toTuple()
     assert color_at(canvas, x, y) == QColor(0x44, 0x01, 0x54)
+
+
+class TestLargePlane:
+    """Of which only the visible part is painted."""
+
+    @pytest.fixture
+    def large(self, canvas):
+        """Squares of 4 x 4 elements, each with a value of its own from 0 to 100."""
+        rows, columns = (np.arange(size) // 4 for size in (1100, 1200))
+        values = (7 * rows[:, None] + 3 * columns) % 101
+        canvas.set_plane(values.astype(np.float32))
+        canvas.zoom_actual()
+        return canvas
+
+    @staticmethod
+    def assert_right(canvas):
+        """Look at an element of each square that is seen, and at its colour."""
+        image = canvas.grab().toImage()
+        seen = 0
+        for row in range(1, 1100, 4):
+            for column in range(1, 1200, 4):
+                x, y, width, height = canvas.port.cell_rect(row, column)
+                left, top, wide, high = canvas.port.view
+                if left < x < left + wide - width and top < y < top + high - height:
+                    seen += 1
+                    value = (7 * (row // 4) + 3 * (column // 4)) % 101
+                    found = image.pixelColor(round(x), round(y))
+                    assert found == canvas._coloring.color_of(value), (row, column)
+        assert seen > 100
+
+    def test_wherever_it_is_moved(self, large):
+        self.assert_right(large)
+        for across, down in ((-300, -200), (50, 20), (-2000, -2000), (2000, -30)):
+            large.pan(across, down)
+            self.assert_right(large)
+
+    def test_with_other_colours_and_other_zoom(self, large):
+        large.set_coloring(Coloring(0, 50, "viridis"))
+        self.assert_right(large)
+        large.zoom_by(2, (100.0, 60.0))
+        self.assert_right(large)
+        large.zoom_by(-2)
+        large.set_coloring(GREY)
+        self.assert_right(large)
+
+    def test_marks_of_values_follow(self, large):
+        plane = large.plane.copy()
+        plane[1099, 1199] = np.nan
+        large.set_plane(plane)
+        large.set_coloring(Coloring(-1, 50, "grey", mark_clipped=True))
+        large.zoom_actual()
+        large.zoom_by(8)
+        large.reveal(1099, 1199)
+        image = large.grab().toImage()
+
+        def names(row, column):
+            x, y, width, height = (round(v) for v in large.port.cell_rect(row, column))
+            inside = [(x + i, y + j) for i in range(1, width - 1) for j in range(1, height - 1)]
+            return {image.pixelColor(*at).name() for at in inside}
+
+        assert "#ff00c8" in names(1099, 1199)
+        assert len(names(1099, 1199)) > 1  # its cross
+        assert large.plane[1081, 1181] == 48
+        assert len(names(1081, 1181)) == 1
+        assert large.plane[1097, 1193] == 85
+        assert len(names(1097, 1193)) > 1  # hatched, for it is above the range
+
+    def test_colours_of_three_channels(self, large):
+        red, green, blue = large.plane, large.plane / 2, 100 - large.plane
+        large.set_plane(red, np.stack([red, green, blue]))
+        large.pan(-500, -400)
+        image = large.grab().toImage()
+        for row, column in ((850, 960), (901, 1001), (1000, 1100)):
+            x, y, _, _ = large.port.cell_rect(row, column)
+            value = (7 * (row // 4) + 3 * (column // 4)) % 101
+            found = image.pixelColor(round(x), round(y)).getRgb()[:3]
+            levels = (value, value / 2, 100 - value)  # 256 steps from 0 to 100
+            assert found == tuple(min(int(each * 2.56), 255) for each in levels)
