@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.comparison.reasons.discrepancy import Discrepancy, arrays_of
-from engine.comparison.reasons.ncnn_twins import twin_of
+from engine.comparison.reasons.ncnn_twins import add_batch, twin_of
 from engine.cost import cost
 from engine.errors import EngineError
 from engine.layers import OperatorCall, Outputs, build_layer, layer_table
 from engine.layers.annotations import hints_of, parameters_of
 from engine.layers.layer import Layer
+from engine.layers.ncnn.meanings import ncnn_table
+from engine.ncnn.types import PREFIX
 from engine.values import LazyArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from engine.comparison.reasons.ncnn_twins import Twin
     from engine.comparison.reasons.reason import Change
     from engine.comparison.reasons.surroundings import Surroundings
     from engine.comparison.reasons.tails import Inverse, Tail
@@ -132,8 +135,11 @@ class Case:
         Counts operations that trying alternatives takes; raises if they are too many.
     macs : float
         Multiply-accumulates for each element of the result.
-    activation : callable or None
-        What our layer applies to what `call` computes.
+    twin : Twin or None
+        PyTorch's operator that `call` is in place of our layer of ncnn; inputs and results are
+        as it has them.
+    given : tuple of Value
+        The inputs, as our own layer takes them.
     """
 
     call: OperatorCall
@@ -149,11 +155,12 @@ class Case:
     surroundings: Surroundings | None = None
     spend: Callable[[float], None] = lambda _: None
     macs: float = 0.0
-    activation: Callable[[Array], Array] | None = None
+    twin: Twin | None = None
+    given: tuple[Value, ...] = ()
 
     @property
     def type(self) -> str:
-        """The operator's type."""
+        """The operator's type, or that of its twin."""
         return self.call.type
 
     @property
@@ -340,9 +347,29 @@ class Case:
         elif isinstance(result, tuple) and len(result) == 1 and self.call.output_count == 1:
             (result,) = result
         value: Value = np.asarray(result) if isinstance(result, np.generic) else result
-        if self.activation is None or not isinstance(value, np.ndarray):
+        activation = self.twin.activation if self.twin is not None else None
+        if activation is None or not isinstance(value, np.ndarray):
             return value
-        return self.activation(value)
+        return activation(value)
+
+    def corrected(self, alternative: Alternative) -> Value:
+        """Compute what our operator gives with an alternative, in its own layer's shape."""
+        value = self.own_result_of(alternative)
+        batched = self.twin is not None and self.twin.is_batched
+        return value[0] if batched and isinstance(value, np.ndarray) else value
+
+    def corrected_inputs(self, alternative: Alternative) -> tuple[Value, ...]:
+        """Return the inputs of an alternative, in the shapes that our own layer takes."""
+        found = self.inputs_of(alternative)
+        if self.twin is None or len(found) != len(self.given):
+            return found
+        return tuple([
+            value.reshape(own.shape)
+            if isinstance(value, np.ndarray) and isinstance(own, np.ndarray)
+            and value.size == own.size
+            else value
+            for value, own in zip(found, self.given, strict=True)
+        ])  # fmt: skip
 
     def differs(self, weight: str) -> bool:
         """Whether a weight is known to differ from the reference's."""
@@ -428,14 +455,31 @@ def make_case(
         if ours is None:
             several = tail is not None and tail.takes_several
             ours = _own_result(operator, inputs, several=several or isinstance(expected, tuple))
-    twin, activation = twin_of(call), None
-    if twin is not None:
-        call, activation = twin
-    return Case(
+    case = Case(
         call, table, tuple(inputs), expected, ours,
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
         surroundings=surroundings, spend=spend or (lambda _: None), macs=_macs_of(operator),
-        activation=activation,
+    )  # fmt: skip
+    return _in_words_of_torch(case) if call.type.startswith(PREFIX) else case
+
+
+def _in_words_of_torch(case: Case) -> Case:
+    """Return the case of a layer of ncnn as that of PyTorch's operator, if there is one."""
+    twin = twin_of(case.call, case.inputs)
+    if twin is None:
+        return replace(case, table=ncnn_table(case.table))
+    found = replace(
+        case, call=twin.call, twin=twin, inputs=twin.take(case.inputs), given=case.inputs,
+        reference_weights=twin.rename(case.reference_weights),
+        differing=twin.rename_all(case.differing),
+    )  # fmt: skip
+    if not twin.is_batched:
+        return found
+    tail, around = case.tail, case.surroundings
+    return replace(
+        found, expected=add_batch(case.expected), ours=add_batch(case.ours),
+        tail=tail.with_batch() if tail is not None else None,
+        surroundings=around.with_batch() if around is not None else None,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from engine.comparison.reasons.biases import inner_biases
+from engine.comparison.reasons.borders import other_borders, other_sizes
 from engine.comparison.reasons.case import make_case
 from engine.comparison.reasons.discrepancy import arrays_of
 from engine.comparison.reasons.expressions import other_arithmetic, other_expressions
@@ -77,6 +78,8 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
     unequal_copies,
     reference_weights,
     other_windows,
+    other_borders,
+    other_sizes,
     other_groups,
     other_arithmetic,
     other_values,
@@ -240,8 +243,8 @@ def find_explanation(case: Case | None, tried: str = "all") -> Explanation:
         return Explanation(
             _ranked(claimed),
             _likelihood(case, first),
-            partial(case.own_result_of, first),
-            partial(case.inputs_of, first),
+            partial(case.corrected, first),
+            partial(case.corrected_inputs, first),
         )
     for part in parts[:_MOST_PARTS] if tried == "all" else ():
         both = _with_second(case, part)

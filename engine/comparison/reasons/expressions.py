@@ -51,7 +51,7 @@ def other_expressions(case: Case) -> Iterator[Alternative]:
     for other in itertools.islice(_variants(tree, len(case.inputs)), _MOST):
         if other not in seen:
             seen.add(other)
-            yield _with_expression(tree, other)
+            yield _with_expression(case, tree, other)
     for node in tree.nodes:
         if isinstance(node, Constant) and isinstance(node.value, (int, float)):
             yield from _fitted(case, tree, node)
@@ -81,10 +81,12 @@ def other_arithmetic(case: Case) -> Iterator[Alternative]:
                 yield Alternative("expression", text, type=f"torch.{other}")
 
 
-def _with_expression(tree: Expression, other: str, **more: Any) -> Alternative:  # noqa: ANN401
+def _with_expression(case: Case, tree: Expression, other: str, **more: Any) -> Alternative:  # noqa: ANN401
+    # A layer of ncnn has no such parameter; its op_type follows from the name.
+    advice = f"Set expr={other}." if case.twin is None else "Let the layer compute that."
     return Alternative(
         "expression",
-        f"The reference computes {other}, the file {tree.normal}. Set expr={other}.",
+        f"The reference computes {other}, the file {tree.normal}. {advice}",
         (Change("expr", other),),
         {"expr": other},
         **more,
@@ -172,4 +174,4 @@ def _fitted(case: Case, tree: Expression, node: Constant) -> Iterator[Alternativ
     near = [n for n in plain_numbers(number) if abs(n - number) <= 2e-5 * abs(number)]
     for plain in (*near, number):
         text = _text(tree, tree.root, {node.index: repr(float(plain))})
-        yield _with_expression(tree, text, fitted=1, least=0.99)
+        yield _with_expression(case, tree, text, fitted=1, least=0.99)

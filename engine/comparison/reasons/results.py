@@ -15,6 +15,7 @@ from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.parameters import format_value
 from engine.comparison.reasons.reason import Change
 from engine.comparison.reasons.sliding import sliding_of
+from engine.ncnn.types import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,7 +68,7 @@ _ACTIVATIONS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 _ACTIVATION_TYPES: Final = frozenset(
     {type_.rpartition(".")[2] for _, type_, _ in _ACTIVATIONS}
     | {"prelu", "rrelu", "softmax", "log_softmax", "softmin", "threshold", "logsoftmax",
-       "leakyrelu", "clamp", "clip", "glu"}
+       "leakyrelu", "clamp", "clip", "glu", "swish"}
 )  # fmt: skip
 _ALIKE: Final = 1e-3  # by which equal positions differ at most
 _OF_ONE_ROW: Final = 3e-2  # share of rows that are no multiple of one, and tell too little
@@ -265,6 +266,8 @@ def channel_axes(case: Case) -> tuple[int, ...]:
         return tuple(range(len(shape) - length, len(shape)))
     if family:
         return (1,)
+    if case.type.startswith(PREFIX):  # a layer of ncnn has no batch axis
+        return (0,) if len(shape) in {2, 3, 4} else ()
     linear = "inear" in case.type or case.type.endswith(("addmm", "matmul"))
     if linear or OUTPUT_WEIGHT in case.weights:
         return (len(shape) - 1,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,11 +29,18 @@ class Surroundings:
         Returns the reference's value of an operand; None if it is unknown.
     lost : callable, optional
         Returns the tensors, by key, that only the reference computes an operand from.
+    is_batched : bool, optional
+        Whether results are given a batch axis in front, which layers of ncnn do not have.
     """
 
     operator: RuntimeOperator
     value: Callable[[RuntimeOperand], Value]
     lost: Callable[[RuntimeOperand], Mapping[str, Array]] = lambda _: {}
+    is_batched: bool = False
+
+    def with_batch(self) -> Surroundings:
+        """Return these, with a batch axis in front of results."""
+        return replace(self, is_batched=True)
 
     def operators(self) -> Iterator[RuntimeOperator]:
         """Iterate over the others, the nearest along the edges first."""
@@ -58,6 +65,7 @@ class Surroundings:
             Those instead that are broadcast to it, such as a number for each channel.
         """
         fits = _is_broadcast if smaller else _is_same
+        shape = shape[1:] if self.is_batched else shape
         for each in self.operators():
             if each.index < self.operator.index or each.is_constant:
                 for operand in each.outputs:
@@ -65,7 +73,7 @@ class Surroundings:
                         continue
                     value = self.value(operand)
                     if isinstance(value, np.ndarray) and fits(value.shape, shape):
-                        yield operand, value
+                        yield operand, value[np.newaxis] if self.is_batched else value
 
     def lost_tensors(self) -> Mapping[str, Array]:
         """Return what only the reference computes the operator's result from, by key."""

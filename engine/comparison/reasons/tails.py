@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from engine.comparison.reasons.ncnn_twins import add_batch
 from engine.cost import cost
 from engine.errors import EngineError
 from engine.layers.exactness import is_elementwise
@@ -93,6 +94,9 @@ class Tail:
     shown_as : tuple of int, optional
         Shape of what is shown. A result of as many elements takes it: the shape at the end
         may be the fault's, and the reference may show a tensor that is reshaped further on.
+    is_batched : bool, optional
+        Whether it takes and gives tensors with a batch axis in front that its operators, of
+        ncnn, do not have.
     """
 
     def __init__(
@@ -102,9 +106,19 @@ class Tail:
         end: RuntimeOperand,
         values: Mapping[str, Value],
         shown_as: tuple[int, ...] | None = None,
+        *,
+        is_batched: bool = False,
     ) -> None:
         self._starts, self._operators = tuple(starts), tuple(operators)
         self._end, self._values, self._shown_as = end, values, shown_as
+        self._is_batched = is_batched
+
+    def with_batch(self) -> Tail:
+        """Return the same, with a batch axis in front of what it takes and gives."""
+        return Tail(
+            self._starts, self._operators, self._end, self._values, self._shown_as,
+            is_batched=True,
+        )  # fmt: skip
 
     @cached_property
     def macs(self) -> int:
@@ -122,7 +136,8 @@ class Tail:
         shape = None if self.takes_several else self._starts[0].shape
         if shape is None or not all(type(size) is int for size in shape):
             return None
-        return tuple(size for size in shape if isinstance(size, int))
+        sizes = tuple(size for size in shape if isinstance(size, int))
+        return (1, *sizes) if self._is_batched else sizes
 
     @cached_property
     def is_local(self) -> bool:
@@ -135,8 +150,11 @@ class Tail:
     def split(self) -> tuple[Tail, RuntimeOperator] | None:
         """Return what comes before the last operator, and that one.
 
-        None if the last operator reads more than one operand, or gives more than what is shown.
+        None if the last operator reads more than one operand, or gives more than what is shown,
+        and for layers of ncnn without a batch axis.
         """
+        if self._is_batched:
+            return None
         last = self._operators[-1] if self._operators else None
         if last is None or len(last.inputs) != 1 or list(last.outputs) != [self._end]:
             return None
@@ -151,6 +169,13 @@ class Tail:
         value : Value
             The output, or a tuple of several.
         """
+        if self._is_batched:
+            own = value[0] if isinstance(value, np.ndarray) else value
+            return add_batch(self._shown(own))
+        return self._shown(value)
+
+    def _shown(self, value: Value) -> Value:
+        """Return what is shown, without a batch axis."""
         given = value if self.takes_several else (value,)
         if not isinstance(given, tuple) or len(given) != len(self._starts):
             return None

@@ -16,7 +16,7 @@ from engine.values import Array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BinaryOp"]
+__all__ = ["BinaryOp", "extend_axes"]
 
 
 def _swap_operands(
@@ -73,7 +73,7 @@ class BinaryOp(Layer):
         if len(inputs) != 2:
             raise LayerError("two operands are needed")
         one, other = inputs
-        one, other = _extend_axes(one, other), _extend_axes(other, one)
+        one, other = extend_axes(one, other), extend_axes(other, one)
         try:
             shape = np.broadcast_shapes(one.shape, other.shape)
         except ValueError:
@@ -83,7 +83,7 @@ class BinaryOp(Layer):
         return np.asarray(self._function(one, other))
 
 
-def _extend_axes(array: Array, other: Array) -> Array:
+def extend_axes(array: Array, other: Array) -> Array:
     """Give an operand the axes of the other."""
     missing = other.ndim - array.ndim
     if missing <= 0:

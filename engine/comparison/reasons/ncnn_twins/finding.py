@@ -1,0 +1,72 @@
+"""Finds the twin of a layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from engine.comparison.reasons.ncnn_twins import arithmetic, norms, windows
+from engine.errors import EngineError
+from engine.layers.ncnn.activations import activate
+from engine.ncnn.types import PREFIX, Params, is_quantized
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from engine.comparison.reasons.ncnn_twins.twin import Twin
+    from engine.layers import OperatorCall
+    from engine.values import Value
+
+    Maker = Callable[[OperatorCall, Params, Sequence[Value]], Twin | None]
+
+__all__ = ["twin_of"]
+
+_MAKERS: Final[Mapping[str, Maker]] = {
+    "BatchNorm": norms.batch_norm,
+    "BinaryOp": arithmetic.binary,
+    "Convolution": windows.convolution,
+    "Convolution3D": windows.convolution,
+    "ConvolutionDepthWise": windows.convolution,
+    "ConvolutionDepthWise3D": windows.convolution,
+    "Eltwise": arithmetic.eltwise,
+    "Gemm": arithmetic.gemm,
+    "GroupNorm": norms.group_norm,
+    "InnerProduct": arithmetic.inner_product,
+    "InstanceNorm": norms.instance_norm,
+    "Interp": windows.interp,
+    "LayerNorm": norms.layer_norm,
+    "PReLU": arithmetic.prelu,
+    "Padding": windows.padding,
+    "Pooling": windows.pooling,
+    "Pooling3D": windows.pooling,
+    "RMSNorm": norms.rms_norm,
+    "ReLU": arithmetic.leaky_relu,
+    "Reduction": arithmetic.reduction,
+    "Softmax": arithmetic.softmax,
+    "UnaryOp": arithmetic.unary,
+}
+
+
+def twin_of(call: OperatorCall, inputs: Sequence[Value]) -> Twin | None:
+    """Return a layer in PyTorch's words; None if it has none there.
+
+    Parameters
+    ----------
+    call : OperatorCall
+    inputs : sequence of Value
+        Of ncnn's layer.
+    """
+    make = _MAKERS.get(call.type.removeprefix(PREFIX).removesuffix("1D"))
+    if make is None or not call.type.startswith(PREFIX) or is_quantized(call.params):
+        return None
+    params = Params(call.params)
+    try:
+        made = make(call, params, inputs)
+        kind = params.integer("activation_type")
+        numbers = params.array("activation_params")
+    except (EngineError, ValueError):  # the layer refuses them with the reason
+        return None
+    if made is None or not kind:
+        return made
+    return replace(made, activation=partial(activate, kind=kind, params=numbers))

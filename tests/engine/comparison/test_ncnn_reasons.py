@@ -1,0 +1,239 @@
+"""What is said of layers of ncnn whose numbers are wrong, beside what PyTorch would give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ncnn_files import f32, tagged, write_pair
+
+from array_reference import compare, reference_of
+from comparison_network import conv3x3
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+X = normal(0, 1, 6, 8, 9)
+SHORT = X[..., :8]  # square images, for `conv3x3`
+GAMMA, BETA = normal(5, 6) + 2, normal(6, 6)
+
+
+def first_reason(folder, layer, expected, weights=b"", x=X, inputs=1):
+    """The first reason that is given for a layer, and its text."""
+    taken = [f"in{place}" for place in range(inputs)]
+    lines = [f"Input {name} 0 1 {name}" for name in taken]
+    kind, _, numbers = layer.partition(" ")
+    lines.append(f"{kind} it {inputs} 1 {' '.join(taken)} 1 {numbers}")
+    path = write_pair(folder, [*lines, "TanH end 1 1 1 out0"], weights)
+    arrays = dict(zip(taken, np.split(x, inputs, 1), strict=True))
+    arrays |= {"made": expected, "tanh": np.tanh(expected)}
+    calls = (("call", tuple(taken), "made", {}), ("tanh", ("made",), "tanh", {}))
+    given = [array[0] for array in list(arrays.values())[:inputs]]
+    found = compare(path, reference_of(arrays, calls), *given)
+    assert [origin.operator.name for origin in found.origins] == ["it"]
+    reason = found.origins[0].reasons[0]
+    return reason.kind, reason.text
+
+
+def group_normed(groups, eps, gamma=GAMMA, beta=BETA):
+    parts = [
+        (part - part.mean()) / np.sqrt(part.var() + eps)
+        for part in np.split(X.astype(np.float64), groups, 1)
+    ]
+    shape = (1, -1, 1, 1)
+    made = np.concatenate(parts, 1) * gamma.reshape(shape) + beta.reshape(shape)
+    return made.astype(np.float32)
+
+
+ONE_OTHER = GAMMA * np.where(np.arange(6) == 2, -1.5, 1).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected", "kind", "text"),
+    [
+        ("0=3 1=6 2=0.1 3=1", group_normed(3, 1e-5), "eps", "Set eps=1e-05."),
+        ("0=2 1=6 2=1e-5 3=1", group_normed(3, 1e-5), "groups", "Set num_groups=3."),
+        (
+            "0=3 1=6 2=1e-5 3=1", group_normed(3, 1e-5, np.ones(6), np.zeros(6)),
+            "normalization", "neither weight nor bias",
+        ),
+        ("0=3 1=6 2=1e-5 3=1", group_normed(3, 1e-5, ONE_OTHER), "weight_values", "1 of 6"),
+        ("0=3 1=6 2=1e-5 3=1", group_normed(3, 1e-5, beta=-BETA), "bias", "6 of 6 channels"),
+    ],
+    ids=["eps", "groups", "affine", "gamma", "beta"],
+)  # fmt: skip
+def test_a_group_norm(tmp_path, numbers, expected, kind, text):
+    weights = f32(GAMMA) + f32(BETA)
+    found = first_reason(tmp_path, f"GroupNorm {numbers}", expected, weights)
+    assert found[0] == kind
+    assert text in found[1]
+
+
+def test_a_lost_statistic_of_a_batch_norm(tmp_path):
+    """Numbers of one channel; the layer has no batch axis."""
+    mean, var = normal(7, 6), np.abs(normal(8, 6)) + 0.5
+    shape = (1, -1, 1, 1)
+    scale = GAMMA / np.sqrt(var + 1e-3)
+    made = (X - mean.reshape(shape)) * scale.reshape(shape) + BETA.reshape(shape)
+    wrong = var * np.where(np.arange(6) == 4, 9, 1)
+    weights = f32(GAMMA) + f32(mean) + f32(wrong) + f32(BETA)
+    kind, _ = first_reason(tmp_path, "BatchNorm 0=6 1=1e-3", made, weights)
+    assert kind == "weight_values"
+
+
+def padded(pads, mode="constant", **more):
+    return np.pad(X, ((0, 0), (0, 0), *pads), mode, **more)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected", "text"),
+    [
+        # top, bottom, left, right; PyTorch's order is left, right, top, bottom.
+        ("0=2 1=0 2=1 3=1 4=2", padded(((1, 1), (1, 1)), "reflect"), "Set pad=(1, 1, 1, 1)."),
+        ("0=1 1=1 2=1 3=2", padded(((1, 1), (1, 1))), "Set pad=(1, 1, 1, 1)."),
+        ("0=1 1=1 2=1 3=1", padded(((1, 1), (1, 1)), "edge"), "Set mode='replicate'."),
+        (
+            "0=1 1=1 2=1 3=1 5=-2.0", padded(((1, 1), (1, 1)), constant_values=0.5),
+            "Set value=0.5.",
+        ),
+    ],
+    ids=["side", "size", "mode", "value"],
+)  # fmt: skip
+def test_a_border(tmp_path, numbers, expected, text):
+    assert text in first_reason(tmp_path, f"Padding {numbers}", expected)[1]
+
+
+def bilinear(x, rows, columns, *, aligned):
+    """Mix four pixels for each of the result, one by one."""
+    height, width = x.shape[2:]
+    made = np.zeros((*x.shape[:2], rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            if aligned:
+                at = i * (height - 1) / (rows - 1), j * (width - 1) / (columns - 1)
+            else:
+                at = (i + 0.5) * height / rows - 0.5, (j + 0.5) * width / columns - 0.5
+            top, left = (max(0.0, place) for place in at)
+            r, c = int(top), int(left)
+            below, right = min(r + 1, height - 1), min(c + 1, width - 1)
+            b, a = top - r, left - c
+            made[:, :, i, j] = (
+                (1 - b) * ((1 - a) * x[:, :, r, c] + a * x[:, :, r, right])
+                + b * ((1 - a) * x[:, :, below, c] + a * x[:, :, below, right])
+            )  # fmt: skip
+    return made.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected", "kind", "text"),
+    [
+        (
+            "0=2 1=2.0 2=2.0 6=1", bilinear(X, 16, 18, aligned=False), "align_corners",
+            "Set align_corners=False.",
+        ),
+        (
+            "0=1 1=2.0 2=2.0", bilinear(X, 16, 18, aligned=False), "parameter",
+            "Set mode='bilinear'.",
+        ),
+        ("0=2 3=16 4=18", X.repeat(2, 2).repeat(2, 3), "parameter", "Set mode='nearest'."),
+        (
+            "0=1 1=3.0 2=2.0", X.repeat(2, 2).repeat(2, 3), "scale",
+            "Set scale_factor=(2, 2).",
+        ),
+        ("0=1 3=12 4=18", X.repeat(2, 2).repeat(2, 3), "parameter", "Set size=(16, 18)."),
+    ],
+    ids=["corners", "bilinear", "nearest", "scale", "size"],
+)  # fmt: skip
+def test_a_resized_image(tmp_path, numbers, expected, kind, text):
+    found = first_reason(tmp_path, f"Interp {numbers}", expected)
+    assert found[0] == kind
+    assert text in found[1]
+
+
+A, B = np.split(X, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected", "text"),
+    [
+        ("BinaryOp 0=7", A - B, "computes sub(@0,@1), the file sub(@1,@0). Let the layer"),
+        ("BinaryOp 0=2", A + B, "computes add(@0,@1), the file mul(@0,@1)"),
+        ("Eltwise 0=1 -23301=2,0.5,1.0", 0.75 * A + B, "computes add(mul(@0,0.75),@1)"),
+        ("Eltwise 0=0", np.maximum(A, B), "computes maximum(@0,@1)"),
+    ],
+    ids=["exchanged", "operation", "factor", "maximum"],
+)
+def test_arithmetic_of_two(tmp_path, layer, expected, text):
+    kind, found = first_reason(tmp_path, layer, expected, inputs=2)
+    assert kind == "expression"
+    assert text in found
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected", "text"),
+    [
+        ("BinaryOp 0=0 1=1 2=2.0", X + np.float32(0.3), "computes add(@0,0.3)"),
+        ("BinaryOp 0=7 1=1 2=1.5", X - np.float32(1.5), "computes sub(@0,1.5)"),
+        ("UnaryOp 0=4", np.abs(X), "computes abs(@0), the file square(@0)"),
+    ],
+    ids=["constant", "exchanged", "function"],
+)
+def test_arithmetic_with_a_number(tmp_path, layer, expected, text):
+    assert text in first_reason(tmp_path, layer, expected)[1]
+
+
+def test_an_operand_of_fewer_axes(tmp_path):
+    """ncnn broadcasts a number for each channel from the front."""
+    gate = X.max((2, 3), keepdims=True)
+    path = write_pair(
+        tmp_path,
+        (
+            "Input in0 0 1 in0", "Split two 1 2 in0 1 2", "Pooling pool 1 1 1 3 0=0 4=1",
+            "BinaryOp it 2 1 2 3 4 0=0", "TanH end 1 1 4 out0",
+        ),
+    )  # fmt: skip
+    made = X * gate
+    arrays = {"in": X, "pool": gate, "made": made, "tanh": np.tanh(made)}
+    calls = (
+        ("amax", ("in",), "pool", {}), ("mul", ("in", "pool"), "made", {}),
+        ("tanh", ("made",), "tanh", {}),
+    )  # fmt: skip
+    found = compare(path, reference_of(arrays, calls), X[0])
+    (origin,) = found.origins
+    assert origin.operator.name == "it"
+    assert "computes mul(@0,@1), the file add(@0,@1)" in origin.reasons[0].text
+
+
+def test_parameters_in_words_of_ncnn(tmp_path):
+    """A layer that PyTorch does not have is tried with its own parameters."""
+    shuffled = X.reshape(1, 2, 3, 8, 9).swapaxes(1, 2).reshape(X.shape)
+    kind, text = first_reason(tmp_path, "ShuffleChannel 0=3", shuffled)
+    assert kind == "parameter"
+    assert "Set group=2." in text
+    clipped = np.clip(X, -1, 0.25)
+    assert "Set max=0.25." in first_reason(tmp_path, "Clip 0=-1.0 1=1.0", clipped)[1]
+
+
+WEIGHT, BIAS = normal(1, 4, 6, 3, 3), normal(3, 4)
+CONV = "Convolution 0=4 1=3 5=1 6=216"
+
+
+def test_the_border_of_a_convolution(tmp_path):
+    """An uneven border, and one of other numbers than zero, which PyTorch's layer lacks."""
+    weights = tagged(WEIGHT) + f32(BIAS)
+    made = conv3x3(SHORT, WEIGHT, BIAS).astype(np.float32)
+    kind, text = first_reason(tmp_path, f"{CONV} 4=2 15=0 14=2 16=0", made, weights, x=SHORT)
+    assert (kind, "Set padding=(1, 1, 1, 1)." in text) == ("padding", True)
+    kind, text = first_reason(tmp_path, f"{CONV} 4=1 18=0.75", made, weights, x=SHORT)
+    assert (kind, "Set pad_value=0." in text) == ("padding", True)
+
+
+def test_a_linear_layer_that_flattens(tmp_path):
+    """It reads all elements of an image as one row."""
+    small = X[:, :2, :2, :2]
+    weight = normal(4, 5, 8)
+    made = (small.reshape(1, -1).astype(np.float64) @ weight.T + BIAS[0]).astype(np.float32)
+    weights = tagged(weight * 4) + f32(np.full(5, BIAS[0]))
+    kind, text = first_reason(tmp_path, "InnerProduct 0=5 1=1 2=40", made, weights, x=small)
+    assert (kind, "1/4 of ours before the bias" in text) == ("scale", True)
