@@ -248,7 +248,7 @@ class Explainer:
             crossed = None if _is_explained(found) else self._crossed(wider)
             if crossed is not None:
                 return crossed
-            found += self._try_moved(wider, span)
+            found += self._try_moved(wider, span, has_reason=_is_explained(found))
         if not found:
             return Explained(operator, tuple(suspects), (), span.starts)
         return self._choose(found)
@@ -268,10 +268,12 @@ class Explainer:
             found += self._try(span, [o for o in span.operators if o not in unclear])
         return found
 
-    def _try_moved(self, wider: Span, span: Span) -> list[_Blamed]:
+    def _try_moved(self, wider: Span, span: Span, *, has_reason: bool) -> list[_Blamed]:
         """Try the operators of a wider span that only may have moved elements wrongly."""
         others = [o for o in wider.operators if o not in span.operators]
         others = [o for o in others if not self._is_cleared(o, wider)]
+        if has_reason:  # as that exchanged parts are read
+            others = [o for o in others if not self._has_right_parts(o)]
         return [each for each in self._try(wider, others) if self._may_be_moved(each)]
 
     def _choose(self, found: Sequence[_Blamed]) -> Explained:
@@ -497,6 +499,10 @@ class Explainer:
         if sum(part.size for part in parts) != before.size:
             return False
         return has_same_elements(before, parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+    def _has_right_parts(self, operator: RuntimeOperator) -> bool:
+        """Whether an operator has several results, and the reference shows each as ours."""
+        return len(operator.outputs) > 1 and all(map(self._known.agrees, operator.outputs))
 
     def _is_cleared(self, operator: RuntimeOperator, span: Span) -> bool:
         """Whether what reads an operator beside a span agrees with the reference."""

@@ -362,6 +362,30 @@ def test_the_parts_of_a_chunk_are_exchanged(make_pair):
     )
 
 
+def test_parts_that_one_operator_reads_exchanged(make_pair):
+    """The reference shows the parts as ours: what reads them is named, not the split."""
+    x, third = normal(0, 1, 20, 48), "(1,20,16)f32"
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,20,48)f32",
+        "torch.chunk parts 1 3 0 1 2 3 chunks=3 dim=2 $input=0 "
+        f"#1={third} #2={third} #3={third}",
+        "F.scaled_dot_product_attention mix 3 1 2 1 3 4 attn_mask=None dropout_p=0.0 "
+        f"is_causal=False $query=2 $key=1 $value=3 #4={third}",
+        f"F.tanh end 1 1 4 5 $input=4 #5={third}", "pnnx.Output out 1 0 5",
+    )  # fmt: skip
+    q, k, v = (x[..., n : n + 16] for n in (0, 16, 32))
+    scores = np.exp((q @ k.swapaxes(1, 2)).astype(np.float64) / 4)
+    mixed = ((scores / scores.sum(-1, keepdims=True)) @ v).astype(np.float32)
+    arrays = {"in": x, "q": q, "k": k, "v": v, "mix": mixed, "tanh": np.tanh(mixed)}
+    calls = (
+        *(("split", ("in",), name, {}) for name in "qkv"),
+        ("sdpa", ("q", "k", "v"), "mix", {}), ("tanh", ("mix",), "tanh", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("mix", "expression")
+    assert "inputs 0 and 1 exchanged" in text
+
+
 def test_a_constant_of_several_readers_is_one_origin(make_pair):
     """What each reader needs is solved, though the constant is broadcast over the batch."""
     x, theirs = normal(0, 4, 20, 16), normal(1, 20, 16)
