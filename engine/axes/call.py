@@ -150,11 +150,22 @@ class Call:
         self.claim(dims[:-spatial], kinds[:-spatial], rank)
         if self._is_pointwise():
             rank = Rank.GUESSED
+            if spatial == 1:  # without neighbours they have no order: points, or tokens
+                kinds = (*kinds[:-1], Kind.TOKEN)
+        elif spatial == 2 and self._is_line(dims[-2:]):
+            rank = Rank.EXPECTED
         # The first of three spatial dimensions may be the time of a film.
         self.claim(
             dims[-spatial:], kinds[-spatial:], min(rank, Rank.STATED) if spatial == 3 else rank
         )
         return True
+
+    def _is_line(self, sides: Dims) -> bool:
+        """Whether an image has one row or one column only, as a text that is unfolded."""
+        return [self.factors.extent(side) == 1 for side in sides] in (
+            [True, False],
+            [False, True],
+        )
 
     def _is_pointwise(self) -> bool:
         """Whether it is a convolution of single positions, which need no neighbours."""

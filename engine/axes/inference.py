@@ -9,7 +9,7 @@ from engine.axes.call import Call
 from engine.axes.factors import Factors, Rank
 from engine.axes.layout import SPATIAL, Kind, Layout
 from engine.axes.naming import name_dims
-from engine.axes.products import SOFTMAX, find_product
+from engine.axes.products import PRODUCTS, SOFTMAX, find_product, summed_places
 from engine.axes.registry import find_rule
 from engine.axes.rules.attention import claim_heads
 from engine.axes.rules.elementwise import keep
@@ -38,10 +38,13 @@ _OWN_KINDS: Final = {
     Kind.CHANNEL: Kind.FEATURE, Kind.QUERY: Kind.TOKEN, Kind.KEY: Kind.TOKEN,
 }  # fmt: skip
 _RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view"})
-# What joins the results of several heads, and the most of them in a row.
-_JOINING: Final = frozenset({"pnnx.Expression", "torch.stack", "torch.mean"})
+# What joins the results of several heads or takes one of them, and the most of them in a row.
+_JOINING: Final = frozenset(
+    {"pnnx.Expression", "torch.stack", "torch.mean", "torch.unbind", "Tensor.select",
+     "torch.squeeze"}
+)  # fmt: skip
 _MOST_JOINING: Final = 3
-_HEADS: Final = ("fc", "head", "classifier", "logits", "cls")
+_HEADS: Final = ("fc", "head", "classifier", "logits", "cls", "final")
 
 
 def infer_layouts(
@@ -105,6 +108,10 @@ class _Inference:
         for operator in self.graph.operators:
             if operator.type in SOFTMAX and find_product(operator) is not None:
                 self._claim_attention(operator)
+        for operator in self.graph.operators:
+            if operator.type in PRODUCTS:
+                self._claim_distances(operator)
+                self._claim_summed(operator)
         self._claim_outputs()
         for name, (layout, inferred) in self.overrides.items():
             self._override(name, layout, inferred)
@@ -234,6 +241,39 @@ class _Inference:
         if not self.has_batch and len(dims) == 3:
             factors.claim(dims[0], Kind.HEAD, Rank.EXPECTED)
 
+    def _claim_distances(self, product: RuntimeOperator) -> None:
+        """Name relative positions: from one end of the sequence to the other.
+
+        Scores of them are shifted afterwards, row by row, to the keys. Transformer-XL has one
+        distance more than others, which shows by the reshape that shifts.
+        """
+        factors = self.factors
+        scores = self.dims.get(product.outputs[0].name, ())
+        if len(scores) < 4 or not self._has_heads(scores[:-2]):
+            return
+        count, distances = factors.size(scores[-2]) or 0, factors.size(scores[-1])
+        shifted = {operand.shape[-2:] for operand in _reshaped(product) if operand.shape}
+        if count < 2 or not (distances == 2 * count - 1 or (distances, count) in shifted):
+            return
+        table = product.inputs[-1].producer
+        is_table = table is not None and table.is_constant
+        factors.claim(scores[-1], Kind.DISTANCE, Rank.STATED if is_table else Rank.GUESSED)
+
+    def _has_heads(self, dims: Dims) -> bool:
+        return any(
+            self.factors.kind(leaf) is Kind.HEAD
+            for dim in dims
+            for leaf in (*dim, *self.factors.leaves(dim))
+        )
+
+    def _claim_summed(self, product: RuntimeOperator) -> None:
+        """Name what a product sums over features, if nothing else tells its meaning."""
+        dims = self.dims.get(product.inputs[0].name) if product.inputs else None
+        for place in summed_places(product) if dims else ():
+            dim = dims[place] if dims and -len(dims) <= place < len(dims) else ()
+            if len(dim) == 1 and self.factors.kind(dim[0]) is Kind.UNKNOWN:
+                self.factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
+
     def _claim_outputs(self) -> None:
         """Name classes, vocabulary and boxes of the model's results."""
         members = islice(members_of(self.graph.output_operands), _MOST_OUTPUTS)
@@ -319,6 +359,12 @@ class _Inference:
             if part.kind in SPATIAL:
                 self.factors.claim((made[-1],), part.kind, Rank.USER)
         return tuple(made)
+
+
+def _reshaped(operator: RuntimeOperator) -> list[RuntimeOperand]:
+    """Return what reshapes make of the result of an operator."""
+    readers = [reader for operand in operator.outputs for reader in operand.consumers]
+    return [each.outputs[0] for each in readers if each.type in _RESHAPES and each.outputs]
 
 
 def _stated_shape(operand: RuntimeOperand) -> tuple[Size, ...] | None:

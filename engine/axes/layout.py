@@ -23,6 +23,7 @@ class Kind(Enum):
     COLUMN = "columns"
     DEPTH = "planes"
     TIME = "time"
+    FREQUENCY = "frequencies"
     TOKEN = "tokens"  # noqa: S105 - no password
     CLASS_TOKEN = "class"  # noqa: S105 - no password
     DISTILLATION_TOKEN = "distillation"  # noqa: S105 - no password

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
 
-__all__ = ["BETWEEN", "PRODUCTS", "SOFTMAX", "find_product"]
+__all__ = ["BETWEEN", "PRODUCTS", "SOFTMAX", "find_product", "summed_places"]
 
 PRODUCTS: Final = frozenset(
     {"torch.matmul", "torch.bmm", "torch.einsum", "torch.baddbmm", "ncnn.MatMul"}
@@ -35,3 +35,17 @@ def find_product(softmax: RuntimeOperator) -> RuntimeOperator | None:
             return None
         operator = producer
     return None
+
+
+def summed_places(product: RuntimeOperator) -> tuple[int, ...]:
+    """Return the dimensions of the first operand that a product sums over."""
+    if product.type != "torch.einsum":
+        return (-1,)
+    left, arrow, right = (
+        str(product.params.get("equation", "")).replace(" ", "").partition("->")
+    )
+    words = left.split(",")
+    if len(words) != 2 or not arrow or "." in left:
+        return ()
+    summed = {letter for letter in words[0] if letter in words[1] and letter not in right}
+    return tuple([place for place, letter in enumerate(words[0]) if letter in summed])

@@ -19,7 +19,8 @@ __all__ = ["fill_layout_menu", "grids_of"]
 
 _OFFERED: Final = (
     Kind.BATCH, Kind.CHANNEL, Kind.FEATURE, Kind.ROW, Kind.COLUMN, Kind.DEPTH, Kind.TIME,
-    Kind.TOKEN, Kind.HEAD, Kind.QUERY, Kind.KEY, Kind.BOX, Kind.COORDINATE, Kind.CLASS,
+    Kind.FREQUENCY, Kind.TOKEN, Kind.HEAD, Kind.QUERY, Kind.KEY, Kind.BOX, Kind.COORDINATE,
+    Kind.CLASS,
 )  # fmt: skip
 # Numbers of tokens beside a grid: a class token, and one for distillation or up to four
 # registers.

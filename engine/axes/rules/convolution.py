@@ -10,6 +10,7 @@ from engine.axes.layout import Kind
 from engine.axes.registry import rule
 from engine.axes.rules.attention import claim_split_heads
 from engine.axes.rules.elementwise import keep
+from engine.axes.weights import weight_layout
 
 if TYPE_CHECKING:
     from engine.axes.call import Call, Results
@@ -40,7 +41,19 @@ def convolution(call: Call) -> Results:
     # along one dimension alone.
     if is_film or (len(kernel) == 3 and kernel[0] > 1 and set(kernel[1:]) == {1}):
         call.factors.claim(dims[-3], Kind.TIME, Rank.DECLARED)
+    _claim_weight(call, spatial)
     return [convolve(call, dims, spatial)]
+
+
+def _claim_weight(call: Call, spatial: int) -> None:
+    """Name the dimensions of a weight that is computed, as StyleGAN scales it by style."""
+    weight = call.input("weight", 1)
+    if weight is None or len(weight) != spatial + 2:
+        return
+    shape = tuple([call.factors.size(dim) or 0 for dim in weight])
+    layout = weight_layout(call.operator.type, "weight", shape)
+    if layout is not None:
+        call.claim(weight, layout.kinds, Rank.EXPECTED)
 
 
 def convolve(call: Call, dims: Dims, spatial: int) -> Dims | None:

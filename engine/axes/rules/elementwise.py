@@ -81,7 +81,7 @@ def linear(call: Call) -> Results:
     made = (call.factors.make(shape[-1]),) if shape else ()
     if made and len(dims[-1]) == 1 and call.factors.kind(dims[-1][0]) is Kind.HEAD:
         call.factors.relate(made[0], dims[-1][0])  # heads are mixed, as talking heads do
-    elif made:
+    elif made and shape[-1] != 1:  # a single number may be broadcast along anything
         call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
     bias = call.input("bias", 2)
     if made and bias is not None and len(bias) == 1:

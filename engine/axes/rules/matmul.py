@@ -71,18 +71,7 @@ def multiply(call: Call, one: Dims | None, other: Dims | None) -> Dims | None:
         return None
     # Parts of the features that are multiplied one by one are heads, with a softmax or without.
     claim_split_heads(factors, tuple(lead))
-    _claim_distances(call, found)
     return call.fit(found)
-
-
-def _claim_distances(call: Call, scores: list[Dim]) -> None:
-    """Name the distances of relative positions: from one end of the sequence to the other."""
-    factors = call.factors
-    if len(scores) < 4 or not any(factors.kind(dim[0]) is Kind.HEAD for dim in scores[:-2]):
-        return
-    count, distances = factors.size(scores[-2]) or 0, factors.size(scores[-1])
-    if count > 1 and distances == 2 * count - 1:
-        factors.claim(scores[-1], Kind.DISTANCE, Rank.GUESSED)
 
 
 @rule("einsum")
@@ -105,6 +94,9 @@ def einsum(call: Call) -> Results:
         right = "".join(sorted([letter for letter in letters if left.count(letter) == 1]))
     if any(letter not in letters for letter in right):
         return []
+    if len(words) > 1:
+        apart = [letter for letter in right if all(letter in word for word in words)]
+        claim_split_heads(call.factors, tuple([letters[letter] for letter in apart]))
     return [call.fit([letters[letter] for letter in right])]
 
 

@@ -44,10 +44,15 @@ def slide(call: Call, dims: Dims, shape: tuple[Size, ...]) -> Dims | None:
     else:
         windows, within = factors.derive(dim, count), factors.take(dim, size)
     factors.claim(dim, Kind.TIME, Rank.STATED)
+    factors.claim(windows, Kind.TIME, Rank.STATED)
+    if len(dims) == 3 and place == 1:
+        factors.claim(dims[2], Kind.CHANNEL, Rank.DERIVED)
     for other, each in enumerate(dims[:place]):
         whole = factors.slid.get(factors.find(each[0]))
         if whole is not None:
-            call.claim((whole, dim), (Kind.ROW, Kind.COLUMN), Rank.DECLARED)
+            sides = (Kind.ROW, Kind.COLUMN)
+            call.claim((whole, dim), sides, Rank.DECLARED)
+            call.claim((each, windows), sides, Rank.DECLARED)
             if other > 1:
                 call.factors.claim(dims[1], Kind.FEATURE, Rank.EXPECTED)
     factors.slid[factors.find(windows[0])] = dim
@@ -85,7 +90,7 @@ def _columns(call: Call, image: Dims) -> Dims | None:
         found = _split(call, dim, size, step, pad, gap)
         if found is None:
             return None
-        call.claim(found, (kind, kind), Rank.STATED)
+        call.claim(found, (kind, kind), Rank.EXPECTED)
         windows, within = (*windows, *found[0]), (*within, *found[1])
     return (image[0], (*image[1], *within), windows)
 

@@ -376,6 +376,7 @@ EXPECTED: dict[str, dict[str, str]] = {
         TOKENS: "6 11 19 22 30",
         "queries × 32×32 keys": "7 16 17 18",
         "features × tokens": "53",
+        "classes": "67 68",
     },
     "deberta": {
         "tokens": "0",

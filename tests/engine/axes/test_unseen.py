@@ -140,7 +140,7 @@ def test_attention_of_ncnn_written_out(tmp_path: Path) -> None:
     shapes = {"q": (2, 9, 4), "k": (2, 7, 4), "scores": (2, 9, 7), "out": (2, 9, 7)}
     found = infer_layouts(engine.load(write_pair(tmp_path, lines)), shapes)
     assert found["scores"].text() == found["out"].text() == "heads × queries × keys"
-    assert found["q"].text() == found["k"].text() == "heads × tokens × ?"
+    assert found["q"].text() == found["k"].text() == "heads × tokens × features"
 
 
 def test_a_text_before_a_picture(texts: Callable[..., dict[str, str]]) -> None:
@@ -413,3 +413,189 @@ def test_features_that_were_parts_are_channels_beside_an_image(
         "pnnx.Output out 1 0 g",
     )
     assert found["g"] == "rows × columns × channels"
+
+
+def test_a_text_that_is_unfolded_is_no_image(texts: Callable[..., dict[str, str]]) -> None:
+    """ConvBERT takes the neighbours of each token, and weighs them head by head."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,10)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=8 num_embeddings=20 #b=(1,10,8)f32",
+        "nn.Linear l 1 1 b c in_features=8 out_features=6 #c=(1,10,6)f32",
+        "Tensor.reshape r 1 1 c d shape=(20,3,1) $input=c #d=(20,3,1)f32",
+        "F.softmax s 1 1 d e dim=1 #e=(20,3,1)f32",
+        "torch.transpose t 1 1 b f dim0=1 dim1=2 $input=b #f=(1,8,10)f32",
+        "torch.unsqueeze u 1 1 f g dim=-1 $input=f #g=(1,8,10,1)f32",
+        "F.unfold v 1 1 g h dilation=(1,1) kernel_size=(3,1) padding=(1,0) stride=(1,1) "
+        "$input=g #h=(1,24,10)f32",
+        "torch.transpose w 1 1 h i dim0=1 dim1=2 $input=h #i=(1,10,24)f32",
+        "Tensor.reshape x 1 1 i j shape=(20,4,3) $input=i #j=(20,4,3)f32",
+        "torch.matmul y 2 1 j e k $input=j $other=e #k=(20,4,1)f32",
+        "Tensor.reshape z 1 1 k l shape=(1,10,2,4) $input=k #l=(1,10,2,4)f32",
+        "pnnx.Output out 1 0 l",
+    )
+    assert found["a"] == "tokens"
+    assert found["b"] == found["c"] == found["i"] == "tokens × features"
+    assert found["h"] == "features × tokens"
+    assert found["l"] == "tokens × heads × features"
+
+
+def test_series_that_layers_mix_in_time(texts: Callable[..., dict[str, str]]) -> None:
+    """TSMixer mixes windows of each channel, and their features, by linear layers."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,20,3)f32",
+        "Tensor.unfold u 1 1 a b dimension=1 size=4 step=4 $input=a #b=(1,5,3,4)f32",
+        "torch.transpose t 1 1 b c dim0=1 dim1=2 $input=b #c=(1,3,5,4)f32",
+        "nn.Linear l 1 1 c d in_features=4 out_features=6 #d=(1,3,5,6)f32",
+        "torch.transpose v 1 1 d e dim0=2 dim1=3 $input=d #e=(1,3,6,5)f32",
+        "nn.Linear m 1 1 e f in_features=5 out_features=5 #f=(1,3,6,5)f32",
+        "pnnx.Expression x 2 1 e f g expr=mul(@0,@1) #g=(1,3,6,5)f32",
+        "pnnx.Output out 1 0 g",
+    )
+    assert found["a"] == "time × channels"
+    assert found["b"] == "time × channels × features"
+    assert found["d"] == "channels × time × features"
+    assert found["e"] == found["g"] == "channels × features × time"
+
+
+def test_distances_of_transformer_xl(texts: Callable[..., dict[str, str]]) -> None:
+    """XLNet multiplies by weights of three dimensions, and shifts scores of 2 n distances."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(4,1)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=20 #b=(4,1,6)f32",
+        "pnnx.Attribute w 0 1 w @data=(6,2,3)f32 #w=(6,2,3)f32",
+        "pnnx.Attribute r 0 1 r @data=(8,1,2,3)f32 #r=(8,1,2,3)f32",
+        "torch.einsum q 2 1 b w q equation=ibh,hnd->ibnd #q=(4,1,2,3)f32",
+        "torch.einsum k 2 1 b w k equation=ibh,hnd->ibnd #k=(4,1,2,3)f32",
+        "torch.einsum c 2 1 q k c equation=ibnd,jbnd->bnij #c=(1,2,4,4)f32",
+        "torch.einsum p 2 1 q r p equation=ibnd,jbnd->bnij #p=(1,2,4,8)f32",
+        "Tensor.reshape s 1 1 p s shape=(1,2,8,4) $input=p #s=(1,2,8,4)f32",
+        "Tensor.slice t 1 1 s t dims=(2) starts=(1) ends=(8) steps=(1) $input=s "
+        "#t=(1,2,7,4)f32",
+        "Tensor.reshape u 1 1 t u shape=(1,2,4,7) $input=t #u=(1,2,4,7)f32",
+        "Tensor.slice v 1 1 u v dims=(3) starts=(0) ends=(4) steps=(1) $input=u "
+        "#v=(1,2,4,4)f32",
+        "pnnx.Expression x 2 1 c v x expr=add(@0,@1) #x=(1,2,4,4)f32",
+        "F.softmax y 1 1 x y dim=3 #y=(1,2,4,4)f32",
+        "torch.einsum z 2 1 y k z equation=bnij,jbnd->ibnd #z=(4,1,2,3)f32",
+        "torch.einsum o 2 1 z w o equation=ibnd,hnd->ibh #o=(4,1,6)f32",
+        "pnnx.Expression i 2 1 o b j expr=add(@0,@1) #j=(4,1,6)f32",
+        "pnnx.Output out 1 0 j",
+        w=np.zeros((6, 2, 3), np.float32),
+        r=np.zeros((8, 1, 2, 3), np.float32),
+    )
+    assert found["w"] == "features × heads × features"
+    assert found["q"] == found["z"] == "tokens × heads × features"
+    assert found["r"] == "distances × heads × features"
+    assert found["p"] == "heads × tokens × distances"
+    assert found["c"] == found["y"] == "heads × queries × keys"
+    assert found["o"] == "tokens × features"
+
+
+def test_distances_along_one_side_of_an_image(texts: Callable[..., dict[str, str]]) -> None:
+    """BoTNet multiplies queries by a table of distances along rows and along columns."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,4,4)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(1,1) #b=(1,6,4,4)f32",
+        "Tensor.reshape r 1 1 b c shape=(2,3,16) $input=b #c=(2,3,16)f32",
+        "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(2,16,3)f32",
+        "torch.matmul m 2 1 d c e $input=d $other=c #e=(2,16,16)f32",
+        "F.softmax s 1 1 e f dim=-1 #f=(2,16,16)f32",
+        "Tensor.reshape u 1 1 d g shape=(2,4,4,3) $input=d #g=(2,4,4,3)f32",
+        "pnnx.Attribute table 0 1 h @data=(3,7)f32 #h=(3,7)f32",
+        "torch.matmul n 2 1 g h i $input=g $other=h #i=(2,4,4,7)f32",
+        "pnnx.Output out 2 0 f i",
+        table=np.zeros((3, 7), np.float32),
+    )
+    assert found["h"] == "features × distances"
+    assert found["i"] == "heads × rows × columns × distances"
+
+
+def test_heads_of_attention_without_softmax(texts: Callable[..., dict[str, str]]) -> None:
+    """Linear attention sums keys times values, head by head, and no product has scores."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,5,12)f32",
+        "nn.Linear l 1 1 a b in_features=12 out_features=12 #b=(1,5,12)f32",
+        "Tensor.reshape r 1 1 b c shape=(1,5,3,4) $input=b #c=(1,5,3,4)f32",
+        "F.elu k 1 1 c d #d=(1,5,3,4)f32",
+        "torch.einsum s 2 1 d c e equation=bnhd,bnhm->bhdm #e=(1,3,4,4)f32",
+        "torch.einsum o 2 1 d e f equation=bnhd,bhdm->bnhm #f=(1,5,3,4)f32",
+        "pnnx.Output out 1 0 f",
+    )
+    assert found["c"] == found["f"] == "tokens × heads × features"
+    assert found["e"] == "heads × features × features"
+
+
+def test_graphs_of_nodes(texts: Callable[..., dict[str, str]]) -> None:
+    """Graph attention adds the scores of both nodes of an edge, one number for each node."""
+    found = texts(
+        "pnnx.Input nodes 0 1 a #a=(1,6,4)f32",
+        "pnnx.Input edges 0 1 b #b=(1,6,6)f32",
+        "nn.Linear l 1 1 a c in_features=4 out_features=8 #c=(1,6,8)f32",
+        "nn.Linear q 1 1 c d in_features=8 out_features=1 #d=(1,6,1)f32",
+        "nn.Linear k 1 1 c e in_features=8 out_features=1 #e=(1,6,1)f32",
+        "torch.transpose t 1 1 e f dim0=1 dim1=2 $input=e #f=(1,1,6)f32",
+        "pnnx.Expression x 3 1 d f b g expr=add(add(@0,@1),@2) #g=(1,6,6)f32",
+        "F.softmax s 1 1 g h dim=-1 #h=(1,6,6)f32",
+        "torch.matmul m 2 1 h c i $input=h $other=c #i=(1,6,8)f32",
+        "pnnx.Output out 1 0 i",
+    )
+    assert found["a"] == found["i"] == "tokens × features"
+    assert found["b"] == found["h"] == "queries × keys"
+
+
+def test_points_have_no_order_in_time(texts: Callable[..., dict[str, str]]) -> None:
+    """PointNet convolves single points; a kernel of several positions needs their order."""
+    lines = ("pnnx.Input in 0 1 a #a=(1,3,9)f32",)
+    ends = ("pnnx.Output out 1 0 b",)
+    points = texts(*lines, "nn.Conv1d c 1 1 a b kernel_size=(1) #b=(1,8,9)f32", *ends)
+    signal = texts(*lines, "nn.Conv1d c 1 1 a b kernel_size=(3) #b=(1,8,9)f32", *ends)
+    assert points["a"] == points["b"] == "features × tokens"
+    assert signal["a"] == signal["b"] == "channels × time"
+
+
+def test_weights_that_are_computed(texts: Callable[..., dict[str, str]]) -> None:
+    """StyleGAN scales a weight by the style, and divides each filter by its norm."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,4,5,5)f32",
+        "pnnx.Input style 0 1 s #s=(1,4)f32",
+        "pnnx.Attribute w 0 1 w @data=(1,6,4,3,3)f32 #w=(1,6,4,3,3)f32",
+        "Tensor.reshape r 1 1 s t shape=(1,1,4,1,1) $input=s #t=(1,1,4,1,1)f32",
+        "pnnx.Expression x 2 1 w t u expr=mul(@0,@1) #u=(1,6,4,3,3)f32",
+        "torch.sum n 1 1 u v dim=(2,3,4) keepdim=False $input=u #v=(1,6)f32",
+        "Tensor.reshape o 1 1 u k shape=(6,4,3,3) $input=u #k=(6,4,3,3)f32",
+        "F.conv2d c 2 1 a k b $input=a $weight=k #b=(1,6,5,5)f32",
+        "pnnx.Output out 2 0 b v",
+        w=np.zeros((1, 6, 4, 3, 3), np.float32),
+    )
+    assert found["u"] == found["k"] == "filters × channels × rows × columns"
+    assert found["v"] == "filters"
+    assert found["b"] == "channels × rows × columns"
+
+
+def test_frequencies_of_a_signal(texts: Callable[..., dict[str, str]]) -> None:
+    """A Fourier neural operator weighs the lowest frequencies."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,4,16)f32",
+        "nn.Conv1d c 1 1 a b kernel_size=(1) #b=(1,6,16)f32",
+        "torch.fft.rfft f 1 1 b d dim=-1 #d=(1,6,9)c64",
+        "torch.view_as_real r 1 1 d e #e=(1,6,9,2)f32",
+        "torch.view_as_complex i 1 1 e g #g=(1,6,9)c64",
+        "torch.fft.irfft j 1 1 g h dim=-1 n=16 #h=(1,6,16)f32",
+        "pnnx.Expression x 2 1 b h k expr=add(@0,@1) #k=(1,6,16)f32",
+        "pnnx.Output out 1 0 k",
+    )
+    assert found["a"] == found["h"] == found["k"] == "channels × time"
+    assert found["d"] == found["g"] == "channels × frequencies"
+    assert found["e"] == "channels × frequencies × parts"
+
+
+def test_frequencies_of_each_frame(texts: Callable[..., dict[str, str]]) -> None:
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,64)f32",
+        "torch.stft s 1 1 a b n_fft=16 hop_length=8 #b=(1,9,9)c64",
+        "torch.view_as_real r 1 1 b c #c=(1,9,9,2)f32",
+        "pnnx.Output out 1 0 c",
+    )
+    assert found["a"] == "time"
+    assert found["b"] == "frequencies × time"
+    assert found["c"] == "frequencies × time × parts"
