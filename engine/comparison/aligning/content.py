@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.comparison.aligning.calls import COPY
 from engine.comparison.aligning.limits import ALIKE, CLEARLY, CONFIRMING, EXACT, NEAR
 from engine.comparison.aligning.state import Reading
 from engine.comparison.fingerprints import is_telling
 from engine.comparison.matching import CONTENT, NAME, OUTPUT, WEIGHTS, Match
 from engine.comparison.measures import relative_distance
+from engine.cost import is_free
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +55,7 @@ class Content:
 
         What was computed from unconfirmed stand-ins may differ only by rounding.
         """
-        similar, inputs = self._similar(operator, result)
+        similar, inputs = self._similar(operator, operand, result)
         # An operator that permutes has the elements of its input, too.
         unchanged = min([i.distance for i in inputs if not i.layout.axes], default=np.inf)
         if not similar or CLEARLY * unchanged <= similar[0].distance:
@@ -68,16 +70,35 @@ class Content:
             return None
         return self._match_alike(operator, operand, similar, unchanged)
 
-    def repeated_by(self, operator: RuntimeOperator, result: Array) -> Reading | None:
+    def repeated_by(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, result: Array
+    ) -> Reading | None:
         """Return the input that a result is equal to; None for none."""
         own = self._state.inputs_of(operator)
         for similar in self._index.similar(result, EXACT):
-            if similar.key in own:
+            if similar.key in own and self._is_whole(operator, operand, result, similar):
                 return Reading(similar.key, result.shape, similar.layout)
         return None
 
+    def _is_whole(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        result: Array,
+        similar: Similar,
+    ) -> bool:
+        """Whether no element tells a result from its input, if those of the fingerprint do not.
+
+        A clamp may change a few elements in thousands.
+        """
+        if similar.distance > EXACT or operator.type == COPY or is_free(operator.type):
+            return True
+        reading = Reading(similar.key, result.shape, similar.layout)
+        theirs = self._values.read(operand.name, reading)
+        return theirs is None or relative_distance(result, theirs) <= CONFIRMING
+
     def _similar(
-        self, operator: RuntimeOperator, result: Array
+        self, operator: RuntimeOperator, operand: RuntimeOperand, result: Array
     ) -> tuple[list[Similar], list[Similar]]:
         """Return the tensors like a result, those of its inputs apart.
 
@@ -86,11 +107,15 @@ class Content:
         """
         own = self._state.inputs_of(operator)
         similar = self._index.similar(result, NEAR)
-        inputs = [each for each in similar if each.key in own]
-        if inputs:
+        found = [each for each in similar if each.key in own]
+        if found:
             similar = self._index.similar(result, NEAR, own)
+        inputs = [i for i in found if self._is_whole(operator, operand, result, i)]
+        apart = {i.key for i in found} - {i.key for i in inputs}
         similar = [
-            each for each in similar if not any(self._index.equal(each.key, k) for k in own)
+            each
+            for each in similar
+            if not any(self._index.equal(each.key, key) for key in own if key not in apart)
         ]
         return similar, inputs
 

@@ -258,7 +258,7 @@ class Walk:
             self._matches.add(name, found, result.shape, result, waiting)
             return
         self._state.stand_in(name, result, waiting | {name})
-        repeated = self._content.repeated_by(operator, result)
+        repeated = self._content.repeated_by(operator, operand, result)
         if repeated is not None:
             self._state.repeated[name] = repeated
 

@@ -8,6 +8,7 @@ from ncnn_files import f32, tagged, write_pair
 
 from array_reference import compare, reference_of
 from comparison_network import conv3x3
+from engine.comparison.fingerprints import positions_of
 
 
 def normal(seed, *shape):
@@ -191,3 +192,33 @@ def test_a_copy_takes_no_tensor_of_another_size(tmp_path):
     )  # fmt: skip
     found = compare(path, reference_of(arrays, calls), X[0])
     assert [origin.operator.name for origin in found.origins] == ["pool"]
+
+
+def test_a_clip_of_few_elements_in_thousands(tmp_path):
+    """Its input and its result agree wherever a fingerprint looks."""
+    path = write_pair(
+        tmp_path,
+        (
+            "Input in0 0 1 in0", "TanH first 1 1 in0 1", "Split two 1 2 1 2 3",
+            "Clip clip 1 1 2 4 0=-1.0 1=0.95", "BinaryOp end 2 1 3 4 out0 0=0",
+        ),
+    )  # fmt: skip
+    large = np.random.default_rng(3).uniform(-1, 0.9, (1, 3, 40, 40)).astype(np.float32)
+    for place in positions_free(large.size)[:3]:
+        large.reshape(-1)[place] = 4
+    first = np.tanh(large)
+    clipped = np.minimum(first, np.float32(0.95))
+    arrays = {"in": large, "tanh": first, "clamp": clipped, "add": first + clipped}
+    calls = (
+        ("tanh", ("in",), "tanh", {}), ("clamp", ("tanh",), "clamp", {}),
+        ("add", ("tanh", "clamp"), "add", {}),
+    )  # fmt: skip
+    found = compare(path, reference_of(arrays, calls), large[0])
+    rows = {row.operator.name: row.reference for row in found.rows}
+    assert rows["clip"] == "clamp"
+    assert (found.verdict, found.origins) == ("same", ())
+
+
+def positions_free(size):
+    """Positions at which a fingerprint does not look."""
+    return np.setdiff1d(np.arange(size), positions_of(size))
