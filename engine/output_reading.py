@@ -12,6 +12,7 @@ from engine.logit_lens import look_through
 from engine.meanings import Ends, OutputEnd, ReadingContext, all_readings, find_reading
 from engine.meanings.readings.language import LENS, add_layers
 from engine.meanings.results import Tokens
+from engine.meanings.vocabulary import known_tokens
 from engine.runtime.members import members_of
 from engine.values import flatten_value
 
@@ -140,7 +141,11 @@ def read_output(
             result = chosen.read(ReadingContext(ends, arrays, values, labels, sample))
             if isinstance(result, Tokens) and values.get(LENS) == "on":
                 found = look_through(session, sample, result.position, check_cancelled)
-                result = add_layers(result, found, str(values["vocabulary"]))
+                result = add_layers(
+                    result,
+                    found,
+                    known_tokens(str(values["vocabulary"]), labels, result.words),
+                )
     except MeaningError as exc:
         values, result, text = dict(options or {}), None, str(exc)
         reason = f"{capitalized(text)}."

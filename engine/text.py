@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MINUS",
     "NumberStyle",
+    "format_aligned",
     "format_amount",
     "format_brief",
     "format_bytes",
@@ -157,6 +158,28 @@ def format_brief(value: float, digits: int = 3) -> str:
         power = int(exponent)
         text = f"{value:.0f}" if 0 <= power < 5 else f"{mantissa}e{power}"
     return text.replace("-", MINUS)
+
+
+def format_aligned(values: Sequence[float], digits: int = 3) -> list[str]:
+    """Format the numbers of a column, all with as many decimals as the largest one needs.
+
+    Zeros at the end of all of them are left out. Where the largest is below 1e-4, or 1e5 and
+    more, each is formatted on its own by `format_brief`.
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if not 1e-4 <= largest < 1e5:
+        return [format_brief(value, digits) for value in values]
+    # The exponent of the rounded number: 9.9996 has two digits before the point.
+    exponent = int(f"{largest:.{digits - 1}e}".partition("e")[2])
+    decimals = max(0, digits - 1 - exponent)
+    fractions = [f"{value:.{decimals}f}".partition(".")[2] for value in values]
+    decimals = max((len(each.rstrip("0")) for each in fractions), default=0)
+    return [
+        f"{value:.{decimals}f}".replace("-", MINUS)
+        if math.isfinite(value)
+        else _format_special(value)
+        for value in values
+    ]
 
 
 def format_complex(value: complex, digits: int = 3) -> str:

@@ -121,11 +121,14 @@ class AnalyseCommands(QObject):
         session.studies.compare(chosen, dialog.tolerance)
 
     def match_by_hand(self) -> None:
-        """Ask which tensor of the reference belongs to the selected operator's output."""
+        """Ask which tensor of the reference belongs to the selected operator's output.
+
+        An operator without outputs gives way to the first one that lacks a match.
+        """
         from kuiper_studio.dialogs.match_dialog import MatchDialog
 
         session, comparing = self._session, self._session.comparing
-        operand = self._matched_operand()
+        operand = self._matched_operand() or self._first_unmatched()
         if operand is None:
             return
         row = comparing.rows.get(operand.name)
@@ -133,6 +136,7 @@ class AnalyseCommands(QObject):
             operand,
             session.tensors.metadata(operand.name),
             comparing.entries,
+            {row.reference: row.operator.name for row in comparing.rows.values()},
             row.reference if row is not None else None,
             self._window,
         )
@@ -153,6 +157,16 @@ class AnalyseCommands(QObject):
         outputs = session.graph.operator(session.selected).outputs
         shown = [operand for operand in outputs if operand.name == session.operand]
         return (*shown, *outputs)[0] if outputs else None
+
+    def _first_unmatched(self) -> RuntimeOperand | None:
+        """Select the first operator whose output lacks a match, and return that output."""
+        session, lacking = self._session, self._session.comparing.lacking
+        if session.graph is None or not lacking:
+            return None
+        operand = session.graph.operand(lacking[0])
+        if operand.producer is not None:
+            session.select(operand.producer.name)
+        return operand
 
     def write_report(self) -> None:
         """Ask where to write the report, and write it."""

@@ -61,6 +61,8 @@ class CommandState:
     is_compared, has_other_origin : bool
         Whether there is a comparison with a reference, and whether it has an origin that is
         not selected.
+    lacks_match : bool
+        Whether an operand of the model has no tensor of the reference.
     is_matched_by_hand, can_undo_match : bool
         Whether an output of the selected operator is matched by hand, and whether the last
         such match can be undone.
@@ -92,6 +94,7 @@ class CommandState:
     has_pinned_kernels: bool = False
     is_compared: bool = False
     has_other_origin: bool = False
+    lacks_match: bool = False
     is_matched_by_hand: bool = False
     can_undo_match: bool = False
     has_attention: bool = False
@@ -146,6 +149,10 @@ def _has_other_origin(state: CommandState) -> bool:
 
 def _can_match(state: CommandState) -> bool:
     return _is_compared(state) and state.has_output
+
+
+def _can_match_any(state: CommandState) -> bool:
+    return _is_compared(state) and (state.has_output or state.lacks_match)
 
 
 def _is_matched_by_hand(state: CommandState) -> bool:
@@ -580,7 +587,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "analysing.match_by_hand",
             (Place(_S.ANALYSE, 3), Place(_S.COMPARISON, 2),
              Place(_S.GRAPH_OPERATOR, 4, only_if=_can_match),
-             Place(_S.OPERATORS, 3, only_if=_can_match)), enabled=_can_match),
+             Place(_S.OPERATORS, 3, only_if=_can_match)), enabled=_can_match_any),
     Command("analyse.removeMatch", "Remove match by &hand",
             "Match the selected operator as if no hand had", "analysing.remove_match",
             (Place(_S.ANALYSE, 3), Place(_S.COMPARISON, 2)), enabled=_is_matched_by_hand),

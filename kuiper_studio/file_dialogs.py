@@ -1,4 +1,4 @@
-"""File dialogs that open in the folder of the last file."""
+"""File dialogs that open in the folder of the last file of the kind, or beside the model."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class FileDialogs:
         """Folder of a kind of files; ``""`` before one was chosen."""
         return str(self._settings.value(f"folder/{kind}", ""))
 
+    def _start(self, kind: str) -> str:
+        """Folder to begin in: before a file of the kind was chosen, that of the last model."""
+        return self.folder(kind) or self.folder("model")
+
     def set_folder(self, kind: str, folder: str) -> None:
         """Begin with another folder; ``""`` for none."""
         self._settings.setValue(f"folder/{kind}", folder)
@@ -43,7 +47,7 @@ class FileDialogs:
     def choose(self, kind: str, title: str, filters: str) -> str:
         """Ask for one file; return ``""`` when the user cancels."""
         path, _ = QFileDialog.getOpenFileName(
-            self._window, title, self.folder(kind), f"{filters};;{_ALL_FILES}"
+            self._window, title, self._start(kind), f"{filters};;{_ALL_FILES}"
         )
         if path:
             self.remember(kind, path)
@@ -52,7 +56,7 @@ class FileDialogs:
     def choose_several(self, kind: str, title: str, filters: str) -> list[str]:
         """Ask for files, in order; return none when the user cancels."""
         paths, _ = QFileDialog.getOpenFileNames(
-            self._window, title, self.folder(kind), f"{filters};;{_ALL_FILES}"
+            self._window, title, self._start(kind), f"{filters};;{_ALL_FILES}"
         )
         if paths:
             self.remember(kind, paths[0])
@@ -60,14 +64,14 @@ class FileDialogs:
 
     def choose_folder(self, kind: str, title: str) -> str:
         """Ask for a folder; return ``""`` when the user cancels."""
-        path = QFileDialog.getExistingDirectory(self._window, title, self.folder(kind))
+        path = QFileDialog.getExistingDirectory(self._window, title, self._start(kind))
         if path:
             self.remember(kind, path)
         return path
 
     def choose_new(self, kind: str, title: str, name: str, filters: str) -> Path | None:
         """Ask where to write a file; return None when the user cancels."""
-        start = str(Path(self.folder(kind)) / name)
+        start = str(Path(self._start(kind)) / name)
         path, _ = QFileDialog.getSaveFileName(self._window, title, start, filters)
         if not path:
             return None

@@ -408,9 +408,9 @@ class MainWindow(QMainWindow):
         self.comparison_panel.leading.connect(self._paint_in_turns)
         self.comparison_panel.compare_requested.connect(self.analysing.compare)
         self.comparison_panel.report_requested.connect(self.analysing.write_report)
-        self.comparison_panel.match_requested.connect(
-            self.actions_by_id["analyse.matchByHand"].trigger
-        )
+        match = self.actions_by_id["analyse.matchByHand"]
+        self.comparison_panel.match_requested.connect(match.trigger)
+        match.enabledChanged.connect(self.comparison_panel.allow_match)
         analysing.open_requested.connect(opening.open_dropped)
         self.precision_panel.simulation_requested.connect(
             self.actions_by_id["analyse.precision"].trigger
@@ -724,6 +724,7 @@ class MainWindow(QMainWindow):
             has_pinned_kernels=session.kernels_from is not None,
             is_compared=session.comparing.comparison is not None,
             has_other_origin=any(name != selected for name in session.comparing.origins),
+            lacks_match=bool(session.comparing.lacking),
             is_matched_by_hand=operator is not None
             and any(each.name in session.comparing.corrections for each in operator.outputs),
             can_undo_match=session.comparing.undone_corrections is not None,

@@ -14,6 +14,7 @@ from engine.fed_sizes import size_of
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
 from engine.paths import beside, exists, files_with_suffix, is_folder
 from engine.shapes import parse_shapes
+from engine.text import format_count
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.recents import Recents
@@ -234,7 +235,13 @@ class OpenCommands(QObject):
 
     def use_labels(self, path: str) -> None:
         """Read class names, one per line, or the tokens of a vocabulary."""
-        self._with_labels(path, self._session.workspace.set_labels)
+        workspace = self._session.workspace
+
+        def use(labels: tuple[str, ...]) -> None:
+            workspace.set_labels(labels)
+            workspace.announce(f"{format_count(len(labels), 'label')} from {Path(path).name}")
+
+        self._with_labels(path, use)
 
     def _with_labels(self, path: str, use: Callable[[tuple[str, ...]], None]) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.meanings.results import Row
-from engine.text import format_brief
+from engine.text import format_aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,14 +57,21 @@ def best_scores(
     certain = are_probabilities(values) if as_percentages is None else as_percentages
     top = float(values[order[0]])
     bottom = 0.0 if certain else min(0.0, float(values[finite].min()))
-    found = []
-    for entry in order.tolist():
-        value = float(values[entry])
-        text = f"{100 * value:.1f} %" if certain else format_brief(value, 4)
-        share = value if certain else (value - bottom) / (top - bottom or 1.0)
-        detail = format_brief(float(raw[entry]), 4) if raw is not None else ""
-        found.append(Row(entry, labels[entry] if labels else str(entry), text, share, detail))
-    return found
+    shown = values[order].tolist()
+    texts = [f"{100 * v:.1f} %" for v in shown] if certain else format_aligned(shown, 4)
+    details = [""] * len(shown) if raw is None else format_aligned(raw[order].tolist(), 4)
+    return [
+        Row(
+            entry,
+            labels[entry] if labels else str(entry),
+            text,
+            value if certain else (value - bottom) / (top - bottom or 1.0),
+            detail,
+        )
+        for entry, value, text, detail in zip(
+            order.tolist(), shown, texts, details, strict=True
+        )
+    ]
 
 
 def sigmoid(values: Array) -> Array:

@@ -11,7 +11,7 @@ from engine.atomic import format_os_error
 from engine.errors import MeaningError
 from engine.file_versions import read_regular
 
-__all__ = ["read_vocabulary", "token_names", "visible_token"]
+__all__ = ["known_tokens", "numbered_tokens", "read_vocabulary", "visible_token"]
 
 _LONGEST: Final = 64 << 20  # bytes of a file
 _MOST_TOKENS: Final = 1 << 20
@@ -39,18 +39,32 @@ def read_vocabulary(path: str) -> tuple[str, ...]:
     return _read(path, stamp)
 
 
-def token_names(path: str, count: int) -> tuple[str, ...]:
-    """Return the text of each token; its number where the vocabulary has none.
+def known_tokens(path: str, labels: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return the text of the first tokens: of a vocabulary, or else of labels that fit.
 
     Parameters
     ----------
     path : str
         See `read_vocabulary`; ``""`` for no vocabulary.
+    labels : tuple of str
+        Names of classes. A model may have up to twice as many tokens, for its vocabulary is
+        padded; with fewer labels they name something else.
     count : int
-        Of tokens that the model knows.
+        Of tokens that the model has.
+
+    Returns
+    -------
+    tuple of str
+        Empty if nothing names the tokens.
     """
-    names = read_vocabulary(path) if path else ()
-    return names + tuple(str(each) for each in range(len(names), count))
+    if path:
+        return read_vocabulary(path)
+    return labels if len(labels) <= count < 2 * len(labels) else ()
+
+
+def numbered_tokens(known: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Return the text of each token; its number where none is known."""
+    return known + tuple(str(each) for each in range(len(known), count))
 
 
 def visible_token(token: str) -> str:

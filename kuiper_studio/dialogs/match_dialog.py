@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QModelIndex, QSortFilterProxyModel, Qt, Slot
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QSortFilterProxyModel, Qt, Slot
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QApplication,
     QCheckBox,
     QHeaderView,
     QLineEdit,
@@ -23,7 +25,7 @@ from kuiper_studio.elided_label import WrappedLabel
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.runtime import RuntimeOperand
     from engine.values import ValueMetadata
@@ -35,21 +37,28 @@ _WIDTH: Final = 640
 _ROWS_HEIGHT: Final = 260
 _ROW: Final = 22
 _ENTRY_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+_MOVING: Final = frozenset({
+    Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown,
+})  # fmt: skip
 _NONE: Final = "(none)"
 _COLUMNS: Final = (
     ("Tensor", "Key of the tensor in the reference"),
     ("Operator", "What gave it, where the reference says so"),
     ("Type", ""),
     ("Shape", ""),
+    ("Matched with", "Our operator whose output it is compared with now"),
 )
 
 
 class _Entries(RowsModel):
     """No tensor in the first row, then those of the reference."""
 
-    def __init__(self, entries: Sequence[ReferenceEntry], parent: QWidget) -> None:
+    def __init__(
+        self, entries: Sequence[ReferenceEntry], taken: Mapping[str, str], parent: QWidget
+    ) -> None:
         super().__init__(_COLUMNS, (), parent)
         self._entries: tuple[ReferenceEntry | None, ...] = (None, *entries)
+        self._taken = taken
 
     @override
     def count_rows(self) -> int:
@@ -65,9 +74,9 @@ class _Entries(RowsModel):
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if entry is None:
-            return (_NONE, "not in the reference", "", "")[index.column()]
-        shown = entry.key, entry.operator, entry.type, format_shape(entry.shape)
-        return shown[index.column()]
+            return (_NONE, "not in the reference", "", "", "")[index.column()]
+        shape, taken = format_shape(entry.shape), self._taken.get(entry.key, "")
+        return (entry.key, entry.operator, entry.type, shape, taken)[index.column()]
 
 
 class _Filter(QSortFilterProxyModel):
@@ -110,6 +119,8 @@ class MatchDialog(Question):
     metadata : ValueMetadata
         Of its value; None if there is none.
     entries : sequence of ReferenceEntry
+    taken : mapping of str to str
+        By key of a tensor, the name of our operator that it is matched with.
     present : str or None
         Key of the tensor that it is matched with now.
 
@@ -124,6 +135,7 @@ class MatchDialog(Question):
         operand: RuntimeOperand,
         metadata: ValueMetadata,
         entries: Sequence[ReferenceEntry],
+        taken: Mapping[str, str],
         present: str | None,
         parent: QWidget | None = None,
     ) -> None:
@@ -145,7 +157,7 @@ class MatchDialog(Question):
         self.same_size = QCheckBox("Only tensors with as many elements")
         self.same_size.setChecked(size is not None)
         self.same_size.setEnabled(size is not None)
-        self._shown = _Filter(_Entries(entries, self), size)
+        self._shown = _Filter(_Entries(entries, taken, self), size)
         self.table = self._make_table()
         self.ok.setText("Match")
         self.build((purpose, self.search, self.same_size, self.table))
@@ -154,6 +166,7 @@ class MatchDialog(Question):
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
         self.table.doubleClicked.connect(self._on_double_clicked)
         self._select(present)
+        self.search.installEventFilter(self)
         self.search.setFocus()
 
     def _make_table(self) -> QTableView:
@@ -183,6 +196,21 @@ class MatchDialog(Question):
                 self.table.scrollTo(self._shown.index(row, 0))
                 return
         self.ok.setEnabled(False)
+
+    # Override of a Qt method
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Choose rows by the arrow keys while the search has the focus."""
+        if (
+            watched is self.search
+            and isinstance(event, QKeyEvent)
+            and event.type() is QEvent.Type.KeyPress
+            and event.key() in _MOVING
+        ):
+            QApplication.sendEvent(self.table, event)
+            return True
+        return super().eventFilter(watched, event)
 
     @Slot(QModelIndex, QModelIndex)
     def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:

@@ -122,7 +122,8 @@ class ComparisonPanel(Panel):
         self._report.setToolTip("Write the comparison as an HTML page")
         self._match = QPushButton("Match by hand…")
         self._match.setToolTip(
-            "Choose the reference's tensor that belongs to the selected operator"
+            "Choose the reference's tensor that belongs to the selected operator, or to the"
+            " first one without a match where the selected one has no output"
         )
         self._chips = QButtonGroup(self)
         self._gives_way = False
@@ -180,6 +181,11 @@ class ComparisonPanel(Panel):
         self.table.row_chosen.connect(self._on_row_chosen)
 
     # Slots
+
+    @Slot(bool)
+    def allow_match(self, allowed: bool) -> None:  # noqa: FBT001 - a slot
+        """Enable the button that matches by hand."""
+        self._match.setEnabled(allowed)
 
     @Slot(bool)
     def give_way(self, to_banner: bool) -> None:  # noqa: FBT001 - a slot

@@ -14,9 +14,10 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSlider,
-    QSpinBox,
     QWidget,
 )
+
+from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +104,7 @@ class OptionFields(QWidget):
             slider.valueChanged.connect(lambda value: self._on_moved(name, value))
             return slider
         if option.kind == "count":
-            count = QSpinBox()
+            count = SpinBox()
             count.setRange(option.low, option.high)
             count.setKeyboardTracking(False)
             count.valueChanged.connect(lambda value: self.changed.emit(name, value))
@@ -127,7 +128,7 @@ class OptionFields(QWidget):
             if not field.isSliderDown():  # the engine may be behind
                 field.setValue(round(float(value) * _STEPS))
             self._values[option.name].setText(f"{field.value() / _STEPS:.2f}")
-        elif isinstance(field, QSpinBox):
+        elif isinstance(field, SpinBox):
             field.setValue(int(value))
         elif isinstance(field, QComboBox):
             field.setCurrentText(str(value))

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QSlider,
-    QSpinBox,
     QSplitter,
     QVBoxLayout,
     QWidget,
@@ -36,6 +35,7 @@ from kuiper_studio.panels.output_legend import MatchLegend
 from kuiper_studio.panels.output_options import OptionFields
 from kuiper_studio.panels.output_table import OutputTable
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QShowEvent
@@ -83,7 +83,7 @@ class OutputPanel(Panel):
         self.reading = QComboBox()
         self.reading.setAccessibleName("Meaning of the output")
         self.reading.setToolTip("What the output means; automatic takes what fits best")
-        self.sample = QSpinBox()
+        self.sample = SpinBox()
         self.sample.setAccessibleName("Sample")
         self.sample.setToolTip("Sample of the batch")
         self.sample.setMaximum(0)

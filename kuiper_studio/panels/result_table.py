@@ -133,14 +133,13 @@ class ResultTable(Table):
         self.selectionModel().currentRowChanged.connect(self._on_row_changed)
 
     def go_to(self, operator: str) -> None:
-        """Make the first row of an operator the current one, if it is shown."""
+        """Make the first row of an operator the current one; none where it is not shown."""
         current = self.currentIndex().data(ROW_ROLE)
-        place = self.rows_model.place_of(operator)
-        if place < 0 or (current is not None and current.operator.name == operator):
+        if current is not None and current.operator.name == operator:
             return
-        index = self.shown.index_of(place)
+        index = self.shown.index_of(self.rows_model.place_of(operator))
+        self.setCurrentIndex(index)
         if index.isValid():
-            self.setCurrentIndex(index)
             self.scrollTo(index)
 
     # Override of a Qt method

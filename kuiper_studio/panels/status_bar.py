@@ -243,6 +243,9 @@ class StatusBar(QStatusBar):
         if session.state is RunState.FAILED and position < total:
             return f"at {operators[position].name} · {count}"
         if session.state is RunState.STOPPED and position:
+            stop = session.snapshot.stop
+            if stop is not None and stop.kind == "breakpoint":
+                return f"at the breakpoint of {stop.operator} · {count}"
             return f"after {operators[position - 1].name} · {count}"
         return count
 

@@ -88,6 +88,14 @@ class Comparing(QObject):
         return self._rows
 
     @property
+    def lacking(self) -> tuple[str, ...]:
+        """Our operands without a tensor of the reference; first those that nothing confirms."""
+        if self._comparison is None:
+            return ()
+        ours = self._comparison.unmatched.ours
+        return tuple(each.operand for each in sorted(ours, key=lambda each: not each.is_open))
+
+    @property
     def origins(self) -> Mapping[str, Origin]:
         """Origins by operator, in execution order."""
         return self._origins

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.text import (
+    format_aligned,
     format_amount,
     format_brief,
     format_bytes,
@@ -205,6 +206,24 @@ def test_number(value: float, expected: str) -> None:
 )
 def test_brief_number(value: float, digits: int, text: str) -> None:
     assert format_brief(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        pytest.param([4.4048, 3.07, -0.5], ["4.405", "3.070", "−0.500"], id="decimals"),
+        pytest.param([8.25, 3.0, 0.0], ["8.25", "3.00", "0.00"], id="needless-zeros"),
+        pytest.param([12.0, 7.0], ["12", "7"], id="whole"),
+        pytest.param([9.99996, 1.0], ["10", "1"], id="rounded-up"),
+        pytest.param([12345.6, 1.5], ["12346", "2"], id="many-digits"),
+        pytest.param([float("nan"), 0.25], ["NaN", "0.25"], id="nan"),
+        pytest.param([2e6, 1e-7], ["2e6", "1e−7"], id="large"),
+        pytest.param([0.0, 0.0], ["0", "0"], id="zeros"),
+        pytest.param([], [], id="none"),
+    ],
+)
+def test_aligned_numbers(values, texts):
+    assert format_aligned(values, 4) == texts
 
 
 @pytest.mark.parametrize(

@@ -695,20 +695,28 @@ def test_drop_of_a_vocabulary(window, tmp_path):
     path.write_text(json.dumps({"a": 0, "cat": 1}))
     drop(window, path)
     assert window.session.workspace.labels == ("a", "cat")
+    announced = window.findChild(QLabel, "statusAnnouncement")
+    assert announced.isVisible()
+    assert announced.text() == "2 labels from vocab.json"
 
 
 def test_open_dialogs(qtbot, open_window, make_pair, tmp_path, image, monkeypatch):
     path = make_pair(*CHAIN)
     np.save(tmp_path / "x.npy", image)
+    folders = []
+
+    def choose_input(_window, _title, folder, _filters):
+        folders.append(folder)
+        return [str(tmp_path / "x.npy")], ""
+
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
-    monkeypatch.setattr(
-        QFileDialog, "getOpenFileNames", lambda *_: ([str(tmp_path / "x.npy")], "")
-    )
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", choose_input)
     window = open_window()
     trigger(qtbot, window, "file.open")
     qtbot.waitUntil(lambda: window.session.graph is not None)
     trigger(qtbot, window, "file.openInput")
     qtbot.waitUntil(lambda: window.session.state is RunState.READY)
+    assert folders == [str(path.parent)]  # the first input is looked for beside the model
     trigger(qtbot, window, "file.close")
     assert window.start_page.isVisible()
     assert [recent.path for recent in window.opening.recent_models.entries()] == [str(path)]

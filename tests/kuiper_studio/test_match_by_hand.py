@@ -6,9 +6,11 @@ import json
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton
 
+from kuiper_studio.elided_label import WrappedLabel
 from kuiper_studio.surfaces import Surface
 
 INPUT = np.array([1, 2, 3], np.float32)
@@ -70,6 +72,33 @@ def answer(qtbot, window):
     return choose
 
 
+@pytest.fixture
+def asked(window):
+    """A function that clicks on the panel's button, and gives what the dialog said and held."""
+
+    def click(*keys):
+        said = []
+
+        def act():
+            dialog = QApplication.activeModalWidget()
+            for key in keys:
+                QTest.keyClick(dialog.search, key)
+            model, current = dialog.table.model(), dialog.table.currentIndex()
+            rows = [
+                (model.index(row, 0).data(), model.index(row, 4).data())
+                for row in range(model.rowCount())
+            ]
+            said.extend((dialog.findChild(WrappedLabel).text(), rows, current.data()))
+            dialog.reject()
+
+        QTimer.singleShot(0, act)
+        button = next(b for b in window.findChildren(QPushButton) if "hand" in b.text())
+        button.click()
+        return said
+
+    return click
+
+
 def kept(pair):
     path = pair.with_name("m.pnnx.matches.json")
     return list(json.loads(path.read_text())["references"].values()) if path.exists() else []
@@ -94,6 +123,35 @@ def test_no_tensor(window, answer, pair):
     ]
     assert window.comparison_panel.verdict.text() == "= Same"
     assert kept(pair) == [{"1": None}]
+
+
+def test_the_button_where_the_selected_operator_has_no_output(window, answer, asked):
+    """It begins with the first operand that lacks a match; without one, there is no button."""
+    button = next(b for b in window.findChildren(QPushButton) if "hand" in b.text())
+    window.session.select("out")
+    assert not button.isEnabled()
+    answer("times", "(none)")
+    window.session.select("out")
+    assert button.isEnabled()
+    said, _, _ = asked()
+    assert said.startswith("Operand 1 of pnnx.Expression times, 3.")
+    assert window.session.selected == "times"
+
+
+def test_arrow_keys_choose_and_the_rows_say_what_is_matched(window, asked):
+    window.session.select("times")
+    _, rows, chosen = asked(Qt.Key.Key_Down, Qt.Key.Key_Down)
+    assert rows == [("(none)", ""), ("0", "in"), ("1", "times"), ("2", "plus"), ("doubled", "")]
+    assert chosen == "doubled"
+
+
+def test_no_row_stays_selected_for_an_operator_without_one(window):
+    window.session.select("plus")
+    table = window.comparison_panel.table
+    assert table.currentIndex().isValid()
+    window.session.select("out")
+    assert not table.currentIndex().isValid()
+    assert not table.selectionModel().selectedRows()
 
 
 def test_search_among_all(window, answer):

@@ -10,7 +10,7 @@ from typing_extensions import override
 from engine.meanings.registry import Fit, Option, OutputReading, register_reading
 from engine.meanings.results import Row, Tokens
 from engine.meanings.scores import are_probabilities, best_scores, softmax
-from engine.meanings.vocabulary import token_names, visible_token
+from engine.meanings.vocabulary import known_tokens, numbered_tokens, visible_token
 
 if TYPE_CHECKING:
     from engine.meanings.ends import Ends, OutputEnd
@@ -65,13 +65,13 @@ class NextToken(OutputReading):
         wanted = int(context.number("position"))
         position = positions - 1 if wanted < 0 else min(wanted, positions - 1)
         scores = values[position]
-        path = context.text("vocabulary")
-        names = token_names(path, words)
+        known = known_tokens(context.text("vocabulary"), context.labels, words)
+        names = numbered_tokens(known, words)
         sure = scores if are_probabilities(scores) else softmax(scores)
         raw: Array | None = None if sure is scores else scores
         top = int(context.number("top"))
         rows = best_scores(sure, names, top, as_percentages=True, raw=raw)
-        note = "" if path else "numbers of tokens; choose a vocabulary for their text"
+        note = "" if known else "numbers of tokens; choose a vocabulary for their text"
         shown = tuple(
             Row(row.entry, visible_token(row.name), row.text, row.share, row.detail)
             for row in rows
@@ -79,7 +79,9 @@ class NextToken(OutputReading):
         return Tokens(shown, position, positions, words, note)
 
 
-def add_layers(result: Tokens, layers: list[tuple[str, Array]], vocabulary: str) -> Tokens:
+def add_layers(
+    result: Tokens, layers: list[tuple[str, Array]], known: tuple[str, ...]
+) -> Tokens:
     """Add the likeliest token after each layer to those at the end.
 
     Parameters
@@ -87,13 +89,13 @@ def add_layers(result: Tokens, layers: list[tuple[str, Array]], vocabulary: str)
     result : Tokens
     layers : list of (str, ndarray of shape (vocabulary,))
         Operands and scores, the earliest first; empty if the model has no lens.
-    vocabulary : str
-        Path of a file; ``""`` for none.
+    known : tuple of str
+        Text of the first tokens.
     """
     if not layers:
         note = "the model does not end with a norm and a head, so there is no logit lens"
         return replace(result, note="; ".join(filter(None, (result.note, note))))
-    names, rows = token_names(vocabulary, result.words), []
+    names, rows = numbered_tokens(known, result.words), []
     for operand, scores in layers:
         (best,) = best_scores(softmax(scores), names, 1, as_percentages=True) or (None,)
         if best is not None:

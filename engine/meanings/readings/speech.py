@@ -12,7 +12,7 @@ from engine.errors import MeaningError
 from engine.meanings.registry import Fit, Option, OutputReading, register_reading
 from engine.meanings.results import Row, Transcript
 from engine.meanings.scores import are_probabilities, softmax
-from engine.meanings.vocabulary import token_names, visible_token
+from engine.meanings.vocabulary import known_tokens, numbered_tokens, visible_token
 
 if TYPE_CHECKING:
     from engine.meanings.ends import Ends, OutputEnd
@@ -72,11 +72,11 @@ class Ctc(OutputReading):
         if _is_time_first(output.shape):
             values = context.arrays[context.ends.outputs.index(output)][:, 0]
         tokens = values.shape[1]
-        path = context.text("vocabulary")
-        names = token_names(path, tokens)
+        known = known_tokens(context.text("vocabulary"), context.labels, tokens)
+        names = numbered_tokens(known, tokens)
         sure = np.nan_to_num(_probabilities(values))
         best = sure.argmax(1)
-        blank = _find_blank(int(context.number("blank")), names if path else (), best, tokens)
+        blank = _find_blank(int(context.number("blank")), known, best, tokens)
         step = context.number("step") / 1000
         spans = [span for span in _runs(best) if best[span[0]] != blank]
         rows = []
@@ -85,10 +85,10 @@ class Ctc(OutputReading):
             share = float(sure[start:stop, entry].max())
             when = f"{start * step:.2f}–{stop * step:.2f} s"
             rows.append(Row(entry, _shown(names[entry]), f"{100 * share:.1f} %", share, when))
-        words = "".join(names[row.entry] for row in rows) if path else ""
+        words = "".join(names[row.entry] for row in rows) if known else ""
         text = words.replace(_SPACE, " ") or " ".join(row.name for row in rows)
         note = f"blank is token {blank}"
-        if not path:
+        if not known:
             note += "; numbers of tokens; choose a vocabulary for their text"
         return Transcript(
             tuple(rows),

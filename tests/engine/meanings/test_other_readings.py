@@ -79,6 +79,24 @@ def test_the_next_token(tmp_path):
     )
 
 
+def test_labels_name_tokens(tmp_path):
+    """A vocabulary that was opened as labels does, also of a model with padding tokens."""
+    scores = np.zeros((1, 6, 5000), np.float32)
+    scores[0, 5, 3], scores[0, 5, 4999] = 9, 8
+    ends = ends_of(scores, inputs=((1, 6),), integers=True)
+    labels = tuple(f"word {place}" for place in range(4990))
+    found = read("tokens", scores, ends=ends, labels=labels, top=2)
+    assert [row.name for row in found.rows] == ["word␣3", "4999"]
+    assert not found.note
+    few = read("tokens", scores, ends=ends, labels=labels[:1000], top=1)
+    assert few.rows[0].name == "3"
+    assert "choose a vocabulary" in few.note
+    path = tmp_path / "vocab.json"
+    path.write_text(json.dumps({"a": 0, "the": 3}))
+    chosen = read("tokens", scores, ends=ends, labels=labels, top=1, vocabulary=str(path))
+    assert chosen.rows[0].name == "the"
+
+
 def test_files_of_vocabularies(tmp_path):
     bert = tmp_path / "vocab.txt"
     bert.write_text("[PAD]\nthe\n##ing\n")

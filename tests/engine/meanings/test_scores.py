@@ -15,10 +15,10 @@ def test_best_scores_are_shown_as_they_are():
     found = best_scores(values, LABELS)
     assert [(s.entry, s.name, s.text) for s in found] == [
         (2, "bird", "8.25"),
-        (5, "bee", "3"),
-        (0, "cat", "1.5"),
-        (3, "fish", "0"),
-        (1, "dog", "−2"),
+        (5, "bee", "3.00"),
+        (0, "cat", "1.50"),
+        (3, "fish", "0.00"),
+        (1, "dog", "−2.00"),
     ]
     assert [s.share for s in found] == pytest.approx([1, 5 / 10.25, 3.5 / 10.25, 2 / 10.25, 0])
 

@@ -53,6 +53,21 @@ def test_long_run_shows_progress_and_can_be_cancelled(qtbot, running, gate):
     assert bar.findChild(QLabel, "statusDetail").text() == "after slow · 2 of 4 run"
 
 
+def test_a_breakpoint_is_told_as_the_reason(qtbot, running, gate):
+    bar, session = running
+    gate.open()
+    qtbot.waitUntil(lambda: session.state is RunState.FINISHED)
+    session.toggle_breakpoint("twice")
+    session.restart()
+    session.resume()
+    qtbot.waitUntil(lambda: session.state is RunState.STOPPED)
+    detail = bar.findChild(QLabel, "statusDetail")
+    assert detail.text() == "at the breakpoint of twice · 2 of 4 run"
+    session.step()
+    qtbot.waitUntil(lambda: session.position == 3 and not session.busy)
+    assert detail.text() == "after twice · 3 of 4 run"
+
+
 def test_progress_waits_for_the_next_frame(qtbot, empty_session, theme):
     """Qt's bar paints at once when its value changes, and the whole window with it."""
     bar = StatusBar(empty_session, theme)
