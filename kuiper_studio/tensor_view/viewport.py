@@ -16,6 +16,7 @@ _STEPS: Final = (
 )  # fmt: skip
 _LARGEST: Final = 64  # maximum zoom of fitting
 _LEAST_SIDE: Final = 24
+_MARGIN: Final = 6.0  # above and below a fitted plane, for the ring of the focus
 # A whole number is used that fills this part of the length. From 8 on one always does, so cells
 # that are large enough to compare by eye are equal.
 _GOOD_SHARE: Final = 7 / 8
@@ -33,6 +34,9 @@ def zoom_steps(zoom: float, steps: int) -> float:
 def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
     """Return the zoom that shows a whole plane, a whole number where that wastes little room.
 
+    The plane stays away from the upper and lower edge, unless a whole number is only possible
+    up to there.
+
     Parameters
     ----------
     plane : (int, int)
@@ -46,6 +50,12 @@ def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
         If one side is so long that the other would be a thin line, a zoom at which the short
         side is visible; the user pans along the long one.
     """
+    clear = _fit_zoom(plane, (area[0], max(area[1] - 2 * _MARGIN, 1.0)))
+    up_to_edge = _fit_zoom(plane, area)
+    return up_to_edge if up_to_edge.is_integer() and not clear.is_integer() else clear
+
+
+def _fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
     rows, columns = plane
     zoom = max(min(area[0] / columns, area[1] / rows), 1e-6)
     shorter = min(rows, columns)

@@ -890,7 +890,7 @@ def test_best_classes_by_number_of_an_output_without_labels(pane):
     pane.set_value("y", scores, is_output=True)
     assert pane.top.isVisible()
     assert [(score.name, score.text) for score in pane.top.scores] == [
-        ("4", "7"), ("1", "3"), ("2", "1"), ("0", "0.5"), ("5", "0.25"),
+        ("4", "7.00"), ("1", "3.00"), ("2", "1.00"), ("0", "0.50"), ("5", "0.25"),
     ]  # fmt: skip
     pane.top.chosen.emit(4)
     assert pane.picked.index == (0, 4)

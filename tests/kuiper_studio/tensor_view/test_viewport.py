@@ -24,11 +24,14 @@ def port():
 @pytest.mark.parametrize(
     ("plane", "area", "zoom"),
     [
-        pytest.param((56, 56), (280, 281), 5, id="whole-number"),
-        pytest.param((56, 56), (279, 281), 279 / 56, id="fills-the-room"),
+        pytest.param((56, 56), (280, 292), 5, id="whole-number"),
+        pytest.param((56, 56), (280, 281), 5, id="whole-number-up-to-the-edges"),
+        pytest.param((56, 56), (279, 291), 279 / 56, id="fills-the-room"),
+        pytest.param((56, 56), (400, 279), 267 / 56, id="clear-of-the-edges"),
         pytest.param((112, 112), (440, 500), 440 / 112, id="fills-the-room-at-3"),
         pytest.param((56, 56), (252, 300), 4, id="rounded-down"),
-        pytest.param((7, 7), (251, 251), 35, id="large-cells-are-equal"),
+        pytest.param((7, 7), (251, 263), 35, id="large-cells-are-equal"),
+        pytest.param((7, 7), (251, 251), 34, id="large-cells-are-clear-of-the-edges"),
         pytest.param((28, 28), (251, 260), 8, id="from-eight-on-equal"),
         pytest.param((500, 500), (560, 600), 1, id="one-to-one"),
         pytest.param((640, 640), (280, 320), 0.4375, id="shrunken"),
@@ -65,10 +68,10 @@ def test_fits_and_is_centred(port):
 
 
 def test_fitting_follows_the_view(port):
-    port.set_view((0, 0, 1000, 400), 1)
+    port.set_view((0, 0, 1000, 412), 1)
     assert port.zoom == 10
     port.zoom_by(-1)
-    port.set_view((0, 0, 1000, 1000), 1)
+    port.set_view((0, 0, 1000, 1012), 1)
     assert port.zoom == 8
     port.fit()
     assert port.zoom == 20
