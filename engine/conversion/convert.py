@@ -13,6 +13,7 @@ from engine.conversion.cache import conversions_folder, evict, find_key, touch
 from engine.conversion.executable import find_pnnx, format_identity
 from engine.conversion.failures import explain, find_notes
 from engine.conversion.inspection import inspect
+from engine.conversion.lost_constants import restore_constants
 from engine.conversion.records import (
     BIN,
     LOG,
@@ -148,29 +149,32 @@ def _make_entry(
         work.mkdir()
         source.copy_to(work / _name_of(source))
         ended = export(work)
-        if not _is_pair(work, ended):
+        if not _is_pair(work):
             reason = explain(ended, source, time_limit, has_sizes=has_sizes)
             raise ConversionError(source.path, reason, ended.lines)
+        lost = restore_constants(
+            ended.lines, work / f"{STEM}.pnnxsim.onnx", work / PARAM, work / BIN
+        )
         ncnn = (work / NCNN_PARAM, work / NCNN_BIN)
         has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
             (work / name).rename(kept / name)
-        record = {"ncnn": has_ncnn, "notes": find_notes(ended)}
+        notes = (*find_notes(ended), *filter(None, (lost,)))
+        record = {"ncnn": has_ncnn, "notes": notes}
         write_file(kept / _RECORD, json.dumps(record).encode(), durable=False)
         log = "\n".join(ended.lines).encode("utf-8", "replace")
         write_file(kept / LOG, log, durable=False)
 
 
-def _is_pair(work: Path, ended: Run) -> bool:
+def _is_pair(work: Path) -> bool:
     """Whether there is a PNNX pair, even if the exporter crashed after it wrote one."""
     param, weights = work / PARAM, work / BIN
     if not (_is_made(param) and _is_made(weights)):
         return False
-    if ended.status or ended.timed_out:
-        try:
-            load_pair(param, weights)
-        except ModelFileError:
-            return False  # it crashed while writing the pair
+    try:
+        load_pair(param, weights)
+    except ModelFileError:
+        return False  # it crashed while writing the pair, for example
     return True
 
 

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BYTES", "VARINT", "Field", "WireError", "encode_head", "read_fields", "read_text"]
+__all__ = [
+    "BYTES",
+    "VARINT",
+    "Field",
+    "WireError",
+    "encode_head",
+    "read_bytes",
+    "read_fields",
+    "read_integers",
+    "read_text",
+]
 
 VARINT, BYTES = 0, 2  # wire types
 _FIXED64, _FIXED32 = 1, 5
@@ -57,12 +67,37 @@ def read_fields(file: BinaryIO, start: int, end: int) -> Iterator[Field]:
             raise WireError("it is no protobuf")
 
 
+def read_bytes(file: BinaryIO, field: Field) -> bytes:
+    """Read the bytes of a field.
+
+    Raises
+    ------
+    WireError
+        If it has none.
+    """
+    if field.wire != BYTES:
+        raise WireError("it is no protobuf")
+    file.seek(field.value)
+    return file.read(field.end - field.value)
+
+
+def read_integers(file: BinaryIO, field: Field) -> list[int]:
+    """Read integers, which protobuf stores one by one or packed, as 64 bits with a sign."""
+    if field.wire != BYTES:
+        return [_signed(field.value)]
+    numbers, position = [], field.value
+    file.seek(position)
+    while position < field.end:
+        number, position = _varint(file, position, field.end)
+        numbers.append(_signed(number))
+    return numbers
+
+
 def read_text(file: BinaryIO, field: Field) -> str:
     """Read the text of a field."""
     if field.wire != BYTES or field.end - field.value > _LONGEST_TEXT:
         raise WireError("a name in it is not a text")
-    file.seek(field.value)
-    return file.read(field.end - field.value).decode("utf-8", "replace")
+    return read_bytes(file, field).decode("utf-8", "replace")
 
 
 def encode_head(number: int, length: int) -> bytes:
@@ -82,6 +117,10 @@ def _varint(file: BinaryIO, position: int, end: int) -> tuple[int, int]:
         if byte[0] < 0x80:
             return value, position
     raise WireError("it is no protobuf")
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _encode_varint(value: int) -> bytes:

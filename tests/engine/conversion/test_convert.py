@@ -307,6 +307,17 @@ def test_half_a_pair_is_refused(data, exporter):
         convert(data / "traced.pt")
 
 
+def test_a_pair_of_nonsense_is_refused_and_not_kept(data, exporter):
+    note = exporter(
+        "open(NOTE, 'a').write('x')\n"
+        "for name in ('param', 'bin'): open(f'model.pnnx.{name}', 'w').write('nonsense')"
+    )
+    for _ in range(2):
+        with pytest.raises(ConversionError, match="ended with status 0 without a result"):
+            convert(data / "traced.pt")
+    assert note.read_text() == "xx"
+
+
 def test_a_link_to_a_file_elsewhere_is_no_result(data, exporter, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("of the user")
