@@ -185,12 +185,6 @@ class Theme(QObject):
         self._app = app
         app.setStyleSheet(self.style_sheet())
 
-    def undress(self) -> None:
-        """Remove the style sheet and stop following changes."""
-        if self._app is not None:
-            self._app.setStyleSheet("")
-            self._app = None
-
     def style_sheet(self) -> str:
         """Return ``resources/style.qss`` with colours and icons of the current tokens.
 

@@ -267,6 +267,7 @@ class InputCard(QFrame):
         self.preview = InputPreview(theme)
         self._name = ElidedLabel("subtitle")
         self._facts = QLabel()
+        self._facts.setObjectName("inputFacts")
         self._facts.setProperty("role", "mono2")
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._error = WrappedLabel("error")

@@ -47,6 +47,7 @@ class SectionHead(QAbstractButton):
     def set_suffix(self, text: str) -> None:
         """Change the text beside the title."""
         self._suffix = text
+        self.setAccessibleDescription(text)
         self.update()
 
     # Overrides of Qt methods

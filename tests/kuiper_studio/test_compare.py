@@ -9,7 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QApplication, QDockWidget, QLabel, QPushButton, QTabBar
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QDockWidget,
+    QLabel,
+    QPushButton,
+    QTabBar,
+)
 
 from engine.comparison.reasons import Reason
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
@@ -140,7 +147,9 @@ def test_a_choice_of_the_user_is_kept(compared, reference, wait_for_turns):
 
 def test_groups_of_rows(qtbot, compared):
     panel = compared(*net(3)).comparison_panel
-    chips = {chip.text(): chip for chip in panel._chips.buttons()}
+    chips = {
+        chip.text(): chip for chip in panel.findChildren(QAbstractButton) if chip.isCheckable()
+    }
     assert list(chips) == ["All 4", "Born 1", "Inherited 2", "Equal 1", "Other 0"]
     qtbot.mouseClick(chips["Inherited 2"], Qt.MouseButton.LeftButton)
     assert shown(panel, DifferenceColumn.OPERATOR) == ["plus", "sign"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from on_screen import find, find_action
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
+from PySide6.QtWidgets import QTabBar
 
 from kuiper_studio.item_models import OperatorColumn, OperatorRole, boundary_rows
 
@@ -222,7 +224,7 @@ def test_another_model_has_its_own_groups(qtbot, window, make_pair):
 
 
 def test_the_table_is_copied_with_all_operators(qapp, window):
-    window.operators_panel._copy_table()
+    find_action(window.operators_panel, "Copy table").trigger()
     assert len(qapp.clipboard().text().splitlines()) == 69
 
 
@@ -253,7 +255,7 @@ class TestProperties:
         assert (facts["F.relu"], facts["F.sigmoid"]) == ("×50", "×10")
         assert facts["outputs"] == "1.4 kB"  # 60 outputs of six float32
         assert self.operands(window) == [["in", "0", "image"], ["out", "60", "head.t0"]]
-        assert panel._tabs.tabText(0) == "Contents"
+        assert find(panel, QTabBar, "Parts of the properties").tabText(0) == "Contents"
         window.session.notes_changed.emit()
         assert self.facts(window) == facts
         window.session.resume()
@@ -272,8 +274,8 @@ class TestProperties:
         go_to(window, "image")
         qtbot.waitUntil(lambda: panel.operator is not None)
         assert panel.operator.name == "image"
-        assert panel._tabs.tabText(0) == "Parameters"
-        assert panel._tabs.isTabEnabled(3)
+        assert find(panel, QTabBar, "Parts of the properties").tabText(0) == "Parameters"
+        assert find(panel, QTabBar, "Parts of the properties").isTabEnabled(3)
         assert "operators" not in self.facts(window)
 
     def test_a_kept_operator_stays(self, qtbot, window):

@@ -7,6 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from on_screen import find
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QAccessible, QAction, QDropEvent, QImage, QKeyEvent
 from PySide6.QtTest import QTest
@@ -74,6 +75,10 @@ def trigger(qtbot, window, command):
 
 def enabled(window, command):
     return window.findChild(QAction, command).isEnabled()
+
+
+def dock(window, name):
+    return window.findChild(QDockWidget, name)
 
 
 def label(window, name):
@@ -248,18 +253,17 @@ def test_run_to_selected_and_breakpoint(qtbot, window):
 
 
 def test_a_dock_from_the_menu_comes_to_the_front(window):
-    docks = window._docks
     for name in ("output", "overlay"):  # tabs in one place
-        docks[name].toggleViewAction().trigger()
-        assert not docks[name].visibleRegion().isEmpty()
-    assert docks["output"].visibleRegion().isEmpty()
-    docks["overlay"].toggleViewAction().trigger()
-    assert docks["overlay"].isHidden()
+        dock(window, name).toggleViewAction().trigger()
+        assert not dock(window, name).visibleRegion().isEmpty()
+    assert dock(window, "output").visibleRegion().isEmpty()
+    dock(window, "overlay").toggleViewAction().trigger()
+    assert dock(window, "overlay").isHidden()
 
 
 def test_tabs_of_docks_are_not_cut_off(qtbot, window):
     for name in ("provenance", "attention", "history", "overlay", "output"):
-        window._docks[name].toggleViewAction().trigger()
+        dock(window, name).toggleViewAction().trigger()
     (bar,) = (bar for bar in window.findChildren(QTabBar) if bar.parent() is window)
     qtbot.waitUntil(lambda: bar.count() == 6 and bar.currentIndex() == 5)
     for tab in range(bar.count()):
@@ -546,7 +550,7 @@ class TestSizes:
 
     @pytest.mark.parametrize("command", ["debug.step", "debug.continue", "debug.runToSelected"])
     def test_running_without_an_input_leads_to_the_panel(self, qtbot, window, command):
-        window._docks["input"].hide()
+        dock(window, "input").hide()
         window.input_panel.cards["x"].choice.activated.emit(1)  # random
         qtbot.waitUntil(lambda: window.session.inputs and not window.session.busy)
         trigger(qtbot, window, command)
@@ -813,14 +817,14 @@ def test_layout_is_remembered(qtbot, open_window, make_pair, image):
     path = make_pair(*CHAIN)
     first = open_window(path, [image])
     first.findChild(QAction, "debug.step")
-    first._docks["properties"].close()
+    dock(first, "properties").close()
     first.resize(1200, 800)
     first.close()
     second = open_window(path, [image])
-    assert second._docks["properties"].isHidden()
-    assert not second._docks["operators"].isHidden()
+    assert dock(second, "properties").isHidden()
+    assert not dock(second, "operators").isHidden()
     trigger(qtbot, second, "view.resetLayout")
-    assert not second._docks["properties"].isHidden()
+    assert not dock(second, "properties").isHidden()
 
 
 def test_view_commands(qtbot, window):
@@ -848,14 +852,14 @@ def test_f1_explains_the_selected_operator(qtbot, window):
 
 def test_all_parts_of_the_properties_fit_beside_each_other(window):
     window.session.select("relu")
-    tabs = window.properties_panel._tabs
+    tabs = find(window, QTabBar, "Parts of the properties")
     for place in range(tabs.count()):  # the tab that is current has a bold title
         tabs.setCurrentIndex(place)
         assert [arrow for arrow in tabs.findChildren(QToolButton) if arrow.isVisible()] == []
 
 
 def test_f1_brings_the_closed_properties_back(window):
-    window._docks["properties"].close()
+    dock(window, "properties").close()
     window.session.select("relu")
     window.findChild(QAction, "help.operator").trigger()
     assert window.properties_panel.isVisible()
@@ -1070,14 +1074,14 @@ class TestLayout:
     @staticmethod
     def places(window):
         docks = (
-            window._docks[name] for name in ("operators", "input", "properties", "timeline")
+            dock(window, name) for name in ("operators", "input", "properties", "timeline")
         )
         return [dock.geometry().getRect() for dock in docks]
 
     @staticmethod
     def gap(window):
         """Pixels between the operators and the graph."""
-        left = window._docks["operators"].geometry()
+        left = dock(window, "operators").geometry()
         return window.centralWidget().geometry().left() - left.right() - 1
 
     def test_separators_stay_thin_after_a_restart(self, qapp, open_window, make_pair, image):
@@ -1095,8 +1099,8 @@ class TestLayout:
     def test_a_reset_gives_the_layout_of_the_first_start(self, qtbot, open_window, make_pair):
         window = open_window(make_pair(*CHAIN))
         places = self.places(window)
-        window.resizeDocks([window._docks["timeline"]], [220], Qt.Orientation.Vertical)
-        window._docks["properties"].close()
+        window.resizeDocks([dock(window, "timeline")], [220], Qt.Orientation.Vertical)
+        dock(window, "properties").close()
         trigger(qtbot, window, "view.resetLayout")
         qtbot.waitUntil(lambda: self.places(window) == places)
 
@@ -1114,7 +1118,7 @@ class TestRoom:
 
     def test_docks_of_a_large_window_are_wider(self, qtbot, window):
         def widths():
-            return [window._docks[name].width() for name in ("operators", "properties")]
+            return [dock(window, name).width() for name in ("operators", "properties")]
 
         window.resize(1300, 900)
         window.reset_layout()
@@ -1147,7 +1151,7 @@ class TestKeyboard:
         for _ in range(2):
             trigger(qtbot, window, "view.previousPane")
         assert held() == 5
-        window._docks["properties"].close()
+        dock(window, "properties").close()
         trigger(qtbot, window, "view.previousPane")
         assert held() == 3
 
@@ -1188,8 +1192,8 @@ class TestKeyboard:
     @pytest.mark.parametrize("name", ["comparison", "precision"])
     def test_f6_goes_to_the_results(self, qtbot, window, name):
         window.activateWindow()
-        window._docks[name].show()
-        window._docks[name].raise_()
+        dock(window, name).show()
+        dock(window, name).raise_()
         window.timeline_panel.keyboard_target().setFocus()
         trigger(qtbot, window, "view.previousPane")
         assert window.focusWidget() is getattr(window, f"{name}_panel").table
@@ -1201,7 +1205,11 @@ class TestKeyboard:
             widget = widget.nextInFocusChain()
             if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
                 seen.append(widget)
-        assert seen == [panel._breakpoints_only, panel._problems_only, panel.table]
+        assert [each.accessibleName() for each in seen] == [
+            "Only operators with a breakpoint",
+            "Only operators that failed, are blocked, cannot run, or gave NaN or Inf",
+            "Operators in execution order",
+        ]
 
     def test_tab_goes_from_the_filter_over_graph_and_tensor_through_all_of_the_window(
         self, qtbot, window
@@ -1291,7 +1299,9 @@ class TestArchiveForSeveralInputs:
     def told(self, window):
         """What the cards say of their sources, and what is wrong with them."""
         cards = window.input_panel.cards.values()
-        return [(card._facts.text().splitlines()[0], card._error.text()) for card in cards]
+        names = ("inputFacts", "inputError")
+        told = [[card.findChild(QLabel, name).text() for name in names] for card in cards]
+        return [(facts.partition("\n")[0], error) for facts, error in told]
 
     def check(self, qtbot, window, arrays):
         qtbot.waitUntil(lambda: window.session.state is RunState.READY, timeout=10_000)

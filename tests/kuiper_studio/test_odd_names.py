@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from on_screen import find
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.item_models import OperatorColumn, OperatorRole
@@ -95,7 +96,7 @@ def test_a_name_that_begins_with_a_byte_order_mark(qtbot, open_window, make_pair
     asked = []
     window.banner.supply_requested.disconnect()
     window.banner.supply_requested.connect(asked.append)
-    window.banner._ask_for_output()
+    find(window.banner, QPushButton, "Supply output…").click()
     assert asked == [f"{mark}odd"]
     session.step_back()
     session.wait_idle()
@@ -107,7 +108,7 @@ def test_a_name_that_begins_with_a_byte_order_mark(qtbot, open_window, make_pair
     assert heard == [f"{mark}relu"]
     card = window.input_panel.cards[f"{mark}0"]
     card.choice.setCurrentIndex(2)
-    card._on_choice(2)  # zeros
+    card.choice.activated.emit(2)  # zeros
     session.wait_idle()
     session.step()
     session.wait_idle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from on_screen import error_of
 from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication, QLabel
@@ -129,7 +130,7 @@ class TestOtherRun:
             dialog.other.setChecked(True)
             for field, text in (("seed_text", "x"), ("seed_text", "3"), ("input", "none.npy")):
                 getattr(dialog, field).setText(text)
-                seen.append((dialog.ok.isEnabled(), dialog._error.text()))
+                seen.append((dialog.ok.isEnabled(), error_of(dialog)))
             dialog.reject()
 
         answer(window, act, compare(window))

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from on_screen import error_of, find
 from PySide6.QtCore import QItemSelectionModel, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QMessageBox
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QMessageBox, QPushButton
 
 import engine
 from kuiper_studio.item_models.precision_rows import PrecisionColumn
@@ -116,9 +117,9 @@ class TestExtract:
         def act(dialog):
             for text in ("", "nothing*", "1"):
                 dialog.operators.setText(text)
-                seen[text] = dialog._error.text(), dialog.ok.isEnabled()
+                seen[text] = error_of(dialog), dialog.ok.isEnabled()
             dialog.folder.setText(str(tmp_path))
-            seen["exists"] = dialog._error.text(), dialog.ok.isEnabled()
+            seen["exists"] = error_of(dialog), dialog.ok.isEnabled()
             dialog.reject()
 
         window.session.select("large")
@@ -186,14 +187,14 @@ class TestPrecision:
 
     def test_lines_for_ncnn_are_copied(self, qtbot, window):
         panel = self.simulate(window, {"float16"}, "0.01")
-        qtbot.mouseClick(panel._copy, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(find(panel, QPushButton, "Copy for ncnn"), Qt.MouseButton.LeftButton)
         assert QGuiApplication.clipboard().text() == "large 31=3\nback 31=3"
 
     def test_saving(self, window, tmp_path, monkeypatch):
         panel = self.simulate(window, {"float16"}, "0.01")
         path = tmp_path / "table.txt"
         monkeypatch.setattr(window.file_dialogs, "choose_new", lambda *_: path)
-        panel._save.click()
+        find(panel, QPushButton, "Save…").click()
         lines = path.read_text(encoding="utf-8").splitlines()
         assert lines[-2:] == ["large 31=3", "back 31=3"]
         assert any(line.startswith("f32\t2\tlarge\t") for line in lines)
@@ -204,7 +205,9 @@ class TestPrecision:
         assert "float16" in panel.summary.text()
         panel.formats.setCurrentIndex(1)
         assert panel.summary.text() == "All in bfloat16: no error"
-        assert not panel._copy.isVisible()  # nothing was to be chosen
+        assert not find(
+            panel, QPushButton, "Copy for ncnn"
+        ).isVisible()  # nothing was to be chosen
 
     def test_a_row_leads_to_its_operator(self, window):
         panel = self.simulate(window, {"float16"})

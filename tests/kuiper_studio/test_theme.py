@@ -26,7 +26,7 @@ def dressed(qapp):
     before = qapp.palette(), qapp.font()
     theme.apply(qapp)
     yield theme
-    theme.undress()
+    qapp.setStyleSheet("")
     qapp.setPalette(before[0])
     qapp.setFont(before[1])
 

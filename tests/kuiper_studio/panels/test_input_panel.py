@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from on_screen import texts
 from PIL import Image
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QLabel
 
 from engine.inputs import ImageOptions, InputSource
 from kuiper_studio.panels.input_panel import InputPanel
@@ -64,17 +66,17 @@ def test_title(panel) -> None:
 
 
 def test_constant(card) -> None:
-    assert card._name.text() == "ones"
+    assert texts(card).startswith("ones\n")
     assert card.choice.currentText() == "Ones"
-    assert "→ 1×3×8×8" in card._facts.text()
+    assert "→ 1×3×8×8" in texts(card)
 
 
 def test_picture(qtbot, panel, card, use_picture, studio, step) -> None:
     assert studio.inputs["0"].kind == "image"
-    assert card._name.text() == "red.png"
-    qtbot.waitUntil(lambda: "20×10 RGB" in card._facts.text())
-    assert card._facts.text().splitlines() == ["20×10 RGB", "→ 1×3×8×8", "f32, bilinear"]
-    assert panel._preprocessing.isVisible()
+    assert texts(card).startswith("red.png\n")
+    qtbot.waitUntil(lambda: "20×10 RGB" in texts(card))
+    assert "20×10 RGB\n→ 1×3×8×8\nf32, bilinear" in texts(card)
+    assert panel.editor.isVisible()
     fed = value(studio, step)
     assert fed[0, 0].min() == fed[0, 0].max() == 1
     assert fed[0, 1:].max() == 0
@@ -118,10 +120,10 @@ def test_wrong_fields_are_explained_and_change_nothing(
     type_into(qtbot, panel.editor.std, "0")
     assert studio.image_options == before
     assert panel.editor.std.property("invalid")
-    assert panel._editor_error.text() == "Std: std must not be 0: pixels are divided by it."
+    assert "Std: std must not be 0: pixels are divided by it." in texts(panel)
     type_into(qtbot, panel.editor.std, "1")
     assert not panel.editor.std.property("invalid")
-    assert panel._editor_error.isHidden()
+    assert "Std: std" not in texts(panel)
 
 
 def test_leaving_a_field_as_it_is_changes_nothing(qtbot, panel, use_picture, studio) -> None:
@@ -147,7 +149,7 @@ def test_wrong_seed(qtbot, card, studio, settle) -> None:
     card.choice.activated.emit(place)
     settle(studio)
     type_into(qtbot, card.number, "x")
-    assert card._error.text() == "'x' is not a seed; write a whole number, e.g. 0."
+    assert "'x' is not a seed; write a whole number, e.g. 0." in texts(card)
     assert studio.inputs["0"].seed == 0
 
 
@@ -158,7 +160,7 @@ def test_own_constant(qtbot, card, studio, settle) -> None:
     type_into(qtbot, card.number, "1/4")
     settle(studio)
     assert studio.inputs["0"] == InputSource("constant", value=0.25)
-    assert card._name.text() == "constant 0.25"
+    assert texts(card).startswith("constant 0.25\n")
 
 
 def test_array_file(qtbot, card, studio, settle, tmp_path) -> None:
@@ -166,7 +168,7 @@ def test_array_file(qtbot, card, studio, settle, tmp_path) -> None:
     np.save(path, np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8))
     card.use_file(str(path))
     settle(studio)
-    qtbot.waitUntil(lambda: "1×3×8×8 f32" in card._facts.text())
+    qtbot.waitUntil(lambda: "1×3×8×8 f32" in texts(card))
     assert card.preview._picture.image is not None
 
 
@@ -177,15 +179,16 @@ def test_array_that_does_not_fit_is_explained_in_place(
     np.save(path, np.zeros((1, 5, 8), np.float32))
     card.use_file(str(path))
     settle(studio)
-    qtbot.waitUntil(card._error.isVisible)
+    error = card.findChild(QLabel, "inputError")
+    qtbot.waitUntil(error.isVisible)
 
 
 def test_missing_and_unknown_files_are_explained(card, studio, tmp_path) -> None:
     before = studio.inputs["0"]
     card.use_file(str(tmp_path / "gone.png"))
-    assert "there is no such file" in card._error.text()
+    assert "there is no such file" in texts(card)
     card.use_file(str(tmp_path / "x.txt"))
-    assert "is not an image" in card._error.text()
+    assert "is not an image" in texts(card)
     assert studio.inputs["0"] == before
 
 
@@ -194,7 +197,7 @@ def test_broken_picture(qtbot, card, studio, settle, tmp_path) -> None:
     path.write_bytes(b"not a picture")
     card.use_file(str(path))
     settle(studio)
-    qtbot.waitUntil(lambda: "cannot be read" in card._error.text())
+    qtbot.waitUntil(lambda: "cannot be read" in texts(card))
 
 
 def test_drop(card, picture, studio, settle) -> None:
@@ -232,7 +235,7 @@ def test_a_card_for_each_input(qtbot, open_model, make_pair, theme) -> None:
 def test_without_a_model(panel, studio) -> None:
     studio.close_model()
     assert panel.cards == {}
-    assert panel._empty.text() == "No model is open."
+    assert texts(panel) == "No model is open."
     assert not panel.title_actions()[0].isEnabled()
 
 
@@ -263,7 +266,7 @@ class TestSizes:
         card.sizes.fields[3].setValue(6)
         settle(studio)
         assert value(studio, step).shape == (1, 3, 8, 6)
-        assert "1×3×8×6" in card._facts.text()
+        assert "1×3×8×6" in texts(card)
         card.sizes.reset.click()
         settle(studio)
         assert studio.fed_shapes == {"0": (1, 3, 8, 8)}
@@ -350,7 +353,7 @@ class TestSizes:
         assert panel.question.text() == "What is the size of input 0?"
         whole = panel.cards["0"].sizes.whole
         type_into(qtbot, whole, "2,x")
-        assert panel.cards["0"]._error.text() == (
+        assert panel.cards["0"].findChild(QLabel, "inputError").text() == (
             "shape '0=2,x': 'nothing' is no size; write whole numbers from 1, such as "
             "1,3,224,224."
         )

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from on_screen import find, find_action, texts
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtWidgets import QToolButton
 
 from kuiper_studio.item_models import OperatorColumn, OperatorRole
 from kuiper_studio.panels.operators_panel import OperatorsPanel
@@ -98,18 +100,21 @@ def test_the_selection_outlives_the_filter(panel, studio) -> None:
 def test_wrong_filter_is_explained(panel) -> None:
     panel.set_filter("colour:red")
     assert panel.filter_box.property("invalid")
-    hints = [label for label in panel.findChildren(type(panel._hint)) if label.isVisible()]
-    assert "colour: is unknown" in hints[0].text()
+    assert "colour: is unknown" in texts(panel)
     panel.set_filter("")
-    assert panel._hint.isHidden()
+    assert "is unknown" not in texts(panel)
 
 
 def test_only_problems(panel, studio) -> None:
-    panel._problems_only.click()
+    problems = find(
+        panel, QToolButton,
+        "Only operators that failed, are blocked, cannot run, or gave NaN or Inf",
+    )  # fmt: skip
+    problems.click()
     assert shown(panel) == ["strange"]
-    panel._problems_only.click()
+    problems.click()
     studio.toggle_breakpoint("tail")
-    panel._breakpoints_only.click()
+    find(panel, QToolButton, "Only operators with a breakpoint").click()
     assert shown(panel) == ["tail"]
 
 
@@ -145,7 +150,7 @@ def test_copying(qtbot, panel, studio) -> None:
     studio.select("add")
     panel.copy_line()
     assert QGuiApplication.clipboard().text() == "pending\t3\tpnnx.Expression\tadd\t4×8×8\t"
-    panel._copy_table()
+    find_action(panel, "Copy table").trigger()
     lines = QGuiApplication.clipboard().text().splitlines()
     assert lines[0] == "state\tindex\ttype\tname\toutput\tms"
     assert lines[2].split("\t") == ["pending", "1", "nn.Conv2d", "layer1.conv", "4×8×8", ""]

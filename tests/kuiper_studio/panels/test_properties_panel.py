@@ -2,15 +2,27 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from on_screen import find, texts
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFontMetricsF, QGuiApplication
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QCheckBox,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QScrollBar,
+    QTabBar,
+    QToolButton,
+)
 
 from engine.inputs import InputSource
 from kuiper_studio.item_models import OperandColumn
 from kuiper_studio.panels import weight_list as module
+from kuiper_studio.panels.operator_header import OperatorHeader
 from kuiper_studio.panels.properties_panel import PropertiesPanel
-from kuiper_studio.panels.weight_canvas import Histogram
+from kuiper_studio.panels.section import SectionHead
+from kuiper_studio.panels.weight_canvas import Histogram, ValueStrip, WeightPicture
 from kuiper_studio.panels.weight_view import _Head, summarize
 from kuiper_studio.theme import LIGHT, Scheme
 
@@ -24,13 +36,31 @@ def panel(qtbot, studio, theme) -> PropertiesPanel:
     return made
 
 
-def texts(widget) -> str:
-    """All visible labels of a widget."""
-    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
-
-
 def header(panel) -> str:
-    return texts(panel._header)
+    return texts(panel.findChild(OperatorHeader))
+
+
+def tabs(panel) -> QTabBar:
+    return find(panel, QTabBar, "Parts of the properties")
+
+
+def scroll_bar(panel) -> QScrollBar:
+    return find(panel, QScrollArea, "Properties of the operator").verticalScrollBar()
+
+
+def section(panel, title: str) -> QAbstractButton:
+    """The head of a section."""
+    return find(panel, SectionHead, title)
+
+
+def range_of(weight) -> str:
+    """The range at the head of a weight."""
+    return weight.head.accessibleDescription()
+
+
+def in_colour(weight) -> QCheckBox:
+    """What shows each filter of a weight in colour."""
+    return find(weight, QCheckBox, "RGB")
 
 
 def test_header(panel, studio, step) -> None:
@@ -49,27 +79,27 @@ def test_header(panel, studio, step) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "chip", "word"),
+    ("kind", "marks", "left"),
     [
-        ("nn.ReLU", True, True),
-        ("nn.ConvTranspose2d", False, True),
-        ("torch.scaled_dot_product_attention", False, False),
+        ("nn.ReLU", ("ACT", "Pending"), ("ACT", "Pending")),
+        ("nn.ConvTranspose2d", ("CONV", "Cannot run"), ("Cannot run",)),
+        ("torch.scaled_dot_product_attention", ("ATTN", "Cannot run"), ()),
     ],
 )
 def test_a_long_type_takes_the_room_of_its_marks(
-    panel, make_pair, studio, settle, kind, chip, word
+    panel, make_pair, studio, settle, kind, marks, left
 ) -> None:
     lines = ("pnnx.Input in 0 1 0 #0=(2)f32", f"{kind} op 1 1 0 1", "pnnx.Output out 1 0 1")
     studio.open(make_pair(*lines))
     settle(studio)
     studio.select("op")
-    head = panel._header
-    assert (head._chip.isVisible(), head._status.isVisible()) == (chip, word)
-    assert head._glyph.toolTip() == head._status.text()
+    assert tuple(text for text in header(panel).splitlines() if text in marks) == left
+    (glyph,) = (each for each in panel.findChildren(QLabel) if each.toolTip() == marks[1])
+    assert glyph.isVisible()
     panel.resize(700, 700)
-    assert head._chip.isVisible()
-    assert head._status.isVisible()
-    assert head._type.width() >= head._type.sizeHint().width()
+    assert tuple(text for text in header(panel).splitlines() if text in marks) == marks
+    name = find(panel, QLabel, kind)
+    assert name.width() >= name.sizeHint().width()
 
 
 def test_names_of_parameters_are_not_cut(panel, make_pair, studio, settle) -> None:
@@ -119,8 +149,8 @@ def test_patient_panel_takes_the_colours_of_a_theme_at_once(qtbot, studio, theme
     studio.select("layer1.conv")
     panel.catch_up()
     theme.set_scheme(Scheme.LIGHT)
-    assert LIGHT.conv.lower() in panel._header._chip.styleSheet().lower()
-    assert LIGHT.text.lower() in panel._formula.text().lower()
+    assert LIGHT.conv.lower() in find(panel, QLabel, "CONV").styleSheet().lower()
+    assert LIGHT.text.lower() in texts(panel).lower()
 
 
 def test_patient_panel_follows_the_run(qtbot, studio, theme, step) -> None:
@@ -137,7 +167,8 @@ def test_patient_panel_follows_the_run(qtbot, studio, theme, step) -> None:
 def test_the_cost_gives_way_to_the_name(qtbot, panel, studio, step) -> None:
     step(studio, 2)
     studio.select("layer1.conv")
-    name, cost = panel._header._name, panel._header._cost
+    name = find(panel, QLabel, "layer1.conv")
+    (cost,) = (each for each in panel.findChildren(QLabel) if "KMAC" in each.text())
     for width, is_below in ((500, False), (220, True), (500, False)):
         panel.resize(width, 700)
         qtbot.waitUntil(lambda b=is_below: (cost.y() > name.geometry().bottom()) == b)
@@ -190,7 +221,7 @@ def test_parameters(panel, studio) -> None:
     assert panel.parameters.rowCount() == 9
     studio.select("layer1.relu")
     assert "This operator has no parameters." in texts(panel)
-    assert not panel._tabs.isTabEnabled(1)
+    assert not tabs(panel).isTabEnabled(1)
 
 
 def test_weights(panel, studio) -> None:
@@ -199,7 +230,7 @@ def test_weights(panel, studio) -> None:
     assert (weight.name, bias.name) == ("weight", "bias")
     assert weight.head.isChecked()
     assert not bias.head.isChecked()
-    assert bias.head._range == "−0.2500 … 1.0000"
+    assert range_of(bias) == "−0.2500 … 1.0000"
     values = studio.graph.operator("layer1.conv").attributes["weight"].array
     shown = texts(weight)
     assert f"{values.max():.4f}" in shown
@@ -213,22 +244,25 @@ def test_weights(panel, studio) -> None:
 def test_pages_turn(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
     view = panel.weights.views["weight"]
-    view._rgb.click()
+    in_colour(view).click()
     assert "out 0 of 4" in texts(view)
-    qtbot.mouseClick(view._buttons[1], Qt.LeftButton)
+    turn = find(view, QToolButton, "Next page (right arrow on the picture)")
+    qtbot.mouseClick(turn, Qt.LeftButton)
     assert "out 1 of 4" in texts(view)
-    qtbot.keyClick(view._picture, Qt.Key_Left)
+    picture = view.findChild(WeightPicture)
+    qtbot.keyClick(picture, Qt.Key_Left)
     assert "out 0 of 4" in texts(view)
-    qtbot.keyClick(view._picture, Qt.Key_Left)
+    qtbot.keyClick(picture, Qt.Key_Left)
     assert "out 0 of 4" in texts(view)
-    qtbot.keyClick(view._picture, Qt.Key_PageDown)
+    qtbot.keyClick(picture, Qt.Key_PageDown)
     assert "out 3 of 4" in texts(view)
 
 
 def test_element_under_the_mouse(panel, studio) -> None:
     studio.select("layer1.conv")
-    panel.weights.views["weight"]._rgb.click()
-    picture = panel.weights.views["weight"]._picture
+    view = panel.weights.views["weight"]
+    in_colour(view).click()
+    picture = view.findChild(WeightPicture)
     values = studio.graph.operator("layer1.conv").attributes["weight"].array
     assert picture.describe(QPoint(4, 4)) == f"[0, 0, 0, 0] = {values[0, 0, 0, 0]!r}".replace(
         "np.", ""
@@ -238,7 +272,8 @@ def test_element_under_the_mouse(panel, studio) -> None:
 
 def test_copying_a_weight(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
-    qtbot.mouseClick(panel.weights.views["weight"]._copy_button, Qt.LeftButton)
+    copy = find(panel, QToolButton, "Copy the Python expression of weight")
+    qtbot.mouseClick(copy, Qt.LeftButton)
     expected = "graph.operator('layer1.conv').attributes['weight']"
     assert QGuiApplication.clipboard().text() == expected
 
@@ -249,12 +284,12 @@ def test_large_weights_are_worked_out_beside_the_window(
     monkeypatch.setattr(module, "AT_ONCE", 0)
     studio.select("layer1.conv")
     bias = panel.weights.views["bias"]
-    assert bias.head._range == ""
-    qtbot.waitUntil(lambda: bias.head._range == "−0.2500 … 1.0000")
+    assert range_of(bias) == ""
+    qtbot.waitUntil(lambda: range_of(bias) == "−0.2500 … 1.0000")
     # Known now: shown at once when the operator is selected again.
     studio.select("layer1.relu")
     studio.select("layer1.conv")
-    assert panel.weights.views["bias"].head._range == "−0.2500 … 1.0000"
+    assert range_of(panel.weights.views["bias"]) == "−0.2500 … 1.0000"
 
 
 def test_a_late_answer_finds_another_operator(qtbot, panel, studio, monkeypatch) -> None:
@@ -269,9 +304,9 @@ def test_huge_weights_wait_until_they_are_asked_for(qtbot, panel, studio, monkey
     monkeypatch.setattr(module, "UNASKED", 4)
     monkeypatch.setattr(module, "AT_ONCE", 0)
     studio.select("layer1.conv")
-    qtbot.waitUntil(lambda: panel.weights.views["bias"].head._range != "")
+    qtbot.waitUntil(lambda: range_of(panel.weights.views["bias"]) != "")
     # The first one is unfolded, which asks for it.
-    qtbot.waitUntil(lambda: panel.weights.views["weight"].head._range != "")
+    qtbot.waitUntil(lambda: range_of(panel.weights.views["weight"]) != "")
 
 
 def test_a_hidden_panel_shows_a_huge_weight_when_it_is_shown(
@@ -281,14 +316,14 @@ def test_a_hidden_panel_shows_a_huge_weight_when_it_is_shown(
     panel.hide()
     studio.select("layer1.conv")
     panel.show()
-    assert panel.weights.views["weight"].head._range != ""
+    assert range_of(panel.weights.views["weight"]) != ""
 
 
 def test_a_weight_of_a_folded_section_is_read_to_be_shown(
     qtbot, panel, studio, monkeypatch
 ) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 0)
-    panel._attribute_section.head.setChecked(False)
+    section(panel, "Attributes").setChecked(False)
     studio.select("layer1.conv")
     with qtbot.waitSignal(panel.weight_requested) as heard:
         panel.show_weight()
@@ -318,24 +353,24 @@ def test_nothing_is_left_of_another_operator(panel, make_pair, studio, settle) -
     settle(studio)
     studio.select("conv")
     (weight,) = panel.weights.views.values()
-    weight._rgb.click()
-    in_colour = texts(weight)
-    assert "out 0 of 2" in in_colour
-    assert "norms" in in_colour
+    in_colour(weight).click()
+    shown = texts(weight)
+    assert "out 0 of 2" in shown
+    assert "norms" in shown
     studio.select("bn")
     first = panel.weights.views["weight"]
     assert first.head.text() == "weight"
-    assert first.head._range == "1.0000 … 1.0000"
+    assert range_of(first) == "1.0000 … 1.0000"
     shown = texts(first)
     assert "out" not in shown
-    assert first._strip.isVisible()
-    assert not first._picture.isVisible()
-    assert not first._rgb.isVisible()
+    assert first.findChild(ValueStrip).isVisible()
+    assert not first.findChild(WeightPicture).isVisible()
+    assert not in_colour(first).isVisible()
     panel.weights.views["bias"].unfold()
     studio.select("conv")
     (weight,) = panel.weights.views.values()
-    assert weight._picture.isVisible()
-    assert weight._rgb.isChecked()
+    assert weight.findChild(WeightPicture).isVisible()
+    assert in_colour(weight).isChecked()
     assert "23" in texts(weight)
     studio.select("bn")
     assert not panel.weights.views["bias"].head.isChecked()
@@ -381,11 +416,11 @@ def test_operand_links_by_keyboard(qtbot, panel, studio) -> None:
 
 def test_formula(panel, studio) -> None:
     studio.select("layer1.conv")
-    assert "H = ⌊(8 + 2·1 − 1·(3−1) − 1) / 1⌋ + 1" in panel._formula.text()
-    assert "same for W" in panel._formula.text()
-    assert panel._formula_section.isVisible()
+    assert "H = ⌊(8 + 2·1 − 1·(3−1) − 1) / 1⌋ + 1" in texts(panel)
+    assert "same for W" in texts(panel)
+    assert section(panel, "Output shape").isVisible()
     studio.select("add")
-    assert panel._formula_section.isHidden()
+    assert not section(panel, "Output shape").isVisible()
 
 
 def test_formula_uses_the_computed_shape(qtbot, open_model, make_pair, theme, step) -> None:
@@ -401,10 +436,10 @@ def test_formula_uses_the_computed_shape(qtbot, open_model, make_pair, theme, st
     qtbot.addWidget(panel)
     panel.show()
     session.select("pool")
-    assert panel._formula_section.isHidden()
+    assert not section(panel, "Output shape").isVisible()
     step(session, 1)
     session.select("pool")
-    assert "(6 + 2·0 − 1·(2−1) − 1) / 2" in panel._formula.text()
+    assert "(6 + 2·0 − 1·(2−1) − 1) / 2" in texts(panel)
 
 
 def test_lock(panel, studio) -> None:
@@ -420,7 +455,7 @@ def test_lock(panel, studio) -> None:
 def test_following_a_link_unlocks(panel, studio) -> None:
     studio.select("add")
     panel.title_actions()[0].trigger()
-    panel._follow_link(panel.operands.index(0, OperandColumn.PEER))
+    panel.operand_table.activated.emit(panel.operands.index(0, OperandColumn.PEER))
     assert panel.operator.name == "layer1.conv"
 
 
@@ -433,25 +468,25 @@ def test_nothing_selected(panel, studio) -> None:
 def test_tabs_lead_to_the_parts(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
     panel.resize(274, 260)
-    panel._operand_section.head.setChecked(False)
-    panel._tabs.tabBarClicked.emit(2)
-    assert panel._operand_section.head.isChecked()
-    bar = panel._scroll.verticalScrollBar()
+    section(panel, "Operands").setChecked(False)
+    tabs(panel).tabBarClicked.emit(2)
+    assert section(panel, "Operands").isChecked()
+    bar = scroll_bar(panel)
     qtbot.waitUntil(lambda: bar.value() > 0)
-    assert panel._tabs.currentIndex() > 0
+    assert tabs(panel).currentIndex() > 0
 
 
 def test_tabs_lead_to_the_parts_by_keyboard(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
     panel.resize(274, 260)
-    panel._operand_section.head.setChecked(False)
-    panel._tabs.setFocus()
-    qtbot.keyClick(panel._tabs, Qt.Key.Key_Right)
-    bar = panel._scroll.verticalScrollBar()
+    section(panel, "Operands").setChecked(False)
+    tabs(panel).setFocus()
+    qtbot.keyClick(tabs(panel), Qt.Key.Key_Right)
+    bar = scroll_bar(panel)
     qtbot.waitUntil(lambda: bar.value() > 0)
-    assert panel._tabs.currentIndex() == 1
-    qtbot.keyClick(panel._tabs, Qt.Key.Key_Right)
-    assert panel._operand_section.head.isChecked()
+    assert tabs(panel).currentIndex() == 1
+    qtbot.keyClick(tabs(panel), Qt.Key.Key_Right)
+    assert section(panel, "Operands").isChecked()
 
 
 @pytest.mark.parametrize(
@@ -484,28 +519,28 @@ def test_complex_weights_have_no_range() -> None:
 
 def test_about_the_selected_operator(panel, studio) -> None:
     studio.select("layer2.pool")
-    assert panel._note_section.head._suffix == "torch.nn.MaxPool2d"
+    assert section(panel, "About").accessibleDescription() == "torch.nn.MaxPool2d"
     assert "Largest value of each window." in panel.note_view.text()
     studio.select("strange")
-    assert panel._note_section.head._suffix == ""
+    assert section(panel, "About").accessibleDescription() == ""
     assert "There is no layer for this type" in panel.note_view.text()
 
 
 def test_explaining_unfolds_and_shows_the_note(qtbot, panel, studio) -> None:
     studio.select("layer1.conv")
-    panel._note_section.head.setChecked(False)
-    panel._scroll.verticalScrollBar().setValue(0)
+    section(panel, "About").setChecked(False)
+    scroll_bar(panel).setValue(0)
     panel.explain()
     assert panel.note_view.isVisible()
-    qtbot.waitUntil(lambda: panel._tabs.tabText(panel._tabs.currentIndex()) == "About")
-    area = panel._scroll.viewport()
+    qtbot.waitUntil(lambda: tabs(panel).tabText(tabs(panel).currentIndex()) == "About")
+    area = find(panel, QScrollArea, "Properties of the operator").viewport()
     top = panel.note_view.mapTo(area, QPoint(0, 0)).y()
     assert 0 <= top < area.height()
 
 
 def test_explaining_is_about_the_selected_operator(panel, studio) -> None:
     studio.select("layer1.conv")
-    panel._lock.setChecked(True)
+    panel.title_actions()[0].trigger()
     studio.select("tail")
     assert panel.operator.name == "layer1.conv"
     panel.explain()
