@@ -65,6 +65,8 @@ def is_tie(
     if axis is None:
         source, axis = source.reshape(-1), 0
         found, expected = found.reshape(-1), expected.reshape(-1)
+    elif not -source.ndim <= axis < source.ndim:
+        return False
     elif not keeps and found.ndim == source.ndim - 1:
         found, expected = (np.expand_dims(each, axis) for each in (found, expected))
     one, other = _taken(source, found, axis), _taken(source, expected, axis)
@@ -81,7 +83,7 @@ def _axis_of(params: Mapping[str, Any], kind: str) -> tuple[int | None, bool]:
 
 
 def _taken(source: Array, indexes: Array, axis: int) -> Array | None:
-    if indexes.ndim != source.ndim or not -source.ndim <= axis < source.ndim:
+    if indexes.ndim != source.ndim:
         return None
     places = indexes.astype(np.int64)
     size = source.shape[axis]
@@ -97,7 +99,8 @@ def _equal(one: Array, other: Array, source: Array, tolerance: float) -> bool:
         return bool(np.array_equal(one, other))
     finite = source[np.isfinite(source)] if source.dtype.kind == "f" else source
     scale = float(np.abs(finite).max(initial=0)) if finite.size else 0.0
-    apart = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # of infinities
+        apart = np.abs(one.astype(np.float64) - other.astype(np.float64))
     same = (
         (one == other) | (np.isnan(one) & np.isnan(other))
         if one.dtype.kind == "f"
