@@ -7,7 +7,6 @@ visible rectangles, so the cost of panning depends only on what is on the screen
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -30,16 +29,14 @@ from typing_extensions import override
 
 from engine.text import format_count
 from kuiper_studio.background import Background, Done
+from kuiper_studio.graph_view.anchoring import Anchor
 from kuiper_studio.graph_view.box_summaries import BoxSummaries
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.cards import CHEVRON_ROOM, title_left
 from kuiper_studio.graph_view.framing import (
     MARGIN,
-    entry_point,
-    least_pan,
     resting_centre,
     revealing_centre,
-    within_reach,
     zoom_across,
 )
 from kuiper_studio.graph_view.geometry import Geometry
@@ -161,7 +158,7 @@ class GraphCanvas(QWidget):
         self._choice: Orientation | None = None
         self._grouping = Grouping()
         self._outline: tuple[OutlineRow, ...] | None = None  # made when somebody asks
-        self._anchor: _Anchor | None = None  # what stays in its place when the layout is done
+        self._anchor: Anchor | None = None  # what stays in its place when the layout is done
         # When the layout is done: box to centre on, and whether the selected one is revealed.
         self._sought, self._reveals = NONE, False
         self._awaited = ""  # operator to centre on when its groups are known
@@ -411,7 +408,7 @@ class GraphCanvas(QWidget):
 
     def crumbs(self) -> tuple[Crumb, ...]:
         """Return the groups around what is selected, outermost first; none without groups."""
-        place = self._place()
+        place = self._state.place
         if not self.is_grouped or place is None:
             return ()
         group = self._state.picked_group
@@ -421,8 +418,8 @@ class GraphCanvas(QWidget):
     def pick_group(self, group: Group) -> None:
         """Select a group, and show where it is."""
         self._pick(group)
-        frame = self._frame_of(group)
-        if self._geometry is None or frame == NONE:
+        frame = self._scene.frame_of(group)
+        if self._geometry is None or frame is None:
             self._reveal(self._scene.box_of(group.first))
             return
         area = self._geometry.frame_rect(frame)
@@ -450,18 +447,11 @@ class GraphCanvas(QWidget):
     @property
     def can_close_group(self) -> bool:
         """Whether an open group is around what is selected."""
-        place = self._place()
+        place = self._state.place
         return place is not None and self.is_grouped and self._grouping.folding.can_close(place)
 
     def _closed_group(self) -> Group | None:
-        """Return the closed group that is selected, or that the selected operator is in."""
-        if self._grouping.is_pending:
-            return None
-        group = self._state.picked_group
-        if group is None and self._state.selected != NONE:
-            card = self._scene.boxes[self._state.selected].card
-            group = card.group if card is not None else None
-        return group if group is not None and self._frame_of(group) == NONE else None
+        return None if self._grouping.is_pending else self._state.closed_group
 
     def open_group(self) -> None:
         """Open the closed group that is selected, or that the selected operator is in."""
@@ -471,7 +461,7 @@ class GraphCanvas(QWidget):
 
     def close_group(self) -> None:
         """Close the innermost open group around what is selected."""
-        place = self._place()
+        place = self._state.place
         if place is not None:
             self._close(place)
 
@@ -484,13 +474,6 @@ class GraphCanvas(QWidget):
         """Close every group."""
         if self.is_grouped:
             self._refold(self._grouping.folding.close_all, self._state.selected)
-
-    def _place(self) -> int | None:
-        """Return an operator of what is selected."""
-        if self._state.picked_group is not None:
-            return self._state.picked_group.first
-        name, graph = self._session.selected, self._session.graph
-        return graph.operator(name).index if name and graph is not None else None
 
     def _open(self, group: Group) -> None:
         if self._grouping.is_pending:
@@ -509,10 +492,10 @@ class GraphCanvas(QWidget):
         folding = self._grouping.folding
         if folding.is_closed or not self.is_grouped:
             return
-        around = self._innermost_frame(place)
-        picked = self._state.picked_group
-        if picked is not None and self._frame_of(picked) == NONE:
+        picked, scene = self._state.picked_group, self._scene
+        if picked is not None and scene.frame_of(picked) is None:
             picked = None
+        frame = scene.frame_of(picked) if picked is not None else scene.frame_around(place)
 
         def change() -> None:
             # In a group that is selected others may be open.
@@ -520,26 +503,7 @@ class GraphCanvas(QWidget):
             if closed is not None:
                 self._state.picked_group = closed
 
-        self._refold(change, self._scene.box_of(place), around)
-
-    def _innermost_frame(self, place: int) -> int:
-        """Return the frame that is closed first around an operator, or NONE."""
-        group = self._state.picked_group
-        if group is not None:
-            frame = self._frame_of(group)
-            if frame != NONE:
-                return frame
-        found = NONE
-        for number, each in enumerate(self._scene.frames):
-            if each.group.first <= place <= each.group.last:
-                found = number
-        return found
-
-    def _frame_of(self, group: Group) -> int:
-        frames = (
-            number for number, each in enumerate(self._scene.frames) if each.group == group
-        )
-        return next(frames, NONE)
+        self._refold(change, scene.box_of(place), frame)
 
     def _title_at(self, point: QPointF) -> int:
         """Return the frame whose title is under a view point, or NONE."""
@@ -551,24 +515,19 @@ class GraphCanvas(QWidget):
             return NONE
         return frame
 
-    def _refold(self, change: Callable[[], None], box: int, frame: int = NONE) -> None:
+    def _refold(self, change: Callable[[], None], box: int, frame: int | None = None) -> None:
         """Open or close groups; what the user looks at stays in its place.
 
         Parameters
         ----------
         change : callable
             Opens or closes them.
-        box, frame : int
-            The box or frame that stays where the flow enters it, or NONE.
+        box : int
+            The box that stays where the flow enters it, or NONE.
+        frame : int, optional
+            The frame that does instead.
         """
-        anchor = None
-        if self._geometry is not None and (box != NONE or frame != NONE):
-            is_frame = frame != NONE
-            rect = self._geometry.frame_rect(frame) if is_frame else self._geometry.rect(box)
-            group = self._scene.frames[frame].group if is_frame else None
-            first = group.first if group is not None else self._scene.boxes[box].index
-            point = self._camera.to_view(entry_point(self._geometry, rect))
-            anchor = _Anchor(first, within_reach(point, self.scene_rect()))
+        anchor = self._make_anchor(box, frame)
         self._stop_animation()
         change()
         picked = self._state.picked_group
@@ -585,22 +544,13 @@ class GraphCanvas(QWidget):
         self._rest.start()
         self.groups_changed.emit()
 
-    def _settle_at(self, anchor: _Anchor) -> None:
-        """Put a box or frame where it was before, as far as it is seen there."""
-        if self._geometry is None:
-            return
-        rect = self._geometry.rect(self._scene.box_of(anchor.operator))
-        for number, frame in enumerate(self._scene.frames):
-            if frame.group.first == anchor.operator:
-                rect = self._geometry.frame_rect(number)
-                break
-        self._reserve()
-        point = entry_point(self._geometry, rect)
-        self._camera.origin = point - anchor.point / self.zoom
-        # If hardly anything of it would be seen there, it moves as far as it must.
-        moved = least_pan(self._camera.rect_to_view(rect), self.scene_rect())
-        self._camera.pan(moved.x(), moved.y())
-        self._after_move()
+    def _make_anchor(self, box: int, frame: int | None) -> Anchor | None:
+        geometry, camera, room = self._geometry, self._camera, self.scene_rect()
+        if geometry is None:
+            return None
+        if frame is not None:
+            return Anchor.at_frame(frame, geometry, camera, room)
+        return Anchor.at_box(box, geometry, camera, room) if box != NONE else None
 
     # Layout
 
@@ -657,7 +607,9 @@ class GraphCanvas(QWidget):
         anchor, self._anchor = self._anchor, None
         reveals, self._reveals = self._reveals, False
         if anchor is not None:
-            self._settle_at(anchor)
+            self._reserve()
+            anchor.restore(self._geometry, self._camera, self.scene_rect())
+            self._after_move()
         else:
             self._go_home()
         if self._sought != NONE:
@@ -848,7 +800,7 @@ class GraphCanvas(QWidget):
         box = self._state.selected if group is None else self._scene.box_of(group.first)
         if box == NONE:
             box = max(self._state.current, 0)
-        elif group is None or self._frame_of(group) == NONE:
+        elif group is None or self._scene.frame_of(group) is None:
             box = neighbour(self._geometry, box, step)
         self._choose(box)
 
@@ -945,17 +897,13 @@ class GraphCanvas(QWidget):
     def _on_stepped_back(self, operator: str) -> None:
         box = self._state.revert(operator)
         self._summaries.forget((box,))
-        if self._minimap is not None:
-            self._minimap.forget()
-        self.update()
+        self._repaint()
 
     @Slot()
     def _on_values_reset(self) -> None:
         self._state.refresh()
         self._summaries.forget_all()
-        if self._minimap is not None:
-            self._minimap.forget()
-        self.update()
+        self._repaint()
 
     @Slot(object)
     def _on_selection_changed(self, _name: str) -> None:
@@ -969,7 +917,7 @@ class GraphCanvas(QWidget):
 
     def _open_to_selected(self) -> None:
         """Open the groups around the selected operator, unless it only follows the run."""
-        state, place = self._state, self._place()
+        state, place = self._state, self._state.place
         if place is None or state.selected == NONE:
             return
         follows = self._session.state is not RunState.FAILED and place == self._session.position
@@ -997,26 +945,20 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_compared(self) -> None:
         self._state.follow_comparison()
-        if self._minimap is not None:
-            self._minimap.forget()
         self._describe()
-        self.update()
+        self._repaint()
 
     @Slot()
     def _on_found(self) -> None:
         self._state.follow_finding()
-        if self._minimap is not None:
-            self._minimap.forget()
         self._describe()
-        self.update()
+        self._repaint()
 
     @Slot()
     def _on_overlay_changed(self) -> None:
         self._state.follow_overlay()
-        if self._minimap is not None:
-            self._minimap.forget()
         self._describe()
-        self.update()
+        self._repaint()
 
     @Slot()
     def _measure_groups(self) -> None:
@@ -1046,17 +988,13 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_supplies_changed(self) -> None:
         self._state.follow_supplies()
-        if self._minimap is not None:
-            self._minimap.forget()
-        self.update()
+        self._repaint()
 
     @Slot()
     def _on_theme_changed(self) -> None:
         if self._painter is not None:
             self._painter.forget()
-        if self._minimap is not None:
-            self._minimap.forget()
-        self.update()
+        self._repaint()
 
     @Slot(object)
     def _on_answered(self, answer: Done) -> None:
@@ -1099,6 +1037,12 @@ class GraphCanvas(QWidget):
             return
         if self._camera.visible.intersects(self._geometry.rect(box)):
             self._reveal(box)
+
+    def _repaint(self) -> None:
+        """Paint all boxes anew, those of the minimap too."""
+        if self._minimap is not None:
+            self._minimap.forget()
+        self.update()
 
     @Slot()
     def _describe(self) -> None:
@@ -1322,19 +1266,3 @@ class GraphCanvas(QWidget):
             return super().event(event)
         self._zoom_about(event.position(), self.zoom * (1 + event.value()))
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Anchor:
-    """What stays in its place while groups open or close.
-
-    Attributes
-    ----------
-    operator : int
-        The operator, or the first one of the group.
-    point : QPointF
-        Where the flow enters its box or frame in the view.
-    """
-
-    operator: int
-    point: QPointF

@@ -285,6 +285,20 @@ class Scene:
         """Return the box of an operator, by its index."""
         return int(np.searchsorted(self.starts, operator, "right")) - 1
 
+    def frame_of(self, group: Group) -> int | None:
+        """Return the frame of a group; None for one that is not open."""
+        frames = (number for number, each in enumerate(self.frames) if each.group == group)
+        return next(frames, None)
+
+    def frame_around(self, operator: int) -> int | None:
+        """Return the innermost frame around an operator, by its index; None for none."""
+        around = [
+            number
+            for number, each in enumerate(self.frames)
+            if each.group.first <= operator <= each.group.last
+        ]
+        return around[-1] if around else None
+
     def boxes_of(self, operators: Iterable[int]) -> frozenset[int]:
         """Return the boxes of operators, by their indexes."""
         known = np.fromiter(operators, np.intp)

@@ -271,6 +271,27 @@ class SceneState:
         if self._session is not None:
             self.selected = self.scene.index.get(self._session.selected, NONE)
 
+    @property
+    def place(self) -> int | None:
+        """An operator of what is selected: it, or the first of a group; None for nothing."""
+        if self.picked_group is not None:
+            return self.picked_group.first
+        if self._session is None:
+            return None
+        name, graph = self._session.selected, self._session.graph
+        return graph.operator(name).index if name and graph is not None else None
+
+    @property
+    def closed_group(self) -> Group | None:
+        """The closed group that is selected, or that the selected operator is in."""
+        group = self.picked_group
+        if group is None and self.selected != NONE:
+            card = self.scene.boxes[self.selected].card
+            group = card.group if card is not None else None
+        if group is None or self.scene.frame_of(group) is not None:
+            return None
+        return group
+
     def follow_breakpoints(self) -> None:
         """Read the breakpoints."""
         if self._session is not None:
