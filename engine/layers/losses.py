@@ -18,13 +18,35 @@ from engine.layers.windows import working_dtype
 from engine.promotion import DType, float_dtype, promote
 from engine.values import Array
 
-__all__ = ["Reduction", "cross_entropy", "nll_loss", "reduce_losses"]
+__all__ = [
+    "Reduction",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "method_of",
+    "mse_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "reduce_losses",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+]
 
 _REDUCTIONS: Final[dict[int | str, str]] = {0: "none", 1: "mean", 2: "sum"}  # PyTorch's numbers
 _COSINE_EPS: Final = 1e-12
 _LOWEST_LOG: Final = -100.0  # PyTorch's lower limit of logarithms in a binary cross entropy
 
 Reduction = int | str
+
+
+def method_of(reduction: Reduction) -> Reduction:
+    """Return the name of a reduction; an unknown one as it is given."""
+    return _REDUCTIONS.get(reduction, reduction)
 
 
 def reduce_losses(values: Array, reduction: Reduction) -> Array:
@@ -40,7 +62,7 @@ def reduce_losses(values: Array, reduction: Reduction) -> Array:
     -------
     ndarray of shape (), or `values`
     """
-    method = _REDUCTIONS.get(reduction, reduction)
+    method = method_of(reduction)
     if method == "none":
         return values
     if method not in {"mean", "sum"}:
@@ -415,7 +437,7 @@ def nll_loss(
         shares = shares * weight[classes]
     # The loss of an ignored target may be infinite.
     values = np.where(counted, -taken * shares, 0).astype(input.dtype)
-    if _REDUCTIONS.get(reduction, reduction) != "mean":
+    if method_of(reduction) != "mean":
         return reduce_losses(values, reduction)
     with np.errstate(all="ignore"):
         mean = np.sum(values, dtype=np.float64) / np.sum(shares, dtype=np.float64)
@@ -455,7 +477,7 @@ def cross_entropy(
     if target.shape == input.shape and target.dtype.kind == "f":
         smooth = target * (1 - label_smoothing) + label_smoothing / input.shape[axis]
         values = np.asarray(-(logs * smooth * scale).sum(axis), logs.dtype)
-        if _REDUCTIONS.get(reduction, reduction) != "mean":
+        if method_of(reduction) != "mean":
             return reduce_losses(values, reduction)
         samples = values.size
         return np.asarray(np.sum(values, dtype=np.float64) / max(samples, 1), logs.dtype)
@@ -464,7 +486,7 @@ def cross_entropy(
         return right
     counted = target != ignore_index
     spread = np.asarray(np.where(counted, -(logs * scale).sum(axis), 0))
-    if _REDUCTIONS.get(reduction, reduction) == "mean":
+    if method_of(reduction) == "mean":
         shares = counted if weight is None else weight[np.where(counted, target, 0)] * counted
         spread = np.asarray(np.sum(spread, dtype=np.float64) / np.sum(shares, dtype=np.float64))
     else:

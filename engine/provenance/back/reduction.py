@@ -101,13 +101,24 @@ def _chosen(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     if not given.ndim:
         return {given.name: gradient.reshape(())}
     axis = int(-1 if dim is None else dim) % given.ndim
-    places = np.asarray(replace(call, place=1).forward(_values(call)))
+    places = _places_of(call, given, axis)
     if places.ndim < given.ndim:
         places = np.expand_dims(places, axis)
     grid: list[Array] = list(np.indices(places.shape, sparse=True))
     grid[axis] = places
     np.add.at(result, tuple(grid), gradient.reshape(places.shape))
     return {given.name: result}
+
+
+def _places_of(call: Call, given: Operand, axis: int) -> Array:
+    """Return the positions of the chosen elements, which not every file keeps."""
+    if len(call.operator.outputs) > 1:
+        return np.asarray(replace(call, place=1).forward(_values(call)))
+    chosen = np.asarray(call.forward(_values(call)))
+    if chosen.ndim < given.ndim:
+        chosen = np.expand_dims(chosen, axis)
+    found: Array = np.argmax(given.value == chosen, axis=axis)
+    return found
 
 
 def _values(call: Call) -> list[Any]:

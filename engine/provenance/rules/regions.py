@@ -29,13 +29,20 @@ if TYPE_CHECKING:
     from engine.provenance.records import Box
     from engine.values import Array
 
-__all__ = ["explain_aligned", "locate_aligned"]
+__all__ = [
+    "ALIGNED",
+    "boxes_of",
+    "explain_aligned",
+    "locate_aligned",
+    "samples_of",
+    "shares_of_part",
+]
 
-_CODES: Final = (roi_align, roi_align_extension)
+ALIGNED: Final = (roi_align, roi_align_extension)
 _MOST_BOXES: Final = 1 << 12  # that are looked at for a region; more count as all
 
 
-def _boxes_of(call: Call) -> tuple[Array, Operand | None]:
+def boxes_of(call: Call) -> tuple[Array, Operand | None]:
     """Return the boxes as rows of five numbers, and the operand that has them."""
     given = call.arguments["rois" if call.layer_code is roi_align_extension else "boxes"]
     operand = given if isinstance(given, Operand) else None
@@ -43,7 +50,8 @@ def _boxes_of(call: Call) -> tuple[Array, Operand | None]:
     return check_boxes(input, given if operand is None else operand.value), operand
 
 
-def _samples_of(call: Call, roi: Array) -> tuple[Samples, Samples]:
+def samples_of(call: Call, roi: Array) -> tuple[Samples, Samples]:
+    """Return where a box reads along rows and columns."""
     given = call.arguments
     if call.layer_code is roi_align_extension:
         counts = (int(given["pooled_height"]), int(given["pooled_width"]))
@@ -59,7 +67,9 @@ def _samples_of(call: Call, roi: Array) -> tuple[Samples, Samples]:
     )
 
 
-def _weights(samples: Samples, part: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+def shares_of_part(
+    samples: Samples, part: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
     """Return the pixels of a part along an axis, and their shares of its mean."""
     pixels = np.concatenate([samples.lower[part], samples.upper[part]])
     shares = np.concatenate([samples.rest[part], samples.share[part]]).astype(np.float64)
@@ -71,16 +81,16 @@ def _weights(samples: Samples, part: int) -> tuple[npt.NDArray[np.int64], npt.ND
     return used + first, sums[used]
 
 
-@explains(*_CODES)
+@explains(*ALIGNED)
 def explain_aligned(call: Call, index: tuple[int, ...]) -> Breakdown:
     """Sum the pixels of a part of a box, times their shares of its samples."""
     number, channel, *parts = index
-    boxes, _ = _boxes_of(call)
+    boxes, _ = boxes_of(call)
     input: Any = call.array("input")
     image = find_image(boxes[number], input.shape[0])
     axes = [
-        _weights(samples, part)
-        for samples, part in zip(_samples_of(call, boxes[number]), parts, strict=True)
+        shares_of_part(samples, part)
+        for samples, part in zip(samples_of(call, boxes[number]), parts, strict=True)
     ]
     (rows, of_rows), (columns, of_columns) = axes
     x = take(input, "input", grid([image], [channel], rows, columns))
@@ -99,11 +109,11 @@ def explain_aligned(call: Call, index: tuple[int, ...]) -> Breakdown:
     return Breakdown(found.kind, formula, terms, found.total, found.error + more)
 
 
-@locates(*_CODES)
+@locates(*ALIGNED)
 def locate_aligned(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the boxes, and the pixels that they read in this run."""
     input: Any = call.array("input")
-    boxes, operand = _boxes_of(call)
+    boxes, operand = boxes_of(call)
     if not operand:  # a list of boxes has no element of its own
         raise NoBreakdownError("boxes in a list are not followed")
     numbers = range(box[0].start, box[0].stop)
@@ -113,7 +123,7 @@ def locate_aligned(call: Call, box: Box) -> Mapping[str, Box]:
     for number in numbers:
         image = find_image(boxes[number], input.shape[0])
         spans = []
-        for samples, part in zip(_samples_of(call, boxes[number]), box[2:], strict=True):
+        for samples, part in zip(samples_of(call, boxes[number]), box[2:], strict=True):
             chosen = slice(part.start, part.stop)
             lower, upper = samples.lower[chosen], samples.upper[chosen]
             if lower.size:

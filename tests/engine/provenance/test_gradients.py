@@ -135,6 +135,8 @@ ON = {
             "F.normalize p=2 dim=3 eps=1e-12",
             "F.glu dim=2",
             "torch.amax dim=(2,3) keepdim=False",
+            "torch.max dim=3 keepdim=False",  # files need not keep the positions
+            "torch.min dim=2 keepdim=True",
             "torch.std dim=(2) unbiased=True keepdim=False",
             "torch.norm p=3 dim=(1,3) keepdim=True",
             "torch.logsumexp dim=(1) keepdim=False",

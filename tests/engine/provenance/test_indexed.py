@@ -7,6 +7,8 @@ import pytest
 from provenance.campaign import Findings, try_operator
 
 import engine
+from engine.provenance.backward import go_back
+from engine.provenance.call import Call
 from engine.provenance.records import Kind
 
 _DTYPES = {"f": "f32", "i": "i64"}
@@ -151,6 +153,26 @@ def test_parts_of_boxes(run, ratio, aligned):
     part = engine.explain_element(session, "y", (1, 2, 1, 0)).breakdown
     assert {tuple(each) for each in part.terms.factors[0].indices[:, :2].tolist()} == {(1, 2)}
     assert engine.receptive_field(session, "y", (1, 2, 1, 0)).guessed == ()
+
+
+def test_slopes_of_pixels_in_a_box(run):
+    """The mean of samples is linear in the pixels: images of one pixel show the slopes."""
+    boxes = np.array([[0, 1.3, 2.1, 4.7, 5.4], [0, -3, -2.5, 3, 4]], np.float32)
+    session = run(
+        "torchvision.ops.RoIAlign output_size=(2,2) sampling_ratio=2 aligned=True",
+        [floats(1, 2, 6, 6), boxes],
+    )
+    operator = session.graph.operator("op")
+    gradient = np.zeros((2, 2, 2, 2))
+    gradient[1, 1, 0, 1], gradient[0, 0, 1, 0] = 1.0, 2.0
+    back = go_back(Call.of(session, operator, 0), gradient)
+    assert set(back) == {"x0"}
+    for place in np.ndindex(1, 2, 6, 6):
+        pixel = np.zeros((1, 2, 6, 6))
+        pixel[place] = 1
+        (result,) = operator.forward([pixel, boxes])
+        slope = result[1, 1, 0, 1] + 2 * result[0, 0, 1, 0]
+        assert back["x0"][place] == pytest.approx(slope, abs=1e-12)
 
 
 def test_a_constant_image_shares_all_of_its_weight(run):
