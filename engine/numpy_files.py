@@ -48,7 +48,7 @@ def describe_npy(path: Path) -> ArrayMetadata:
         As `read_npy`.
     """
     try:
-        with path.open("rb") as file:
+        with open_steady(path) as file:
             size = os.fstat(file.fileno()).st_size
             return _read_header(file, size, str(path), 0).metadata
     except OSError as exc:

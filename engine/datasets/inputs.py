@@ -28,6 +28,7 @@ from engine.errors import EngineError, FeedError, SweepError
 from engine.file_versions import open_steady
 from engine.inputs import IMAGE_SUFFIXES, ImageOptions, InputSource, load_inputs, parse_source
 from engine.memory_bound import current_room, format_refusal
+from engine.numpy_files import describe_npy
 from engine.text import format_shape
 
 if TYPE_CHECKING:
@@ -37,13 +38,15 @@ if TYPE_CHECKING:
     from engine.shapes import InputShapes
     from engine.values import Array
 
-__all__ = ["LISTING", "InputReader", "InputSet", "find_inputs"]
+__all__ = ["LISTED", "InputReader", "InputSet", "find_inputs"]
 
-LISTING: Final = "inputs.txt"
-"""The listing of files, one JSON text a line."""
+_LISTING: Final = "inputs.txt"  # of files, one JSON text a line
 _INDEX: Final = "inputs.npy"
+LISTED: Final = (_LISTING, _INDEX)
+"""Files in the folder of a sweep that name its inputs."""
 _SUFFIXES: Final = frozenset({*IMAGE_SUFFIXES, ".npy", ".npz"})
 _LIST_SUFFIX: Final = ".txt"
+_COMMENT: Final = "#"
 _SORTED_AT_ONCE: Final = 1 << 16  # names
 _BLOCK: Final = 1 << 20
 _LONGEST_LINE: Final = 1 << 16  # characters
@@ -79,8 +82,8 @@ def find_inputs(source: str | Path, output: Path, limit: int | None = None) -> I
     ----------
     source : str or path
         A folder, whose pictures, ``.npy`` and ``.npz`` count, also those in folders below; a
-        pattern of files; a ``.txt`` with a file a line, relative to its own folder; or an
-        ``.npy`` or ``.zarr`` whose first axis are the inputs.
+        pattern of files; a ``.txt`` with a file a line, relative to its own folder, and
+        comments after ``#``; or an ``.npy`` or ``.zarr`` whose first axis are the inputs.
     output : path
         Folder of the sweep.
     limit : int, optional
@@ -99,7 +102,7 @@ def find_inputs(source: str | Path, output: Path, limit: int | None = None) -> I
         names = _listed_names(path, text)
         if path.is_file() or limit is None:
             names = islice(names, limit)
-        with written_beside(output / LISTING) as listing:
+        with written_beside(output / _LISTING) as listing:
             count = _write_listing(names, listing, limit)
     except OSError as exc:
         where = exc.filename if exc.filename is not None else text
@@ -135,8 +138,20 @@ def _listed_names(path: Path, text: str) -> Iterator[str]:
 
 
 def _below(folder: Path) -> Iterator[str]:
-    for place, folders, files in os.walk(os.path.abspath(folder)):  # noqa: PTH100
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    """Yield the files below a folder, and below links to folders that lead to no ring."""
+    top = os.path.abspath(folder)  # noqa: PTH100
+    above: dict[str, tuple[str, ...]] = {top: ()}  # true paths of the folders around one
+    for place, folders, files in os.walk(top, followlinks=True):
+        around = (*above.pop(place), os.path.realpath(place))
+        inner = {
+            name: os.path.join(place, name)  # noqa: PTH118
+            for name in folders
+            if not name.startswith(".")
+        }
+        folders[:] = [
+            name for name, path in inner.items() if os.path.realpath(path) not in around
+        ]
+        above |= {inner[name]: around for name in folders}
         for name in files:
             if not name.startswith(".") and _is_input(name):
                 yield os.path.join(place, name)  # noqa: PTH118
@@ -148,10 +163,10 @@ def _is_input(name: str) -> bool:
 
 def _lines_of(path: Path) -> Iterator[str]:
     folder = path.absolute().parent
-    with path.open(encoding="utf-8", errors="surrogateescape") as file:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         while line := file.readline(_LONGEST_LINE):
             name = line.rstrip("\r\n")
-            if name.strip():
+            if name.strip() and not name.startswith(_COMMENT):
                 yield str(folder / name)
 
 
@@ -179,7 +194,7 @@ def _write_listing(names: Iterator[str], path: Path, limit: int | None) -> int:
 
 def _write_index(output: Path) -> None:
     """Write where each line of the listing begins."""
-    with (output / LISTING).open("rb") as file, written_beside(output / _INDEX) as partial:
+    with (output / _LISTING).open("rb") as file, written_beside(output / _INDEX) as partial:
         lines = sum(block.count(b"\n") for block in _blocks(file))
         begins = np.lib.format.open_memmap(partial, "w+", np.int64, (lines,))
         file.seek(0)
@@ -198,7 +213,9 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
 def _array_set(path: Path, text: str, limit: int | None) -> InputSet:
     kind: Literal["npy", "zarr"] = "npy" if path.suffix.lower() == ".npy" else "zarr"
     array = _open_npy(path) if kind == "npy" else _open_zarr(path)
-    count = len(array) if limit is None else min(limit, len(array))
+    count = int(array.shape[0])  # an array of Zarr has no length
+    if limit is not None:
+        count = min(limit, count)
     if not count:
         raise SweepError(f"inputs {text!r}: its first axis, the inputs, has no entries")
     return InputSet(kind, str(path.absolute()), text, count)
@@ -206,13 +223,14 @@ def _array_set(path: Path, text: str, limit: int | None) -> InputSet:
 
 def _open_npy(path: Path) -> np.memmap[Any, np.dtype[Any]]:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        describe_npy(path)  # its words for a damaged header are better than NumPy's
+        array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FeedError as exc:
+        raise SweepError(str(exc)) from exc
     except OSError as exc:
         raise SweepError(f"{path} cannot be read: {format_os_error(exc)}") from exc
-    except Exception as exc:  # NumPy raises any exception for a damaged header
+    except ValueError as exc:  # it was replaced just now
         raise SweepError(f"{path} cannot be read as .npy: {exc}") from exc
-    if not isinstance(array, np.memmap):
-        raise SweepError(f"{path} is not an .npy array")
     _require_numbers(path, array)
     return array
 
@@ -299,7 +317,7 @@ class InputReader:
         try:
             if inputs.kind == "files":
                 self._begins = np.load(path / _INDEX, mmap_mode="r", allow_pickle=False)
-                self._listing = (path / LISTING).open("rb")
+                self._listing = (path / _LISTING).open("rb")
             else:
                 self._array = _Entries(path) if inputs.kind == "npy" else _open_zarr(path)
         except OSError as exc:

@@ -14,7 +14,7 @@ from engine.atomic import format_os_error, write_file
 from engine.datasets.dump import DUMP, array_names, create_dump
 from engine.datasets.extra import require_extra
 from engine.datasets.failures import FAILURES, unpack_failures
-from engine.datasets.inputs import LISTING, InputReader, find_inputs
+from engine.datasets.inputs import LISTED, InputReader, find_inputs
 from engine.datasets.model import LoadedModel, once, own_batch, repeated
 from engine.datasets.options import SweepOptions, describe_model
 from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
@@ -129,7 +129,12 @@ def sweep(
             graph = model if isinstance(model, RuntimeGraph) else _load_model(model, asked)
             hashes = _hashes(graph)
             own = max(count, 1) if scheduler is None else 0
-            plan = _make_plan(graph, hashes, inputs, folder, asked, own)
+            try:
+                plan = _make_plan(graph, hashes, inputs, folder, asked, own)
+            except EngineError:  # the command may be put right and given again
+                for name in LISTED:
+                    (folder / name).unlink(missing_ok=True)
+                raise
             run = Run(plan.inputs.count, progress, cancelled, note)
             remarks = _remarks(graph, plan.model)
             for remark in remarks:
@@ -168,10 +173,9 @@ def _make_folder(folder: Path) -> Path:
 def _clear_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """Make sure that a folder is ours to write to, and without an earlier sweep."""
     there = {path.name for path in folder.iterdir()} - {_LOCK}
-    ours = {SUMMARY, SHARDS, DUMP, LISTING}
     if not there:
         return
-    if not there & ours:
+    if not there & {SUMMARY, SHARDS, DUMP, *LISTED}:
         raise SweepError(f"{folder} has other files; choose a folder of its own")
     if not (resume or overwrite):
         raise SweepError(

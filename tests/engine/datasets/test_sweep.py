@@ -12,7 +12,7 @@ import pytest
 from datasets_support import COUNT, DIGITS, all_values
 
 from engine.datasets import InputReader, InputSet, SweepOptions, open_sweep, sweep
-from engine.errors import FeedError, SweepError
+from engine.errors import FeedError, SweepError, UnknownNameError
 from engine.threads import thread_count
 
 
@@ -230,6 +230,16 @@ def test_an_earlier_sweep_is_not_overwritten_unasked(inputs, tmp_path):
     assert open_sweep(tmp_path).inputs.done == 2
 
 
+def test_a_sweep_that_cannot_begin_leaves_nothing(inputs, tmp_path):
+    out = tmp_path / "out"
+    for wrong in (tmp_path / "none", inputs.parent, f"{inputs.parent}/*.png"):
+        with pytest.raises(SweepError):
+            sweep(DIGITS, wrong, out, SweepOptions(shapes=("7,7",)), workers=0)
+    with pytest.raises(UnknownNameError):
+        sweep(DIGITS, inputs.parent, out, SweepOptions(operators=("none",)), workers=0)
+    assert sweep(DIGITS, inputs.parent, out, SweepOptions(limit=1), workers=0).inputs.done == 1
+
+
 def test_a_script_that_its_workers_run_again_is_told_so(tmp_path):
     pytest.importorskip("distributed")
     np.save(tmp_path / "set.npy", np.zeros((2, 1, 32, 32), np.float32))
@@ -276,6 +286,61 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     with pytest.raises(SweepError, match=r"input 1: .*2\.npy: ") as failed:
         sweep(DIGITS, folder, tmp_path / "c", SweepOptions(strict=True), workers=0)
     assert str(failed.value).count("2.npy") == 1
+
+
+def save_numbered(folder, numbers):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        np.save(folder / f"{number}.npy", np.full((1, 1, 32, 32), number, np.float32))
+
+
+def names_of(found):
+    with InputReader(found.inputs.set) as reader:
+        return [reader.name(index) for index in range(found.inputs.count)]
+
+
+def test_links_to_folders_count_and_rings_of_them_end(tmp_path):
+    save_numbered(tmp_path / "elsewhere", [2])
+    save_numbered(tmp_path / "set" / "a", [1])
+    (tmp_path / "set" / "b").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "set" / "a" / "up").symlink_to(tmp_path / "set")
+    (tmp_path / "elsewhere" / "across").symlink_to(tmp_path / "set" / "a")
+    found = sweep(DIGITS, tmp_path / "set", tmp_path / "out", workers=0)
+    names = names_of(found)
+    expected = ["a/1.npy", "b/2.npy", "b/across/1.npy"]
+    assert names == [str(tmp_path / "set" / name) for name in expected]
+
+
+def test_a_list_has_comments_and_may_come_from_windows(tmp_path):
+    save_numbered(tmp_path / "set", [1, 2])
+    text = "\ufeffset/2.npy\r\n# set/none.npy\r\n\r\nset/1.npy\r\nset/2.npy\r\n"
+    (tmp_path / "list.txt").write_bytes(text.encode())
+    found = sweep(DIGITS, tmp_path / "list.txt", tmp_path / "out", workers=0)
+    names = names_of(found)
+    assert names == [str(tmp_path / "set" / f"{number}.npy") for number in (2, 1, 2)]
+    assert found.operands["0"].count == 3 * 1024
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_entries_of_a_zarr_array(inputs, tmp_path, version):
+    zarr = pytest.importorskip("zarr")
+    data = np.load(inputs)
+    path = tmp_path / "set.zarr"
+    array = zarr.create_array(
+        str(path), shape=data.shape, chunks=(7, 1, 32, 32), dtype="f4", zarr_format=version
+    )
+    array[:] = data
+    found = sweep(DIGITS, path, tmp_path / "out", SweepOptions(limit=20), workers=0)
+    assert found.inputs.done == 20
+    assert found.operands["0"].max == data[:20].max()
+    assert found.operands["0"].zeros == 1024  # input 4
+
+
+@pytest.mark.parametrize("content", [b"junk", b"\x93NUMPY\x01\x00\xff\xff"])
+def test_an_array_that_is_none(tmp_path, content):
+    (tmp_path / "set.npy").write_bytes(content)
+    with pytest.raises(SweepError, match=r"set\.npy is not a \.npy array: its header"):
+        sweep(DIGITS, tmp_path / "set.npy", tmp_path / "out", workers=0)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
