@@ -207,7 +207,10 @@ def say_against(facts: Mapping[str, Any]) -> None:
     for worst in facts["worst"][:_WORST]:
         say(f"worst: {worst['name']}, {format_brief(float(worst['relative']), 2)}")
     top1 = facts["top1"]
-    say(f"same top-1 in {top1['same']} of {format_count(top1['inputs'], 'input')}")
+    if top1["inputs"]:
+        say(f"same top-1 in {top1['same']} of {format_count(top1['inputs'], 'input')}")
+    else:
+        say("the reference does not have the first output, so no top-1 is compared")
     accuracy = facts["accuracy"]
     if accuracy is not None:
         count = accuracy["labelled"]

@@ -32,7 +32,8 @@ def read_class_labels(source: str | Path, names: Iterable[str]) -> Array:
         A CSV with an input and a label a line; or a folder with one for each class, in which
         the inputs lie. An input of the CSV is the path's end, its file name or that without
         suffix, or its number in an array. Labels that are all integers are the numbers of the
-        classes. Others, as the names of folders, get numbers in alphabetical order.
+        classes. Others, as the names of folders, get numbers in alphabetical order, those
+        without an input too.
     names : iterable of str
         Of the inputs, in order.
 
@@ -48,9 +49,11 @@ def read_class_labels(source: str | Path, names: Iterable[str]) -> Array:
     """
     path = Path(source)
     listed = list(names)
-    found = _of_folders(path, listed) if path.is_dir() else _of_csv(path, listed)
-    known = {label for label in found if label is not None}
-    if not known:
+    try:
+        found, known = (_of_folders if path.is_dir() else _of_csv)(path, listed)
+    except OSError as exc:
+        raise SweepError(f"labels {path}: {format_os_error(exc)}") from exc
+    if not any(label is not None for label in found):
         raise SweepError(f"labels {path}: no input has a label")
     try:
         numbers = {label: int(label) for label in known}
@@ -59,22 +62,22 @@ def read_class_labels(source: str | Path, names: Iterable[str]) -> Array:
     return np.array([UNKNOWN if x is None else numbers[x] for x in found], np.int64)
 
 
-def _of_folders(root: Path, names: list[str]) -> list[str | None]:
-    """Return the name of the folder below `root` in which each input lies."""
+def _of_folders(root: Path, names: list[str]) -> tuple[list[str | None], set[str]]:
+    """Return the folder below `root` in which each input lies, and all folders there."""
     above = root.absolute()
+    known = {each.name for each in above.iterdir() if each.is_dir() and each.name[:1] != "."}
     found: list[str | None] = []
     for name in names:
         path = Path(name)
         inside = path.is_relative_to(above) and path.parent != above
         found.append(path.relative_to(above).parts[0] if inside else None)
-    return found
+    return found, known | {label for label in found if label is not None}
 
 
-def _of_csv(path: Path, names: list[str]) -> list[str | None]:
+def _of_csv(path: Path, names: list[str]) -> tuple[list[str | None], set[str]]:
+    """Return the label of each input, and all labels."""
     try:
         text = read_regular(path, _MOST).decode("utf-8-sig")
-    except OSError as exc:
-        raise SweepError(f"labels {path}: {format_os_error(exc)}") from exc
     except UnicodeDecodeError as exc:
         raise SweepError(f"labels {path}: it is no text in UTF-8") from exc
     labels: dict[str, str] = {}
@@ -87,7 +90,7 @@ def _of_csv(path: Path, names: list[str]) -> list[str | None]:
             labels[row[0].strip()] = row[1].strip()
     except csv.Error as exc:
         raise SweepError(f"labels {path}: {exc}") from exc
-    return [_label_of(name, labels) for name in names]
+    return [_label_of(name, labels) for name in names], set(labels.values())
 
 
 def _label_of(name: str, labels: dict[str, str]) -> str | None:

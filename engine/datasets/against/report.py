@@ -33,7 +33,7 @@ def against_facts(
     name_of : callable
         Returns the name of an input.
     """
-    inputs, failed, same, labelled, right, right_reference = arrays["counts"].tolist()
+    inputs, failed, tops, same, labelled, right, right_reference = arrays["counts"].tolist()
     rows = [_row_facts(study, arrays, place, name_of) for place in range(len(study.rows))]
     ends = [row for row in rows if row["is_output"]] or rows[-1:]
     return {
@@ -43,11 +43,16 @@ def against_facts(
         "rows": rows,
         # Of the outputs, or of the last row where none of them matches.
         "worst": sorted(
-            (worst | {"operand": row["operand"]} for row in ends for worst in row["worst"]),
+            (
+                worst | {"operand": row["operand"]}
+                for row in ends
+                for worst in row["worst"]
+                if worst["relative"]
+            ),
             key=lambda each: -_number(each["relative"]),
-        )[: len(ends[0]["worst"])],
-        "top1": {
-            "inputs": inputs,
+        )[: max(len(row["worst"]) for row in ends)],
+        "top1": {  # where the first output has a counterpart
+            "inputs": tops,
             "same": same,
             "differing": [
                 {"input": index, "name": name_of(index)}

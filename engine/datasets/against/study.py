@@ -37,7 +37,10 @@ __all__ = ["AGAINST", "AgainstRow", "AgainstStudy", "match_rows"]
 
 AGAINST: Final = "against"
 _LISTED: Final = 256  # inputs whose top-1 differs
-_COUNTS: Final = ("inputs", "failed", "same_top1", "labelled", "right", "right_reference")
+_COUNTS: Final = (
+    "inputs", "failed", "top1", "same_top1", "labelled", "right", "right_reference",
+)  # fmt: skip
+_VERSION: Final = 2  # of the arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,9 @@ class AgainstStudy:
     @property
     def key(self) -> str:
         """Changes with the other side, the rows and the labels."""
-        digest = hashlib.sha256(repr((self.other.key, self.rows, self.outputs)).encode())
+        digest = hashlib.sha256(
+            repr((_VERSION, self.other.key, self.rows, self.outputs)).encode()
+        )
         digest.update(repr([row.layout for row in self.rows]).encode())
         if self.labels is not None:
             digest.update(self.labels.tobytes())
@@ -242,6 +247,7 @@ class _Gatherer:
             return
         tops = int(ours.argmax()), int(expected.argmax())
         counts = self._counts
+        counts["top1"] += 1
         counts["same_top1"] += tops[0] == tops[1]
         if tops[0] != tops[1]:
             self._differing.append(index)

@@ -111,7 +111,9 @@ def _calibration(facts: Mapping[str, Any]) -> Iterator[str]:
 def _against(facts: Mapping[str, Any], card: Card) -> Iterator[str]:
     top1, accuracy = facts["top1"], facts["accuracy"]
     yield f"<h2>Against {escape(facts['reference'])}</h2>"
-    texts = [f"Same top-1 in {top1['same']} of {format_count(top1['inputs'], 'input')}."]
+    texts = ["The reference does not have the first output, so no top-1 is compared."]
+    if top1["inputs"]:
+        texts = [f"Same top-1 in {top1['same']} of {format_count(top1['inputs'], 'input')}."]
     if accuracy is not None:
         count = accuracy["labelled"]
         texts.append(

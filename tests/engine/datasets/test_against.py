@@ -184,6 +184,22 @@ class TestSweeps:
         )
         assert (facts["inputs"], facts["failed"]) == (15, 5)
 
+    def test_a_dump_without_the_output(self, models, tmp_path):
+        pytest.importorskip("zarr")
+        model, _, _ = models
+        dumping = SweepOptions(
+            backend="numpy", dump=True, statistics=False, operators=("in0", "one", "act")
+        )
+        sweep(model, tmp_path / "set.npy", tmp_path / "dumped", dumping, workers=0)
+        facts = self.run(
+            model, dump_spec(tmp_path / "dumped"), tmp_path, SweepOptions(backend="numpy")
+        )
+        assert facts["top1"] == {"inputs": 0, "same": 0, "differing": []}
+        assert facts["worst"] == []  # the same numbers
+        page = write_summary_page(open_sweep(tmp_path / "out")).read_text()
+        assert "does not have the first output, so no top-1 is compared." in page
+        assert "Worst inputs" not in page
+
     def test_no_dump(self, tmp_path):
         pytest.importorskip("zarr")
         with pytest.raises(SweepError, match="is no dump of a data set"):
@@ -222,6 +238,15 @@ class TestLabels:
         path = tmp_path / "labels.csv"
         path.write_text("a,ship\nb,cat\nc,ship\n")
         assert read_class_labels(path, ["c.png", "b.png"]).tolist() == [1, 0]
+
+    def test_classes_without_an_input_count(self, tmp_path):
+        path = tmp_path / "labels.csv"
+        path.write_text("a,cat\nb,dog\nc,ship\n")
+        assert read_class_labels(path, ["c.png", "b.png"]).tolist() == [2, 1]
+        for name in ("ant", "bee", "cow", ".git"):
+            (tmp_path / "set" / name).mkdir(parents=True)
+        names = [str(tmp_path / "set" / "cow" / "1.png")]
+        assert read_class_labels(tmp_path / "set", names).tolist() == [2]
 
     @pytest.mark.parametrize(
         ("text", "reason"),
