@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from engine.axes.call import Call
 from engine.axes.factors import Factors, Rank
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
 
 __all__ = ["infer_layouts"]
+
+_Key: TypeAlias = tuple[tuple[int, ...], ...]
 
 # More dimensions than any operator has.
 _MOST_DIMENSIONS: Final = 16
@@ -98,7 +101,7 @@ class _Inference:
         # Equal constants share an operand; each consumer may mean something else by it.
         self.constants: set[str] = set()
         self.copies: dict[str, list[Dims]] = {}
-        self._named: dict[tuple[tuple[int, ...], ...], Layout] = {}
+        self._named: dict[_Key, Layout] = {}
         self.vocabularies: set[int] = set()
         self.has_batch = graph.file.format != "ncnn"
 
@@ -128,10 +131,14 @@ class _Inference:
         return next((other for other in others if other.is_named), layout)
 
     def _name_dims(self, dims: Dims) -> Layout:
-        key = tuple([tuple([self.factors.find(f) for f in dim]) for dim in dims])
+        key = self._key(dims)
         if key not in self._named:
             self._named[key] = name_dims(self.factors, dims)
         return self._named[key]
+
+    def _key(self, dims: Dims) -> _Key:
+        """Return what dimensions have in common that are known to be the same."""
+        return tuple([tuple([self.factors.find(f) for f in dim]) for dim in dims])
 
     # One operator
 
@@ -279,14 +286,21 @@ class _Inference:
         members = islice(members_of(self.graph.output_operands), _MOST_OUTPUTS)
         outputs = {operand.name: operand for operand in members}
         shown = {name: self.dims[name] for name in outputs if name in self.dims}
+        # Hundreds of results may have the same dimensions; one of them tells as much.
+        keys = {name: self._key(dims) for name, dims in shown.items()}
+        counts = Counter(keys.values())
+        distinct: dict[_Key, Dims] = {}
+        for name, dims in shown.items():
+            distinct.setdefault(keys[name], dims)
         for name, dims in shown.items():
             if len(dims) < 2:
                 self._claim_vector(outputs[name], dims)
                 continue
             self._claim_classes(outputs[name], dims)
-            others = [d for other, d in shown.items() if other != name and len(d) == len(dims)]
             if self.factors.size(dims[-1]) == 4:
-                self._claim_boxes(dims, others)
+                others = [d for key, d in distinct.items() if key != keys[name]]
+                others += [dims] * (counts[keys[name]] > 1)
+                self._claim_boxes(dims, [d for d in others if len(d) == len(dims)])
 
     def _claim_boxes(self, dims: Dims, others: list[Dims]) -> None:
         """Name boxes of four numbers, where another result has scores of as many."""

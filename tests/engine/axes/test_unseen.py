@@ -599,3 +599,16 @@ def test_frequencies_of_each_frame(texts: Callable[..., dict[str, str]]) -> None
     assert found["a"] == "time"
     assert found["b"] == "frequencies × time"
     assert found["c"] == "frequencies × time × parts"
+
+
+def test_results_that_a_model_gives_several_times(texts: Callable[..., dict[str, str]]) -> None:
+    """Boxes are named by their scores, wherever the same boxes are among the results."""
+    lines = (
+        "pnnx.Input in 0 2 a b #a=(1,50,4)f32 #b=(1,50,7)f32",
+        *(f"F.relu r{n} 1 1 a c{n} #c{n}=(1,50,4)f32" for n in range(40)),
+    )
+    again = " ".join(f"c{n}" for n in range(40))
+    for results in (f"a b {again}", f"{again} b a"):
+        found = texts(*lines, f"pnnx.Output out 42 0 {results}")
+        assert found["b"] == "boxes × classes"
+        assert {found["a"], *(found[f"c{n}"] for n in range(40))} == {"boxes × coordinates"}
