@@ -14,6 +14,8 @@ and onnx.
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -23,36 +25,49 @@ from onnx import numpy_helper
 from engine.comparison.recorders.writer import Writer, hash_of, main
 
 _AT_ONCE = 64  # outputs per run, which bounds the memory
+_NUMBERS = "?biufc"  # kinds of dtypes that are recorded
+_LARGEST = (1 << 31) - (1 << 20)  # bytes of a model without files beside it
 
 
-def record(onnx_path, inputs, folder):
+def record(onnx_path, inputs, folder, providers=("CPUExecutionProvider",)):
     """Run a model and record it.
 
     Parameters
     ----------
     onnx_path : path
     inputs : sequence of ndarray, or dict of str to ndarray
-        In the model's order, or by name.
+        In the model's order, or by name; or one array.
     folder : path
         Folder to write to; new or empty.
+    providers : sequence of str, optional
+        ONNX Runtime's execution providers.
 
     Returns
     -------
     Path
         The folder.
+
+    Raises
+    ------
+    ValueError
+        If the model takes other inputs; then nothing is written.
     """
     model = onnx.load(str(onnx_path))
     graph = model.graph
     weights = {each.name: each for each in graph.initializer}
-    fed = [each.name for each in graph.input if each.name not in weights]
     outputs = [each.name for each in graph.output]
-    if not isinstance(inputs, dict):
-        inputs = dict(zip(fed, inputs))
+    inputs = _fit(inputs, graph, weights)
+    weights = {name: each for name, each in weights.items() if name not in inputs}
+    session, fetched = _exposing(model, list(providers))
     writer = Writer(folder, f"onnxruntime {onnxruntime.__version__}")
-    keys = {name: writer.tensor(np.asarray(inputs[name]), name, "input") for name in fed}
+    keys = {
+        name: writer.tensor(array, name, "input")
+        for name, array in inputs.items()
+        if array.dtype.kind in _NUMBERS
+    }
     writer.inputs += keys.values()
     keys.update(_write_constants(writer, graph, weights))
-    keys.update(_write_results(writer, model, inputs))
+    keys.update(_write_results(writer, session, fetched, inputs))
     writer.outputs += [keys[name] for name in outputs if name in keys]
     _write_operators(writer, graph, weights, keys)
     return writer.close()
@@ -69,15 +84,13 @@ def _write_constants(writer, graph, weights):
     return keys
 
 
-def _write_results(writer, model, inputs):
+def _write_results(writer, session, fetched, inputs):
     """Run a model and write what every node gives; return the keys by name."""
-    names = [name for node in model.graph.node for name in node.output if name]
-    session = _exposing(model, names)
-    keys = {}
+    keys, names = {}, list(fetched)
     for start in range(0, len(names), _AT_ONCE):
         part = names[start : start + _AT_ONCE]
-        for name, value in zip(part, session.run(part, inputs)):
-            if isinstance(value, np.ndarray) and value.dtype.kind in "?biufc":
+        for name, value in zip(part, session.run([fetched[n] for n in part], inputs)):
+            if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
                 keys[name] = writer.tensor(value, name)
     return keys
 
@@ -142,17 +155,72 @@ def _is_transposed(node):
     return node.op_type == "MatMul"
 
 
-def _exposing(model, names):
-    """Return a session of a model whose outputs are all tensors of its nodes."""
-    known = {each.name for each in model.graph.output}
-    for name in names:
-        if name not in known:
-            model.graph.output.append(onnx.ValueInfoProto(name=name))
+def _fit(inputs, graph, weights):
+    """Return the inputs by name, in the dtypes of the model; an error says what it takes."""
+    taken = {each.name: each.type for each in graph.input}
+    fed = [name for name in taken if name not in weights]
+    if isinstance(inputs, np.ndarray):
+        inputs = [inputs]
+    if not isinstance(inputs, dict):
+        if len(inputs) != len(fed):
+            given = f"{len(inputs)} were given"
+            raise ValueError(f"the model has the inputs {', '.join(fed)}, but {given}")
+        inputs = dict(zip(fed, inputs))
+    if wrong := [*sorted(set(fed) - set(inputs)), *sorted(set(inputs) - set(taken))]:
+        reason = "is missing" if wrong[0] in taken else "is none of them"
+        raise ValueError(f"the model has the inputs {', '.join(fed)}; {wrong[0]!r} {reason}")
+    fitting = {}
+    for name, value in inputs.items():
+        kind = taken[name].tensor_type
+        if not kind.elem_type:
+            raise ValueError(f"the input {name!r} is no tensor, which cannot be recorded")
+        array = np.asarray(value)
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ValueError(f"the input {name!r} takes {dtype}, not {array.dtype}")
+        sizes = [dim.dim_value or dim.dim_param or "?" for dim in kind.shape.dim]
+        fits = len(sizes) == array.ndim and all(
+            isinstance(size, str) or size == actual for size, actual in zip(sizes, array.shape)
+        )
+        if kind.HasField("shape") and not fits:
+            wanted = ", ".join(map(str, sizes))
+            raise ValueError(f"the input {name!r} takes ({wanted}), not {array.shape}")
+        fitting[name] = array.astype(dtype, copy=False)
+    return fitting
+
+
+def _exposing(model, providers):
+    """Return a session whose outputs are all tensors of nodes, and their names in it."""
+    graph = model.graph
+    count, names = len(graph.node), [n for node in graph.node for n in node.output if n]
+    known = {each.name for each in graph.output}
+    graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in known)
+    session = _session(model, providers)
+    fetched = {name: name for name in names}
+    for each in session.get_outputs():  # NumPy does not have these types
+        if each.name in fetched and each.type.startswith(("tensor(bfloat16", "tensor(float8")):
+            wide = fetched[each.name] = f"{each.name}/float32"
+            to = onnx.TensorProto.FLOAT
+            graph.node.append(onnx.helper.make_node("Cast", [each.name], [wide], to=to))
+            graph.output.append(onnx.ValueInfoProto(name=wide))
+    if len(graph.node) > count:
+        session = _session(model, providers)
+        del graph.node[count:]
+    return session, fetched
+
+
+def _session(model, providers):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    if model.ByteSize() <= _LARGEST:
+        data = model.SerializeToString()
+        return onnxruntime.InferenceSession(data, options, providers=providers)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "model.onnx"))
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)  # saving takes the weights out
+        onnx.save(copy, path, save_as_external_data=True, location="weights")
+        return onnxruntime.InferenceSession(path, options, providers=providers)
 
 
 if __name__ == "__main__":

@@ -341,7 +341,13 @@ def _tensors(value):
 
 def _record_file(path, arrays, folder):
     """Record a TorchScript file."""
-    module = torch.jit.load(path, map_location="cpu").eval()
+    try:
+        module = torch.jit.load(path, map_location="cpu").eval()
+    except RuntimeError as exc:
+        raise ValueError(
+            f"{path} is no TorchScript that this PyTorch reads: call record(module, inputs, "
+            f"folder) in Python, where the model is made ({str(exc).splitlines()[0]})"
+        ) from exc
     return record(module, [torch.from_numpy(array) for array in arrays], folder)
 
 

@@ -119,7 +119,7 @@ def main(record, model, arguments):
     try:
         inputs = [np.load(file, allow_pickle=False) for file in files]
         print(record(path, inputs, folder))
-    except (OSError, ValueError) as exc:
+    except Exception as exc:  # noqa: BLE001 - libraries have errors of their own classes
         print(exc, file=sys.stderr)
         return 2
     return 0

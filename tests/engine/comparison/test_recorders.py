@@ -294,6 +294,66 @@ def test_onnxruntime(make_session, tmp_path, image, tensors):
     assert {row.matched_by for row in compared.rows} >= {"input", "weights", "content"}
 
 
+def small_onnx(path, nodes, inputs, output="y"):
+    """A model of nodes; `inputs` are ONNX's numbers of dtypes and sizes by name."""
+    onnx = pytest.importorskip("onnx")
+    ends = [onnx.helper.make_tensor_value_info(n, *kind) for n, kind in inputs.items()]
+    last = onnx.helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, None)
+    graph = onnx.helper.make_graph(nodes, "g", ends, [last])
+    opset = [onnx.helper.make_opsetid("", 19)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ([], "has the inputs x, mask, but 0 were given"),
+        ({"x": np.ones((1, 3), "f")}, "'mask' is missing"),
+        (
+            {"x": np.ones((1, 3), "f"), "mask": np.ones(3, bool), "z": np.ones(1)},
+            "'z' is none of them",
+        ),
+        ([np.ones((1, 3), "f"), np.ones(3, "f")], "'mask' takes bool, not float32"),
+        ([np.ones((2, 4), "f"), np.ones(3, bool)], r"'x' takes \(batch, 3\), not \(2, 4\)"),
+        ([np.ones(3, "f"), np.ones(3, bool)], r"'x' takes \(batch, 3\), not \(3,\)"),
+    ],
+)
+def test_onnxruntime_says_what_a_model_takes(tmp_path, inputs, words):
+    pytest.importorskip("onnxruntime")
+    helper, proto = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx").TensorProto
+    nodes = [helper.make_node("Where", ["mask", "x", "x"], ["y"])]
+    taken = {"x": (proto.FLOAT, ("batch", 3)), "mask": (proto.BOOL, (3,))}
+    path = small_onnx(tmp_path / "m.onnx", nodes, taken)
+    recorder = load_recorder("onnxruntime", tmp_path)
+    with pytest.raises(ValueError, match=words):
+        recorder.record(path, inputs, tmp_path / "recording")
+    assert not (tmp_path / "recording").exists()
+
+
+@pytest.mark.parametrize("largest", [1 << 31, 10])
+def test_onnxruntime_records_what_numpy_does_not_have(tmp_path, monkeypatch, largest):
+    """Also of a model that is too large for one file, and given by float64."""
+    pytest.importorskip("onnxruntime")
+    helper, proto = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx").TensorProto
+    nodes = [
+        helper.make_node("Cast", ["x"], ["narrow"], to=proto.BFLOAT16),
+        helper.make_node("Cast", ["x"], ["tiny"], to=proto.FLOAT8E4M3FN),
+        helper.make_node("SplitToSequence", ["x"], ["parts"]),
+        helper.make_node("Cast", ["narrow"], ["y"], to=proto.FLOAT),
+    ]
+    path = small_onnx(tmp_path / "m.onnx", nodes, {"x": (proto.FLOAT, (3,))})
+    recorder = load_recorder("onnxruntime", tmp_path)
+    monkeypatch.setattr(recorder, "_LARGEST", largest)
+    x = np.array([1, 1.00390625, -3])  # the second is between two numbers of bfloat16
+    arrays, reference = opened(recorder.record(path, x, tmp_path / "recording"))
+    assert arrays["x"].dtype == np.float32
+    assert arrays["narrow"].tolist() == arrays["y"].tolist() == [1, 1, -3]
+    assert arrays["tiny"].tolist() == [1, 1, -3]
+    assert [call.type for call in reference.operators] == [n.op_type for n in nodes]
+    assert len(reference.outputs) == 1
+
+
 def ncnn_model(path):
     """Convolution and activation in one layer, as pnnx fuses them."""
     weights = make_weights()
@@ -464,6 +524,11 @@ def test_the_command_line_of_a_recorder(
     status, printed, complaint = call(*given)
     assert (status, printed) == (2, "")
     assert "is not empty" in complaint
+    damaged = tmp_path / f"damaged{name[1:]}"
+    damaged.write_bytes(b"no model")
+    status, _, complaint = call(damaged, tmp_path / "nothing", tmp_path / "x.npy")
+    assert status == 2
+    assert "Traceback" not in complaint
     status, _, complaint = call(tmp_path / name)
     assert status == 2
     assert complaint.startswith("usage: script.py MODEL.")
