@@ -44,7 +44,7 @@ def _replace(call: Call, given: Kind, result: Kind) -> Results:
 def follow(call: Call) -> Results:
     """Replace a signal by the frequencies of each of its frames."""
     dims, shape = call.first, call.shape
-    if dims is None or shape is None or len(shape) < len(dims) + 1:
+    if not dims or shape is None or len(shape) < len(dims) + 1:
         return []
     call.factors.claim(dims[-1], Kind.TIME, Rank.EXPECTED)
     made = call.factors.make_dims(shape[len(dims) - 1 :])
