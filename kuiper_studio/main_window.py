@@ -128,6 +128,7 @@ _SHARE: Final = 0.94  # of either side of a larger screen, for a first window
 # At the left and at the right: at least, and of the width.
 _DOCK_WIDTHS: Final = ((346, 0.24), (274, 0.19))
 _TIMELINE_HEIGHT: Final = 120
+_RESULTS_OF_A_RUN: Final = ("comparison", "precision", "provenance", "history")  # their docks
 _ORDER: Final = "operators/order"
 _FRAME: Final = 8  # of a window manager, at most, below and at the sides
 # What the banner of an origin offers, the likeliest first.
@@ -194,6 +195,7 @@ class MainWindow(QMainWindow):
             self,
         )
         self._docks: dict[str, QDockWidget] = {}
+        self._shown_model: Path | None = None
         self.exporting = ExportCommands(
             session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
         )
@@ -678,11 +680,19 @@ class MainWindow(QMainWindow):
         self.banner.clear()
         self._stack.setCurrentIndex(0 if graph is None else 1)
         self._show_docks(shown=graph is not None)
+        if graph is not None and graph.source_path != self._shown_model:
+            self._shown_model = graph.source_path
+            self._close_results()
         self.leftovers_banner.look()  # of the last run, or of an engine that was ended
         if graph is not None:
             self.opening.restore_sizes(graph)
             self.opening.recent_models.add(graph.source_path, len(graph.operators))
             self.graph_view.keyboard_target().setFocus()
+
+    def _close_results(self) -> None:
+        """Close the docks of results that another model had, which would be empty."""
+        for name in _RESULTS_OF_A_RUN:
+            self._docks[name].hide()
 
     def _show_docks(self, *, shown: bool) -> None:
         """The start page stands alone; with a model come the docks that were there before."""

@@ -242,6 +242,12 @@ def _second_line_look(look: BoxLook) -> tuple[QFont, str]:
     return faces.detail, "nan" if special else look.style.text
 
 
+def _constant_text(value: float, room: int) -> str:
+    """Tell the value of all elements, in as many digits as there is room for."""
+    texts = [f"all {format_brief(value, digits)}" for digits in (3, 2, 1)]
+    return next((text for text in texts if len(text) <= room), texts[-1])
+
+
 def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
     if summary.text:
         return summary.text[:room], ""
@@ -250,7 +256,7 @@ def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
     if summary.low is None or summary.high is None:
         first = "not finite"
     elif summary.low == summary.high:
-        first = f"all {format_range(summary.low, summary.high, 0).partition('…')[0]}"
+        first = _constant_text(summary.low, room)
     else:
         first = format_range(summary.low, summary.high, room)
     infinite = summary.pinf + summary.ninf

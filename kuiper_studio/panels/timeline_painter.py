@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from kuiper_studio.panels.timeline_model import Bars, Ints, TimelineModel
     from kuiper_studio.theme import Theme
 
-__all__ = ["Geometry", "TimelinePainter", "axis_unit", "elide_start"]
+__all__ = ["Geometry", "TimelinePainter", "axis_unit", "elide_start", "labels_without_overlap"]
 
 LEFT: Final = 46
 RIGHT: Final = 18  # for the playhead's flag at the end
 TOP: Final = 14
 BELOW: Final = 28
 ROOM_PER_TICK: Final = 24
+_LABEL_HEIGHT: Final = 12
 _LEAST_SLOT: Final = 4.0
 LEAST_BAR: Final = 3
 _LEAST_MARKED_BAR: Final = 9
@@ -103,6 +104,15 @@ class Geometry:
         wide = right - left
         shown = max(1, math.floor(wide - min(_GAP, wide * 0.3)))
         return QRect(round(left + (wide - shown) / 2), self.base - height, shown, height)
+
+
+def labels_without_overlap(places: Sequence[int]) -> list[int]:
+    """Return the places of an axis whose labels do not overlap, the uppermost first."""
+    kept: list[int] = []
+    for place in sorted(places):
+        if not kept or place - kept[-1] >= _LABEL_HEIGHT:
+            kept.append(place)
+    return kept
 
 
 def axis_unit(measure: Measure, top: float) -> tuple[float, str]:
@@ -204,11 +214,13 @@ class TimelinePainter:
         painter.drawText(QRectF(6, 0, 80, TOP), Qt.AlignmentFlag.AlignVCenter, caption)
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         count = max(2, space.room // ROOM_PER_TICK)
-        for tick in round_ticks(self._top / factor, self._scale, count):
-            share = float(fractions(np.array([tick * factor]), self._top, self._scale)[0])
-            y = space.base - round(share * space.room)
+        ticks = round_ticks(self._top / factor, self._scale, count)
+        shares = fractions(np.array(ticks) * factor, self._top, self._scale)
+        places = [space.base - round(float(share) * space.room) for share in shares]
+        labelled = labels_without_overlap(places)
+        for tick, y in zip(ticks, places, strict=True):
             painter.fillRect(LEFT, y, space.width - LEFT - RIGHT, 1, theme.color("line"))
-            if y - 6 >= TOP - 1 and y + 6 <= space.base + 4:
+            if y in labelled and y - 6 >= TOP - 1 and y + 6 <= space.base + 4:
                 painter.setPen(theme.color("text3"))
                 painter.drawText(QRectF(0, y - 7, LEFT - 7, 14), right, f"{tick:g}")
 

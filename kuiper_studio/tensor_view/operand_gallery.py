@@ -276,7 +276,10 @@ def _facts_grid(facts: TensorStatistics) -> QGridLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(12)
     grid.setVerticalSpacing(3)
-    span = format_range(facts.min, facts.max) if facts.finite else "nothing finite"
+    if facts.finite:
+        span = format_range(facts.min, facts.max)
+    else:
+        span = "nothing finite" if facts.count else "no elements"
     rows = (
         ("range", span),
         ("NaN", format_count(facts.nan)),

@@ -370,7 +370,8 @@ class TensorPane(QWidget):
     def _show_message(self) -> None:
         model = self.model
         if model.reading.kind is Kind.NUMBER and model.array is not None:
-            self.message.show_text(str(model.array.item()), model.describe(), number=True)
+            number = model.array.reshape(())[()]  # NumPy's: a float32 in its own digits
+            self.message.show_text(str(number), model.describe(), number=True)
         elif model.reading.kind is Kind.EMPTY:
             self.message.show_text("No numbers", f"{model.describe()}: {model.reading.note}")
         elif model.value is None and not model.name:
@@ -459,8 +460,9 @@ class TensorPane(QWidget):
         shown = bool(len(vector)) and (named or (self._is_output and model.may_be_scores))
         if shown:
             labels = class_names(len(vector), model.labels, self._data_set)
-            title = "Top 5, probabilities" if are_probabilities(vector) else "Top 5, scores"
-            self.top.set_scores(best_scores(vector, labels), title)
+            best = best_scores(vector, labels)
+            kind = "probabilities" if are_probabilities(vector) else "scores"
+            self.top.set_scores(best, f"Top {len(best)}, {kind}")
         self.top.setVisible(shown and model.counterpart is None)
 
     def _update_actions(self) -> None:

@@ -53,6 +53,11 @@ class TopList(Canvas):
         """The shown scores, best first."""
         return tuple(self._scores)
 
+    @property
+    def title(self) -> str:
+        """What stands above the scores."""
+        return self._title
+
     def set_scores(self, scores: Sequence[Row], title: str) -> None:
         """Show scores under a title."""
         self._scores, self._title = list(scores), title

@@ -138,6 +138,7 @@ def test_a_comparison_and_operators_by_time(qtbot, open_window, make_pair, tmp_p
     )
     session.studies.compare(tmp_path / "other.npz")
     qtbot.waitUntil(lambda: session.comparing.comparison is not None)
+    assert window.comparison_panel.isVisible()
     panel.table.sortByColumn(OperatorColumn.MS, Qt.SortOrder.DescendingOrder)
     other = make_pair(*net("d", "e"), name="de")
     session.open(other)
@@ -145,3 +146,5 @@ def test_a_comparison_and_operators_by_time(qtbot, open_window, make_pair, tmp_p
     rows = panel.table.model()
     names = [rows.index(row, OperatorColumn.NAME).data() for row in range(4)]
     assert sorted(names) == ["d", "e", "in", "out"]
+    assert not window.comparison_panel.isVisible()  # it would be empty
+    assert window.properties_panel.isVisible()

@@ -209,6 +209,7 @@ def test_plain_drawing(session, state):
             S.EXECUTED, Summary(0, 1, 100, 0, 0, 3, 4), ("0…1", "7 Inf"), id="infinite"
         ),
         pytest.param(S.EXECUTED, Summary(0, 0, 100, 100), ("all 0", "0 NaN"), id="constant"),
+        pytest.param(S.EXECUTED, Summary(2.87, 2.87, 4), ("all 2.87", "0 NaN"), id="digits"),
         pytest.param(
             S.EXECUTED, Summary(count=4, nan=4), ("not finite", "4 NaN"), id="all-nan"
         ),

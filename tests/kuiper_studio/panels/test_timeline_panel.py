@@ -13,7 +13,12 @@ from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_model import Measure, Scale
-from kuiper_studio.panels.timeline_painter import Geometry, axis_unit, elide_start
+from kuiper_studio.panels.timeline_painter import (
+    Geometry,
+    axis_unit,
+    elide_start,
+    labels_without_overlap,
+)
 from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.session import RunState, StudioSession
 from kuiper_studio.theme import Scheme, Theme
@@ -476,3 +481,16 @@ def test_point_is_inside_the_bar_it_names(opened):
     for index in range(6):
         spot = QPointF(middle(opened, index))
         assert opened.canvas.operator_at(spot.x()).index == index
+
+
+@pytest.mark.parametrize(
+    ("places", "labelled"),
+    [
+        ([72, 60, 48], [48, 60, 72]),
+        ([70, 62], [62]),
+        ([40, 58, 52, 70], [40, 52, 70]),
+        ([], []),
+    ],
+)
+def test_labels_of_a_low_axis_do_not_overlap(places, labelled):
+    assert labels_without_overlap(places) == labelled

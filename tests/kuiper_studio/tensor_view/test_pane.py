@@ -106,6 +106,15 @@ def test_messages(pane, name, title):
     assert pane.message.title.text() == title
 
 
+def test_a_scalar_has_the_digits_of_its_dtype(pane):
+    pane.set_value("x", np.array(2.8696535, np.float32))
+    assert pane.message.title.text() == "2.8696535"
+    pane.set_value("y", np.array(2.8696535, np.float64))
+    assert pane.message.title.text() == "2.8696535"
+    pane.set_value("z", np.array(1 / 3, np.float16))
+    assert pane.message.title.text() == "0.3333"
+
+
 def test_channels_last(pane):
     """N, H, W, C: the channel is the last dimension, of this operand alone."""
     image = np.random.default_rng(5).normal(size=(2, 6, 9, 4)).astype(np.float32)
@@ -892,10 +901,13 @@ def test_best_classes_by_number_of_an_output_without_labels(pane):
     assert [(score.name, score.text) for score in pane.top.scores] == [
         ("4", "7.00"), ("1", "3.00"), ("2", "1.00"), ("0", "0.50"), ("5", "0.25"),
     ]  # fmt: skip
+    assert pane.top.title == "Top 5, scores"
     pane.top.chosen.emit(4)
     assert pane.picked.index == (0, 4)
     pane.set_labels(("cat", "dog", "bird"))  # of another model
     assert pane.top.scores[0].name == "4"
+    pane.set_value("p", np.array([[0.25, 0.5, 0.25]]), is_output=True)
+    assert pane.top.title == "Top 3, probabilities"
     pane.set_value("s", np.sin(np.arange(16000.0))[np.newaxis], is_output=True)
     assert not pane.top.isVisibleTo(pane)  # a second of sound has no classes
     pane.set_value("z", np.zeros((1, 4, 4, 4)), is_output=True)
