@@ -38,6 +38,7 @@ __all__ = [
     "load_graph",
     "once",
     "own_batch",
+    "picture_size",
     "repeated",
     "require_operands",
 ]
@@ -353,6 +354,19 @@ def own_batch(graph: RuntimeGraph, spec: ModelSpec) -> int:
     batches = {x[0] if x is not None and len(x) == 4 else None for x in shapes}
     batch = batches.pop() if len(batches) == 1 else None
     return batch if isinstance(batch, int) else 1
+
+
+def picture_size(graph: RuntimeGraph) -> tuple[int, int] | None:
+    """Return the rows and columns of the pictures that a model takes.
+
+    None where it takes several inputs, no picture, or any size, as models in ncnn's format do.
+    """
+    shapes = [operand.shape for operand in graph.input_operands]
+    shape = shapes[0] if len(shapes) == 1 else None
+    if shape is None or len(shape) not in {3, 4} or shape[-3] not in {1, 3}:
+        return None
+    rows, columns = shape[-2:]
+    return (rows, columns) if isinstance(rows, int) and isinstance(columns, int) else None
 
 
 def once(inputs: Mapping[str, Array], batch: int) -> dict[str, Array]:

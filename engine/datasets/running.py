@@ -15,7 +15,7 @@ from engine.datasets.dump import DUMP, array_names, create_dump
 from engine.datasets.extra import require_extra
 from engine.datasets.failures import FAILURES, unpack_failures
 from engine.datasets.inputs import LISTED, InputReader, find_inputs
-from engine.datasets.model import LoadedModel, once, own_batch, repeated
+from engine.datasets.model import LoadedModel, once, own_batch, picture_size, repeated
 from engine.datasets.options import SweepOptions, describe_model
 from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
 from engine.datasets.progress import Run
@@ -26,6 +26,7 @@ from engine.datasets.unguarded import leave_importing_worker
 from engine.dump.manifest import file_hash, tool_version
 from engine.errors import EngineError, SweepError
 from engine.file_lock import locked
+from engine.inputs import IMAGE_SUFFIXES
 from engine.plain import plain
 from engine.runtime import RuntimeGraph, load
 from engine.threads import processor_count, thread_count
@@ -51,6 +52,10 @@ _DUMPED: Final = 256 << 20  # bytes of a task's tensors, which are in memory tog
 _BATCHED: Final = 96 << 20  # bytes of all values of a batch
 _LARGEST_BATCH: Final = 32
 _REPEATED: Final = "the model takes several inputs at once; each input fills its batch alone"
+_OWN_SIZES: Final = (
+    "the model's file has no size of its inputs, so each picture keeps its own; give a size if "
+    "all should have the same"
+)
 
 
 def sweep(
@@ -136,7 +141,7 @@ def sweep(
                     (folder / name).unlink(missing_ok=True)
                 raise
             run = Run(plan.inputs.count, progress, cancelled, note)
-            remarks = _remarks(graph, plan.model)
+            remarks = _remarks(graph, plan)
             for remark in remarks:
                 run.tell(remark)
             if count == 0 and scheduler is None:
@@ -338,9 +343,15 @@ def _go_on() -> None:
     """Nothing cancels the hashing of a model."""
 
 
-def _remarks(graph: RuntimeGraph, spec: ModelSpec) -> list[str]:
+def _remarks(graph: RuntimeGraph, plan: SweepPlan) -> list[str]:
     """Return sentences on how the inputs run that the user should know."""
-    return [_REPEATED] if spec.fixed_batch < own_batch(graph, spec) else []
+    spec = plan.model
+    remarks = [_REPEATED] if spec.fixed_batch < own_batch(graph, spec) else []
+    if picture_size(graph) is None and not spec.shapes and spec.images.size is None:
+        with InputReader(plan.inputs) as reader:
+            if reader.name(0).lower().endswith(IMAGE_SUFFIXES):
+                remarks.append(_OWN_SIZES)
+    return remarks
 
 
 def _attributes(

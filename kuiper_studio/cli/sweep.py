@@ -30,15 +30,14 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
 
     if arguments.workers != 0 or arguments.dump:
         require_extra()  # before the model is loaded or converted
-    options = sweep_options(arguments)
     command = ["kuiper-studio", *sys.argv[1:]]
-    studies = SweepStudies(arguments, load_graph(arguments), options)
+    studies = SweepStudies(arguments, load_graph(arguments), sweep_options(arguments))
     with progress_shown("sweeping", "inputs") as show:
         found = sweep(
             studies.graph,
             arguments.inputs,
             arguments.output,
-            replace(options, studies=studies.studies),
+            replace(studies.options, studies=studies.studies),
             workers=arguments.workers,
             scheduler=arguments.scheduler,
             resume=arguments.resume,
@@ -48,7 +47,7 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
             command=command,
         )
     if studies.studies:
-        studies.conclude(found, options)
+        studies.conclude(found)
         write_summary_page(found, command=command)
     return found, studies
 

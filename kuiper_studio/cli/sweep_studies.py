@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SweepError
@@ -41,6 +42,8 @@ class SweepStudies:
     ----------
     graph : RuntimeGraph
         The model to sweep: to calibrate, ncnn's pair beside a PNNX model.
+    options : SweepOptions
+        Those given; pictures for ncnn's pair have the size of the PNNX model.
     facts : dict of str to dict
         Results by study, as JSON; empty until `conclude`.
 
@@ -53,7 +56,7 @@ class SweepStudies:
     def __init__(
         self, arguments: argparse.Namespace, graph: RuntimeGraph, options: SweepOptions
     ) -> None:
-        self.graph = graph
+        self.graph, self.options = graph, options
         self.facts: dict[str, dict[str, Any]] = {}
         self._arguments = arguments
         self._calibration: CalibrationStudy | None = None
@@ -63,7 +66,7 @@ class SweepStudies:
         if arguments.labels is not None and not (arguments.against or arguments.reference):
             raise SweepError("--labels needs --against or --reference")
         if arguments.against is not None or arguments.reference is not None:
-            self._against = self._make_against(options)
+            self._against = self._make_against(self.options)
 
     @property
     def studies(self) -> tuple[Study, ...]:
@@ -76,10 +79,10 @@ class SweepStudies:
         keep = self.facts.get("calibration", {}).get("keep_float32")
         return keep is None or bool(keep["reached"])
 
-    def conclude(self, found: Sweep, options: SweepOptions) -> None:
+    def conclude(self, found: Sweep) -> None:
         """Calculate and write the results of the studies of a finished sweep."""
         if self._calibration is not None:
-            self.facts["calibration"] = self._calibrate(found, options, self._calibration)
+            self.facts["calibration"] = self._calibrate(found, self._calibration)
         if self._against is not None:
             from engine.datasets.against import write_against
 
@@ -87,10 +90,16 @@ class SweepStudies:
 
     def _make_calibration(self) -> CalibrationStudy:
         from engine.datasets.calibration import CalibrationStudy, ncnn_pair_of
+        from engine.datasets.model import picture_size
 
         pair = ncnn_pair_of(self.graph)
         if pair is not self.graph:
-            complain(f"calibrating {pair.param_path.name}, the pair of ncnn beside the model")
+            told = f"calibrating {pair.param_path.name}, the pair of ncnn beside the model"
+            size, images = picture_size(self.graph), self.options.images
+            if size is not None and images.size is None and not self.options.shapes:
+                self.options = replace(self.options, images=replace(images, size=size))
+                told += f", with pictures of {size[0]}×{size[1]}"
+            complain(told)
         self.graph = pair
         return CalibrationStudy(self._arguments.held_out)
 
@@ -110,12 +119,10 @@ class SweepStudies:
             other = dump_spec(arguments.reference)
         return prepare_against(self.graph, arguments.inputs, other, options, arguments.labels)
 
-    def _calibrate(
-        self, found: Sweep, options: SweepOptions, study: CalibrationStudy
-    ) -> dict[str, Any]:
+    def _calibrate(self, found: Sweep, study: CalibrationStudy) -> dict[str, Any]:
         from engine.datasets.calibration import CalibrationOptions, calibrate_sweep
 
-        arguments = self._arguments
+        arguments, options = self._arguments, self.options
         chosen = CalibrationOptions(
             arguments.calibrate,
             arguments.percentile,

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from ncnn_files import f32, tagged, write_pair
+from PIL import Image
 
 LINES = ["Input in0 0 1 in0", "InnerProduct fc 1 1 in0 out0 0=2 1=1 2=6"]
 RNG = np.random.default_rng(9)
@@ -34,6 +35,44 @@ def test_a_calibration(run, model):
     assert "keep in float32: nothing; " in ended.out
     lines = (model.parent / "out" / "calibration.table").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["fc_param_0", "fc"]
+
+
+@pytest.fixture
+def two_pairs(tmp_path):
+    """A convolution in both formats, and pictures of 6×8 and 5×9."""
+    weight = RNG.standard_normal(3).astype(np.float32)
+    lines = ["Input in0 0 1 in0", "Convolution c 1 1 in0 out0 0=1 1=1 5=0 6=3"]
+    write_pair(tmp_path, lines, tagged(weight), "m.ncnn")
+    (tmp_path / "m.pnnx.param").write_text(
+        "7767517\n2 1\npnnx.Input x 0 1 0 #0=(1,3,4,4)f32\npnnx.Output y 1 0 0\n"
+    )
+    for name, shape in (("a", (6, 8, 3)), ("b", (5, 9, 3))):
+        pixels = RNG.integers(0, 256, shape).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "elements", "told"),
+    [
+        ("m.pnnx.param", (), 2 * 4 * 4, "with pictures of 4×4"),
+        ("m.pnnx.param", ("--size", "2x2"), 2 * 2 * 2, "the pair of ncnn beside the model\n"),
+        ("m.ncnn.param", (), 6 * 8 + 5 * 9, "so each picture keeps its own"),
+    ],
+)
+def test_sizes_of_pictures_for_a_pair_that_has_none(
+    run, two_pairs, model, given, elements, told
+):
+    ended = run(
+        "sweep", two_pairs / model, "--inputs", two_pairs / "*.png", "--workers", "0", *given,
+        "--output", two_pairs / "out", "--calibrate", "minmax", "--backend", "numpy",
+    )  # fmt: skip
+    assert ended.status == 0
+    assert told in ended.err
+    summary = json.loads((two_pairs / "out" / "summary.json").read_text())
+    assert summary["operands"]["in0"]["count"] == 3 * elements
+    layers = json.loads((two_pairs / "out" / "calibration.json").read_text())["layers"]
+    assert layers[0]["count"] == 3 * elements
 
 
 def test_an_error_that_cannot_be_reached_without_float32(run, model):
