@@ -302,6 +302,11 @@ class Factors:
         if rank > self._claims.get(root, (0,))[0]:
             self._claims[root] = rank, kind
 
+    def replace(self, factor: int, kind: Kind) -> None:
+        """Replace a meaning by one that tells more, unless the user gave it."""
+        if self.rank(factor) < Rank.USER:
+            self._claims[_find(self._kin, factor)] = Rank.DECLARED, kind
+
     def unify(self, one: Dim, other: Dim) -> None:
         """Note that two dimensions have the same positions, and split factors to match."""
         waiting = [(one, other)]

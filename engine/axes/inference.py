@@ -116,6 +116,8 @@ class _Inference:
                 self._claim_distances(operator)
                 self._claim_summed(operator)
         self._claim_outputs()
+        for operand in self.graph.input_operands:
+            self._claim_spectrogram(self.dims.get(operand.name, ()))
         for name, (layout, inferred) in self.overrides.items():
             self._override(name, layout, inferred)
         self.factors.settle()
@@ -280,6 +282,21 @@ class _Inference:
             dim = dims[place] if dims and -len(dims) <= place < len(dims) else ()
             if len(dim) == 1 and self.factors.kind(dim[0]) is Kind.UNKNOWN:
                 self.factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
+
+    def _claim_spectrogram(self, dims: Dims) -> None:
+        """Name an input that a model turns to an image: pictures are given as rows of columns.
+
+        Frames of a spectrogram follow each other in time, and the model makes its frequencies
+        the rows.
+        """
+        factors = self.factors
+        heads = [dim for dim in dims[:-2] if factors.extent(dim) != 1]
+        if len(dims) < 2 or any(factors.kind(dim[0]) is not Kind.BATCH for dim in heads):
+            return
+        times, frequencies = dims[-2][0], dims[-1][0]
+        if (factors.kind(times), factors.kind(frequencies)) == (Kind.COLUMN, Kind.ROW):
+            factors.replace(times, Kind.TIME)
+            factors.replace(frequencies, Kind.FREQUENCY)
 
     def _claim_outputs(self) -> None:
         """Name classes, vocabulary and boxes of the model's results."""

@@ -45,8 +45,9 @@ class Kind(Enum):
     UNKNOWN = "?"
 
 
-SPATIAL: Final = frozenset({Kind.DEPTH, Kind.TIME, Kind.ROW, Kind.COLUMN})
-"""Kinds of axes along which positions have neighbours: of an image, a volume or a signal."""
+SPATIAL: Final = frozenset({Kind.DEPTH, Kind.TIME, Kind.FREQUENCY, Kind.ROW, Kind.COLUMN})
+"""Kinds of axes along which positions have neighbours: of an image, a volume, a signal
+or a spectrogram."""
 SEQUENCE: Final = frozenset({Kind.TOKEN, Kind.QUERY, Kind.KEY, Kind.BOX})
 """Kinds of axes whose positions may fold to a grid."""
 

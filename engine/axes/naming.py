@@ -324,5 +324,4 @@ def _is_sequence(axis: Axis) -> bool:
 def _is_position(axis: Axis) -> bool:
     if axis.kind is Kind.TIME and axis.size == 1:  # a single picture is no film
         return False
-    is_alone = axis.kind in SPATIAL or axis.kind is Kind.FREQUENCY
-    return is_alone or (axis.kind is Kind.WINDOW and len(axis.factors) == 1)
+    return axis.kind in SPATIAL or (axis.kind is Kind.WINDOW and len(axis.factors) == 1)

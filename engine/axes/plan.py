@@ -22,6 +22,7 @@ _SCORES: Final = frozenset({Kind.QUERY, Kind.KEY})
 _BESIDE: Final = frozenset(
     {Kind.CLASS_TOKEN, Kind.DISTILLATION_TOKEN, Kind.REGISTER_TOKEN, Kind.TOKEN, Kind.BOX}
 )
+_SPECTROGRAM: Final = (Kind.FREQUENCY, Kind.TIME)
 _FOLDED: Final = frozenset({Kind.TOKEN, Kind.WINDOW, Kind.BOX, Kind.UNKNOWN})
 
 
@@ -251,18 +252,23 @@ def _leaves(axis: Axis) -> tuple[Axis, ...]:
 
 
 def _roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
-    """Give each part a role; None unless there are rows and columns exactly once."""
-    spatial: dict[Kind, list[int]] = {Kind.ROW: [], Kind.COLUMN: []}
+    """Give each part a role; None unless there are rows and columns exactly once.
+
+    Of a spectrogram they are frequencies and time.
+    """
+    kinds = {_kind(axis) for axis in axes}
+    sides = _SPECTROGRAM if kinds >= {*_SPECTROGRAM} else (Kind.ROW, Kind.COLUMN)
+    spatial: dict[Kind, list[int]] = {side: [] for side in sides}
     planes: dict[Kind, list[int]] = {}
     others: list[int] = []
     channel: int | None = None
     for number, axis in enumerate(axes):
-        leaf = axis.factors[0] if axis.kind is Kind.WINDOW and axis.factors else axis
-        if leaf.kind in spatial:
-            spatial[leaf.kind].append(number)
-        elif leaf.kind in SPATIAL:
-            planes.setdefault(leaf.kind, []).append(number)
-        elif leaf.kind in _CHANNELS:
+        kind = _kind(axis)
+        if kind in spatial:
+            spatial[kind].append(number)
+        elif kind in SPATIAL:
+            planes.setdefault(kind, []).append(number)
+        elif kind in _CHANNELS:
             others += [channel] if channel is not None else []
             channel = number
         else:
@@ -280,6 +286,11 @@ def _roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
         found.append(Role(axes[channel].kind.value, (channel,)))
     found += [_spatial_role(axes, kind, cells) for kind, cells in spatial.items()]
     return tuple(found), channel is not None
+
+
+def _kind(axis: Axis) -> Kind:
+    """Return what a part is along, also of windows."""
+    return (axis.factors[0] if axis.kind is Kind.WINDOW and axis.factors else axis).kind
 
 
 def _row_roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:

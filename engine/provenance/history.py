@@ -142,9 +142,10 @@ def _describe(spot: _Spot) -> str:
         Kind.COLUMN: "column",
         Kind.DEPTH: "plane",
         Kind.TIME: "time",
+        Kind.FREQUENCY: "frequency",
         Kind.TOKEN: "token",
     }
-    order = (Kind.TIME, Kind.DEPTH, Kind.ROW, Kind.COLUMN, Kind.TOKEN)
+    order = (Kind.TIME, Kind.FREQUENCY, Kind.DEPTH, Kind.ROW, Kind.COLUMN, Kind.TOKEN)
     parts = [f"{singular[kind]} {spot.words[kind]}" for kind in order if kind in spot.words]
     if spot.special is not None:
         kind, position = spot.special

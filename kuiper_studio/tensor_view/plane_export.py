@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["shown_plane"]
 
-_IMAGE: Final = frozenset({AxisKind.ROW, AxisKind.COLUMN})
+_PLANES: Final = (
+    frozenset({AxisKind.ROW, AxisKind.COLUMN}),
+    frozenset({AxisKind.FREQUENCY, AxisKind.TIME}),
+)
 
 
 def shown_plane(
@@ -75,7 +78,9 @@ def _index(model: TensorViewModel, row: int, column: int) -> tuple[int, ...]:
 def _is_image(model: TensorViewModel) -> bool | None:
     if model.plan is not None:
         return True
-    return set(model.layout.kinds) >= _IMAGE if model.layout is not None else None
+    if model.layout is None:
+        return None
+    return any(set(model.layout.kinds) >= plane for plane in _PLANES)
 
 
 def _shares(values: Array, low: float, high: float) -> Array:

@@ -333,6 +333,9 @@ EXPECTED: dict[str, dict[str, str]] = {
         "classes": "140",
     },
     "ast": {
+        "time × frequencies": "0 1",
+        "frequencies × time": "2",
+        "channels × frequencies × time": "3",
         "features × 12×25 tokens": "4",
         "class + distillation + 12×25 tokens × features": "7 8 9",
         "classes": "29",

@@ -93,6 +93,21 @@ def test_time_runs_from_left_to_right(kind: Kind) -> None:
     assert [role.name for role in plan.roles] == ["batch", kind.value, "time"]
 
 
+def test_a_spectrogram_runs_from_left_to_right() -> None:
+    """Its tokens fold to frequencies and time, as its frames do."""
+    side = Axis(Kind.FREQUENCY, 2), Axis(Kind.TIME, 3)
+    for axes, shape, order in (
+        ((BATCH, side[1], side[0]), (1, 3, 2), (0, 2, 1)),
+        ((BATCH, Axis(Kind.TOKEN, 6, side), FEATURES), (1, 6, 5), (0, 3, 1, 2)),
+    ):
+        plan = plan_view(Layout(axes), shape)
+        assert plan is not None
+        array = numbers(*shape)
+        parts = array.reshape(1, 2, 3, 5) if len(order) > 3 else array
+        np.testing.assert_array_equal(plan.fold(array), parts.transpose(order))
+        assert [role.name for role in plan.roles][-2:] == ["frequencies", "time"]
+
+
 def test_every_element_is_found_in_both_directions() -> None:
     layout = Layout((windows(2, 3, shift=2), Axis(Kind.HEAD, 2), grid(2, 2), FEATURES))
     shape = (6, 2, 4, 5)

@@ -612,3 +612,23 @@ def test_results_that_a_model_gives_several_times(texts: Callable[..., dict[str,
         found = texts(*lines, f"pnnx.Output out 42 0 {results}")
         assert found["b"] == "boxes × classes"
         assert {found["a"], *(found[f"c{n}"] for n in range(40))} == {"boxes × coordinates"}
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_a_spectrogram_is_no_picture(
+    texts: Callable[..., dict[str, str]], samples: int
+) -> None:
+    """The audio spectrogram transformer turns its frames before it cuts patches."""
+    found = texts(
+        f"pnnx.Input in 0 1 a #a=({samples},12,8)f32",
+        f"torch.unsqueeze u 1 1 a b dim=1 $input=a #b=({samples},1,12,8)f32",
+        f"torch.transpose t 1 1 b c dim0=2 dim1=3 $input=b #c=({samples},1,8,12)f32",
+        f"nn.Conv2d p 1 1 c d kernel_size=(4,4) stride=(4,4) #d=({samples},6,2,3)f32",
+        f"torch.flatten f 1 1 d e start_dim=2 end_dim=-1 $input=d #e=({samples},6,6)f32",
+        f"torch.transpose v 1 1 e g dim0=1 dim1=2 $input=e #g=({samples},6,6)f32",
+        "pnnx.Output out 1 0 g",
+    )
+    batch = "batch × " if samples > 1 else ""
+    assert found["a"] == f"{batch}time × frequencies"
+    assert found["d"] == f"{batch}channels × frequencies × time"
+    assert found["g"] == f"{batch}2×3 tokens × features"

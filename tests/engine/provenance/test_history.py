@@ -171,6 +171,25 @@ def test_a_class_token_stays_one(tokens):
     assert (history.left_out, found["7"].count) == (4, 6)
 
 
+def test_a_token_of_a_spectrogram_is_a_frame(make_pair):
+    """The model turns frames to columns; the place is named by time and frequency."""
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,12,8)f32",
+        "torch.unsqueeze one 1 1 0 1 dim=1 $input=0 #1=(1,1,12,8)f32",
+        "torch.transpose turn 1 1 1 2 dim0=2 dim1=3 $input=1 #2=(1,1,8,12)f32",
+        "nn.Conv2d patch 1 1 2 3 in_channels=1 out_channels=6 kernel_size=(4,4) stride=(4,4) "
+        "padding=(0,0) dilation=(1,1) groups=1 bias=False padding_mode=zeros "
+        "@weight=(6,1,4,4)f32 #3=(1,6,2,3)f32",
+        "Tensor.reshape fold 1 1 3 4 shape=(1,6,6) #4=(1,6,6)f32",
+        "pnnx.Output out 1 0 4",
+        weights={"patch.weight": RNG.normal(size=(6, 1, 4, 4)).astype(np.float32)},
+    )
+    session = run(path, RNG.normal(size=(1, 12, 8)).astype(np.float32))
+    history = engine.trace_place(session, "4", (0, 2, 5))
+    assert history.place == "time 2 of 3 · frequency 1 of 2"
+    assert by_operand(history)["0"].index == (0, 10, 6)  # the middle of the patch
+
+
 def test_windows_and_rolls_are_undone(make_pair):
     """What only moves keeps the same numbers at the place."""
     path = make_pair(
