@@ -61,25 +61,24 @@ def is_tie(
         return _same_scores(inputs.get(1), found, expected, tolerance)
     if operator.type not in _CHOOSERS and operator.type not in _ARGUMENTS:
         return False
-    axis, keeps = _axis_of(operator.params, operator.type)
+    axis = _axis_of(operator.params, operator.type)
     if axis is None:
         source, axis = source.reshape(-1), 0
         found, expected = found.reshape(-1), expected.reshape(-1)
     elif not -source.ndim <= axis < source.ndim:
         return False
-    elif not keeps and found.ndim == source.ndim - 1:
+    elif found.ndim == source.ndim - 1:  # the axis is not kept
         found, expected = (np.expand_dims(each, axis) for each in (found, expected))
     one, other = _taken(source, found, axis), _taken(source, expected, axis)
     return one is not None and other is not None and _equal(one, other, source, tolerance)
 
 
-def _axis_of(params: Mapping[str, Any], kind: str) -> tuple[int | None, bool]:
-    """Return the axis, None for all elements, and whether the result keeps it."""
+def _axis_of(params: Mapping[str, Any], kind: str) -> int | None:
+    """Return the axis along which an operator chooses; None for all elements."""
     named = next((params[name] for name in _AXIS_NAMES if name in params), None)
-    keeps = bool(params.get("keepdim", params.get("keepdims", False)))
     if isinstance(named, int) and not isinstance(named, bool):
-        return named, keeps
-    return (None if kind in _ARGUMENTS else _CHOOSERS.get(kind, _LAST)), keeps
+        return named
+    return None if kind in _ARGUMENTS else _CHOOSERS[kind]
 
 
 def _taken(source: Array, indexes: Array, axis: int) -> Array | None:

@@ -96,6 +96,64 @@ def test_inherited_and_amplified(make_session, tensors):
     )
 
 
+def test_amplification_is_by_the_largest_difference_of_the_inputs(make_pair):
+    """A tenth of 4 at one input, a hundredth of 4 at the other: 0.44 of 8 at their sum."""
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,4)f32",
+        "pnnx.Input in1 0 1 1 #1=(1,4)f32",
+        "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1) #0=(1,4)f32 #1=(1,4)f32 #2=(1,4)f32",
+        "pnnx.Output out0 1 0 2",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)), backend="numpy")
+    ours = np.float32([[1, 2, 3, 4]])
+    session.feed([ours, ours])
+    theirs = [ours - np.float32([[0.4, 0, 0, 0]]), ours - np.float32([[0.04, 0, 0, 0]])]
+    arrays = {"0": theirs[0], "1": theirs[1], "2": theirs[0] + theirs[1]}
+    found = engine.compare(session, reference(arrays, ["x0", "x1"], ["x2"]))
+    (row,) = (row for row in found.rows if row.operand == "2")
+    assert row.measures.relative == pytest.approx(0.44 / 8, rel=1e-4)
+    assert row.amplification == pytest.approx(0.44 / 8 / 0.1, rel=1e-4)
+
+
+def test_a_small_error_of_an_operator_is_no_accumulated_rounding(make_pair):
+    """It is half of the tolerance, more than any rounding: what inherits it differs."""
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,64)f32",
+        "pnnx.Expression more 1 1 0 1 expr=add(@0,1.0) #0=(1,64)f32 #1=(1,64)f32",
+        "pnnx.Expression less 1 1 1 2 expr=sub(@0,1.9) #1=(1,64)f32 #2=(1,64)f32",
+        "pnnx.Output out0 1 0 2",
+    )
+    x = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 64)
+    more = x + np.float32(1.0001)  # half of the tolerance of 0.0001 of 2
+    arrays = {"0": x, "1": more, "2": more - np.float32(1.9)}  # 0.00011 of 0.9
+    found = engine.compare(run_lines(make_pair, x, *lines), reference(arrays, ["x0"], ["x2"]))
+    assert found.verdict == "differs"
+    assert statuses(found)["2"] is Status.INHERITED
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "status"),
+    [
+        ([100, 50, -50, 0], [100, 50, -50, 0], Status.SAME),
+        ([101, 50, -50, 0], [100, 50, -50, 0], Status.SAME),  # cosine 1, RMSE 0.005 of 100
+        ([3, 3, 3, 3], [1, 1, 1, 1], Status.ORIGIN),  # cosine 1, RMSE 2
+        ([10, 5, 5, 5], [10, 0, 0, 0], Status.ORIGIN),  # cosine 0.76, RMSE 0.43 of 10
+    ],
+)
+def test_8_bit_integers_agree_by_cosine_and_rmse(make_pair, ours, theirs, status):
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,4)i8",
+        "nn.Flatten flat 1 1 0 1 start_dim=0 end_dim=-1 #0=(1,4)i8 #1=(4)i8",
+        "pnnx.Output out0 1 0 1",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)), backend="numpy")
+    session.feed([np.int8([ours])])
+    arrays = {"0": np.int8([theirs]), "1": np.int8(theirs)}
+    found = engine.compare(session, reference(arrays, ["x0"], ["x1"]))
+    assert statuses(found)["0"] is status
+    assert found.verdict == ("same" if status is Status.SAME else "differs")
+
+
 def test_another_input_is_the_origin(make_session, image, tensors):
     found = engine.compare(make_session(), reference(truth(image * 255, make_weights())))
     assert origins(found) == ["in0"]
