@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
     Compute: TypeAlias = Callable[[Sequence[RuntimeOperator]], Array | None]
 
-__all__ = ["explain_by_int8", "explain_by_reference_int8", "find_clipping"]
+__all__ = [
+    "explain_by_int8",
+    "explain_by_reference_int8",
+    "find_clipping",
+    "spread_scales",
+]
 
 # Of an input rounded to int8. Rounding alone errs by 0.29 steps; numbers beyond 127 steps are
 # clipped, which calibration does to few of them.
@@ -130,7 +135,7 @@ def explain_by_reference_int8(
         return ""
     if not isinstance(array, np.ndarray) or not bottom.size:
         return ""
-    steps = _spread(scales, weight)
+    steps = spread_scales(scales, weight)
     rounded = _round_input(array, float(bottom[0]))
     if steps is None or rounded is None:
         return ""
@@ -165,11 +170,11 @@ def _read_quantised(operator: RuntimeOperator, array: Value) -> tuple[Array, Arr
     kept = _round_input(array, float(steps[0]))
     if kept is None or not _is_kept(kept, array, float(steps[0])):
         return None
-    per_output = _spread(scales, weight)
+    per_output = spread_scales(scales, weight)
     return (weight.astype(np.float32), per_output) if per_output is not None else None
 
 
-def _spread(scales: Array, weight: Array) -> Array | None:
+def spread_scales(scales: Array, weight: Array) -> Array | None:
     """Return the scales of a weight in a shape that fits; None for scales that cannot be."""
     if not scales.size or len(weight) % scales.size:
         return None

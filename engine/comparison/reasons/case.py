@@ -40,6 +40,9 @@ DROPPED: Final = object()
 _HOPELESS: Final = 0.85  # remaining share of a small part's difference, above which an
 # alternative is dropped
 
+_TRIALS: Final = 2  # of other weights that round to the same in int8
+_MARGIN: Final = 2.0  # times what they change, rounding may change
+
 # Operations that an alternative takes besides products: for itself, and to measure an element.
 _OF_CALL: Final = 1e6
 _OF_ELEMENT: Final = 1e2
@@ -140,6 +143,8 @@ class Case:
         as it has them.
     given : tuple of Value
         The inputs, as our own layer takes them.
+    noise : float
+        How far rounding the weights to int8 may take an element of the result.
     """
 
     call: OperatorCall
@@ -157,6 +162,7 @@ class Case:
     macs: float = 0.0
     twin: Twin | None = None
     given: tuple[Value, ...] = ()
+    noise: float = 0.0
 
     @property
     def type(self) -> str:
@@ -184,12 +190,12 @@ class Case:
     @cached_property
     def discrepancy(self) -> Discrepancy:
         """The difference to explain."""
-        return Discrepancy(self.finish(self.ours), self.expected)
+        return Discrepancy(self.finish(self.ours), self.expected, self.noise)
 
     @cached_property
     def reverse_discrepancy(self) -> Discrepancy:
         """The difference, with ours as the expected result."""
-        return Discrepancy(self.expected, self.ours)
+        return Discrepancy(self.expected, self.ours, self.noise)
 
     @cached_property
     def wanted(self) -> Value:
@@ -449,25 +455,27 @@ def make_case(
         from engine.layers.onnx.meanings import onnx_table
 
         table = onnx_table(table)
-    if operator.error is None:
-        if operator.random:
-            return None
-        if ours is None:
-            several = tail is not None and tail.takes_several
-            ours = _own_result(operator, inputs, several=several or isinstance(expected, tuple))
+    if operator.error is None and operator.random:
+        return None
+    twin = twin_of(call, inputs)
+    in_float = twin is not None and twin.step is not None
+    if operator.error is None and ours is None and not in_float:
+        several = tail is not None and tail.takes_several
+        ours = _own_result(operator, inputs, several=several or isinstance(expected, tuple))
     case = Case(
         call, table, tuple(inputs), expected, ours,
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
         surroundings=surroundings, spend=spend or (lambda _: None), macs=_macs_of(operator),
     )  # fmt: skip
-    return _in_words_of_torch(case) if call.type.startswith(PREFIX) else case
+    if twin is not None:
+        case = _in_words_of_torch(case, twin)
+    elif call.type.startswith(PREFIX):
+        case = replace(case, table=ncnn_table(table))
+    return _without_int8(case) if in_float else case
 
 
-def _in_words_of_torch(case: Case) -> Case:
-    """Return the case of a layer of ncnn as that of PyTorch's operator, if there is one."""
-    twin = twin_of(case.call, case.inputs)
-    if twin is None:
-        return replace(case, table=ncnn_table(case.table))
+def _in_words_of_torch(case: Case, twin: Twin) -> Case:
+    """Return the case of a layer of ncnn as that of PyTorch's operator."""
     found = replace(
         case, call=twin.call, twin=twin, inputs=twin.take(case.inputs), given=case.inputs,
         reference_weights=twin.rename(case.reference_weights),
@@ -481,6 +489,32 @@ def _in_words_of_torch(case: Case) -> Case:
         tail=tail.with_batch() if tail is not None else None,
         surroundings=around.with_batch() if around is not None else None,
     )  # fmt: skip
+
+
+def _without_int8(case: Case) -> Case:
+    """Return the case of an int8 layer without its rounding.
+
+    It computes in float32 with the weights that its int8 ones stand for. What rounding the
+    weights changes is known from other numbers that round to them.
+    """
+    ours = case.run(Alternative("", ""))
+    case = replace(case, ours=ours)
+    shown, noise = case.finish(ours), 0.0
+    weight = case.weights.get("weight")
+    step = case.twin.step if case.twin is not None else None
+    if not isinstance(shown, np.ndarray) or weight is None or step is None:
+        return case
+    generator = np.random.default_rng(0)
+    for _ in range(_TRIALS):
+        case.check_cancelled()
+        case.spend(case.work)
+        apart = generator.uniform(-0.5, 0.5, weight.shape) * step
+        other = case.result_of(
+            Alternative("", "", weights={"weight": (weight + apart).astype(np.float32)})
+        )
+        if isinstance(other, np.ndarray) and other.shape == shown.shape:
+            noise = max(noise, float(np.abs(other - shown).max(initial=0.0)))
+    return replace(case, noise=_MARGIN * noise)
 
 
 def _made(weight: Array | LazyArray) -> Array:

@@ -59,6 +59,8 @@ class Discrepancy:
     ours : Value
         None if there is no result.
     expected : Value
+    noise : float, optional
+        By how much elements may differ beside rounding to their dtype.
 
     Attributes
     ----------
@@ -72,13 +74,13 @@ class Discrepancy:
         Differences of elements up to this are rounding.
     """
 
-    def __init__(self, ours: Value, expected: Value) -> None:
+    def __init__(self, ours: Value, expected: Value, noise: float = 0.0) -> None:
         self._expected = arrays_of(expected)
         mine = arrays_of(ours) if ours is not None else []
         self._scale = max((_largest_number(array) for array in self._expected), default=0.0)
         self._count = sum(array.size for array in self._expected)
         self.is_comparable = bool(mine) and _same_shapes(mine, self._expected)
-        rounding = self._rounding(mine)
+        rounding = max(self._rounding(mine), noise)
         large = self.is_comparable and self._count > _LARGE
         self._mine = mine if large else None
         if self.is_comparable:

@@ -413,6 +413,8 @@ def _channel_scales(
     squares = np.square(ours).sum(others, keepdims=True)
     products = (ours * expected).sum(others, keepdims=True)
     factors = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
+    moved = np.abs(ours).max(others, keepdims=True) * np.abs(factors - 1)
+    factors[moved <= case.discrepancy.floor] = 1  # rounding
     same = np.isclose(factors, 1, atol=1e-5)
     # If only a few channels differ, the weight is more likely wrong.
     if np.count_nonzero(~same) * 2 <= same.size or (factors <= 0).all():

@@ -97,7 +97,9 @@ class Preview:
             ours = self.small.ours
             comparable = isinstance(ours, np.ndarray) and ours.shape == expected.shape
             mine = ours[region] if comparable else None  # type: ignore[index,call-overload]
-            self._known[key] = Discrepancy(self.small.finish(mine), expected[region])
+            self._known[key] = Discrepancy(
+                self.small.finish(mine), expected[region], self.small.noise
+            )
         return self._known[key]
 
 

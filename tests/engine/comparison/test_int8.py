@@ -9,6 +9,7 @@ from ncnn_files import f32, tagged, write_pair
 
 import engine
 from engine.comparison import Status
+from engine.comparison.reasons import explain
 from engine.comparison.references import Reference, ReferenceTensor
 
 LINES = (
@@ -274,3 +275,43 @@ def test_halves_of_the_input_are_rounded_as_by_ncnn(tmp_path):
     image = np.tile(np.float32([0.5, 1.5, -2.5, 127]), (3, 16, 4))
     found = compare_float(tmp_path, image)
     assert (found.verdict, found.origins) == ("same", ())
+
+
+REASONS = [
+    pytest.param("side", "weight", ..., 0.6, "scale", "times ours before", id="scale"),
+    pytest.param("side", "bias", 3, -6, "bias", "bias of channel 3", id="bias"),
+    pytest.param("side", "weight", (5, 2, 1, 1), -9, "weight_values", "channel 5", id="one"),
+    pytest.param(
+        "deep", "weight", (slice(None), 0, slice(None, None, -1)), 1, None, "", id="right"
+    ),
+]
+
+
+@pytest.mark.parametrize(("layer", "key", "index", "factor", "kind", "text"), REASONS)
+def test_a_fault_on_top_of_int8_has_its_reason(compared, layer, key, index, factor, kind, text):
+    """As if the layer computed in float32; rounding of its weights is no difference."""
+    found = compared(changed(layer, key, index, factor))
+    if kind is None:
+        assert found.origins == ()
+        return
+    (origin,) = found.origins
+    assert origin.operator.name == layer
+    assert origin.reasons[0].kind == kind
+    assert text in origin.reasons[0].text
+
+
+def test_a_wrong_padding_on_top_of_int8(tmp_path, image):
+    float_run = run(write_float_pair(tmp_path), image)
+    param = write_int8_pair(tmp_path / "float.ncnn.param", [image], tmp_path)
+    text = param.read_text()
+    param.write_text(text.replace("4 0=16 1=3 4=1", "4 0=16 1=3 4=0"))
+    operator = engine.load(param).operator("side")
+    (reason, *_) = explain(operator, [float_run.value("3a")], float_run.value("4"))
+    assert reason.kind == "padding"
+    assert "Set padding=(1, 1)." in reason.text
+
+
+def test_clipped_inputs_are_no_fault_of_the_weights(compared):
+    (origin,) = compared(changed("side", "input", 0, 8)).origins
+    assert "clips" in origin.text
+    assert origin.reasons == ()
