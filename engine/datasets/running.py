@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,7 @@ from engine.runtime import RuntimeGraph, load
 from engine.threads import processor_count, thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from engine.datasets.inputs import InputSet
     from engine.datasets.model import ModelSpec
@@ -134,22 +135,18 @@ def sweep(
             graph = model if isinstance(model, RuntimeGraph) else _load_model(model, asked)
             hashes = _hashes(graph)
             own = max(count, 1) if scheduler is None else 0
-            try:
+            with _nothing_left_unless_begun(folder):
                 plan = _make_plan(graph, hashes, inputs, folder, asked, own)
-            except EngineError:  # the command may be put right and given again
-                for name in LISTED:
-                    (folder / name).unlink(missing_ok=True)
-                raise
-            run = Run(plan.inputs.count, progress, cancelled, note)
-            remarks = _remarks(graph, plan)
-            for remark in remarks:
-                run.tell(remark)
-            if count == 0 and scheduler is None:
-                result = _run_here(plan, graph, run)
-            else:
-                from engine.datasets.cluster import run_on_cluster
+                run = Run(plan.inputs.count, progress, cancelled, note)
+                remarks = _remarks(graph, plan)
+                for remark in remarks:
+                    run.tell(remark)
+                if count == 0 and scheduler is None:
+                    result = _run_here(plan, graph, run)
+                else:
+                    from engine.datasets.cluster import run_on_cluster
 
-                result = run_on_cluster(plan, count, scheduler, run)
+                    result = run_on_cluster(plan, count, scheduler, run)
             _write_results(plan, graph, hashes, asked, result, remarks)
             found = open_sweep(folder)
             # Imported only here: workers import this module and draw no page.
@@ -190,6 +187,21 @@ def _clear_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
     if overwrite:
         for name in (SHARDS, DUMP):
             shutil.rmtree(folder / name, ignore_errors=True)
+
+
+@contextmanager
+def _nothing_left_unless_begun(folder: Path) -> Iterator[None]:
+    """Remove the names of the inputs if an error comes before a result is kept.
+
+    So the command can be put right, or workers started, and it be given again.
+    """
+    try:
+        yield
+    except EngineError:
+        if not (folder / SHARDS).exists():
+            for name in LISTED:
+                (folder / name).unlink(missing_ok=True)
+        raise
 
 
 # The plan

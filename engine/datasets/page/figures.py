@@ -107,13 +107,18 @@ def draw_channels(channels: ChannelSummary) -> str:
 
 
 def list_channels(numbers: list[int]) -> str:
-    """List channel numbers, neighbours together: ``3, 7 to 9``."""
+    """List channel numbers, three neighbours and more together: ``3, 5, 7 to 9``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    texts = [str(first) if first == last else f"{first} to {last}" for first, last in runs]
+    texts = [
+        f"{first} to {last}"
+        if last - first > 1
+        else ", ".join(str(number) for number in range(first, last + 1))
+        for first, last in runs
+    ]
     shown = ", ".join(texts[:_MOST_LISTED])
     return f"{shown} …" if len(texts) > _MOST_LISTED else shown

@@ -114,13 +114,12 @@ class _Page:
             return
         shown = self._operands[:_MOST_OPERANDS]
         yield f"<h2>Ranges ({len(self._operands)})</h2>"
+        copies = f" Copies that Split makes, left out: {self._copies}." if self._copies else ""
         yield (
             '<p class="legend">Histogram of all elements over the data set, with logarithmic '
             "heights, from the least to the greatest. Bar below: without the lowest and "
-            "highest thousandth. Dashed: zero.</p>"
+            f"highest thousandth. Dashed: zero.{copies}</p>"
         )
-        if self._copies:
-            yield f'<p class="legend">Copies that Split makes, left out: {self._copies}.</p>'
         yield '<div class="cards">'
         for operand in shown:
             yield self._card(operand)

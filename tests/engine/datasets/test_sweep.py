@@ -237,6 +237,9 @@ def test_a_sweep_that_cannot_begin_leaves_nothing(inputs, tmp_path):
             sweep(DIGITS, wrong, out, SweepOptions(shapes=("7,7",)), workers=0)
     with pytest.raises(UnknownNameError):
         sweep(DIGITS, inputs.parent, out, SweepOptions(operators=("none",)), workers=0)
+    pytest.importorskip("distributed")
+    with pytest.raises(SweepError, match="there is no scheduler"):
+        sweep(DIGITS, inputs.parent, out, scheduler="none://x")
     assert sweep(DIGITS, inputs.parent, out, SweepOptions(limit=1), workers=0).inputs.done == 1
 
 
