@@ -63,9 +63,15 @@ class Aligned:
         self.check_cancelled = check_cancelled
         self.requantised = find_requantised(session.graph)
         self.rows: dict[str, Row] = {}
+        unread = tuple(
+            each
+            for each in session.graph.operators
+            if each.outputs and not any(operand.consumers for operand in each.outputs)
+        )
         self.known = Known(
             self.ours, self.theirs, alignment.computed, self.is_shown, self.repeats,
             self._feeds, self._agrees, self._lost, KnownWeights(reference, self._key_of),
+            unread,
         )  # fmt: skip
 
     def ours(self, operand: RuntimeOperand) -> Value:

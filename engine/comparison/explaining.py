@@ -78,6 +78,8 @@ class Known:
     lost : callable
         Returns the tensors, by key, that only the reference computes an operand from.
     weights : KnownWeights
+    unread : tuple of RuntimeOperator
+        Those whose results nobody reads.
     """
 
     ours: Callable[[RuntimeOperand], Value]
@@ -89,6 +91,7 @@ class Known:
     agrees: Callable[[RuntimeOperand], bool]
     lost: Callable[[RuntimeOperand], Mapping[str, Array]]
     weights: KnownWeights
+    unread: tuple[RuntimeOperator, ...]
 
     def value(self, operand: RuntimeOperand) -> Value:
         """Return the reference's value, what stands in for it, or our constant."""
@@ -99,6 +102,10 @@ class Known:
             return self.computed[operand.name]
         constant = operand.producer is not None and operand.producer.is_constant
         return self.ours(operand) if constant else None
+
+    def surroundings(self, operator: RuntimeOperator) -> Surroundings:
+        """Return what lies around an operator."""
+        return Surroundings(operator, self.value, self.lost, unread=self.unread)
 
 
 @dataclass(frozen=True)
@@ -420,7 +427,7 @@ class Explainer:
                 spend=self._spend,
                 reference_weights=self._known.weights.arrays(operator),
                 differing=self._known.weights.differing(operator),
-                surroundings=Surroundings(operator, self._known.value, self._known.lost),
+                surroundings=self._known.surroundings(operator),
             )  # fmt: skip
             return find_explanation(case, tried)
         except (_SlowError, EngineError):

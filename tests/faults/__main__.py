@@ -116,7 +116,8 @@ class Network:
 def _differ(truth: np.ndarray, value: np.ndarray) -> bool:
     if truth.shape != value.shape:
         return True
-    truth, value = truth.astype(np.float64), value.astype(np.float64)
+    if "c" not in {truth.dtype.kind, value.dtype.kind}:
+        truth, value = truth.astype(np.float64), value.astype(np.float64)
     with np.errstate(invalid="ignore"):  # masks have infinities
         return bool(
             np.abs(truth - value).max(initial=0) > VISIBLE * np.abs(truth).max(initial=0)

@@ -294,7 +294,9 @@ def pad(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
             return change_parameter("padding,parameter", operator, "mode", "constant")
         operator.params["value"] = Parameter.of(1.0)
         return Planted("padding,parameter", operator.name)
-    if "padding_mode" not in operator.params or not any(value_of(operator, "padding")):
+    if not {"padding", "padding_mode"} <= operator.params.keys():
+        return None
+    if not any(value_of(operator, "padding")):
         return None
     other = "reflect" if value_of(operator, "padding_mode") == "zeros" else "zeros"
     return change_parameter("padding", operator, "padding_mode", other)

@@ -56,6 +56,11 @@ class Calls:
             found |= level
         return found
 
+    def is_read_by(self, key: str, function: str) -> bool:
+        """Return whether a call of a function reads a tensor; see `function_of`."""
+        readers = self._reference.consumers.get(key, ())
+        return any(function_of(call.type) == function for call in readers)
+
     def count_layers(self, key: str, sources: Collection[str], most: int) -> int:
         """Count the layers that lead to a tensor from given ones, to one more than `most`."""
         count, waiting, seen = 0, [key], {*sources}
@@ -98,5 +103,5 @@ def is_composite(type_: str) -> bool:
 
 
 def function_of(type_: str) -> str:
-    """Return a type without the library's prefix, in small letters."""
-    return type_.rpartition(".")[2].rpartition("::")[2].lower()
+    """Return a type without the library's prefix, in small letters, such as leakyrelu."""
+    return type_.rpartition(".")[2].rpartition("::")[2].replace("_", "").lower()

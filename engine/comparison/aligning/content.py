@@ -149,8 +149,11 @@ class Content:
         equal = [each for each in similar if each.distance <= bound]
         if not is_telling(result):
             equal = [e for e in equal if self._is_equal_constant(operator, operand, result, e)]
-        if not equal or any(self._labels.is_of_twin(operator, each.key) for each in equal):
+        if not equal:
             return None
+        if any(self._labels.is_of_twin(operator, each.key) for each in equal):
+            own = self._values.fit(self._labels.own_of_twin(operator), operand, result)
+            return own.match(NAME, 0.9) if own is not None else None
         chosen = self._likeliest(operator, operand, equal)
         unique = all(self._index.equal(each.key, equal[0].key) for each in equal)
         matched_by, confidence = CONTENT, 0.9 if unique else 0.5

@@ -84,6 +84,12 @@ class Labels:
             return False
         return not own.isdisjoint(self._with_weights(twin))
 
+    def own_of_twin(self, operator: RuntimeOperator) -> str | None:
+        """Return the tensor of an operator's name, for one whose elements name its twin."""
+        place_of = self._sides.reference.index.__getitem__
+        own = sorted(self._matcher.layers(operator), key=place_of)
+        return self._calls.end_of_layer(own[0], own) if own else None
+
     @cached_property
     def _by_layer(self) -> Mapping[str, RuntimeOperator]:
         """Our layers by the tensors of the reference's of the same names."""

@@ -159,7 +159,8 @@ class Trials:
         """
         if not isinstance(result, np.ndarray) or not is_numeric(result) or result.size < 2:
             return False
-        if not np.ptp(result.reshape(-1)[:_FIRST].astype(np.float64, copy=False)):
+        first = result.reshape(-1)[:_FIRST]
+        if (first == first[0]).all():
             return False
         index, reference = self._sides.index, self._sides.reference
         places = reference.index
@@ -178,7 +179,8 @@ class Trials:
         """Whether a tensor belongs rather to a downstream operator that is fused with ours.
 
         A fused operator stands for the last of its group. That one does not change the tensor,
-        as an activation does not change its own output, and its result is nearer.
+        as an activation does not change its own output, and its result is nearer. Where the
+        reference applies that function to the tensor, nothing is fused.
         """
         value = self._values.read(operand.name, reading)
         if value is None or not isinstance(result, np.ndarray) or result.shape != value.shape:
@@ -186,6 +188,8 @@ class Trials:
         for consumer in operand.consumers:
             arguments = self._values.arguments(consumer, {operand.name: value})
             if consumer.is_output or arguments is None:
+                continue
+            if self._structure.calls.is_read_by(reading.key, function_of(consumer.type)):
                 continue
             again, _ = self._values.compute(consumer, arguments)
             for output, unchanged in zip(consumer.outputs, again, strict=True):

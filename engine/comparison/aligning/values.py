@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Values", "shape_in_file"]
 
 _KEEPING_ORDER: Final = frozenset(
-    {"reshape", "view", "flatten", "unflatten", "squeeze", "unsqueeze", "reshape_as", "view_as"}
+    {"reshape", "view", "flatten", "unflatten", "squeeze", "unsqueeze", "reshapeas", "viewas"}
 )
 
 

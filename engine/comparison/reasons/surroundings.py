@@ -31,20 +31,28 @@ class Surroundings:
         Returns the tensors, by key, that only the reference computes an operand from.
     is_batched : bool, optional
         Whether results are given a batch axis in front, which layers of ncnn do not have.
+    unread : sequence of RuntimeOperator, optional
+        Those of the model whose results nobody reads: where a connection is lost, no edge leads
+        to them.
     """
 
     operator: RuntimeOperator
     value: Callable[[RuntimeOperand], Value]
     lost: Callable[[RuntimeOperand], Mapping[str, Array]] = lambda _: {}
     is_batched: bool = False
+    unread: Sequence[RuntimeOperator] = ()
 
     def with_batch(self) -> Surroundings:
         """Return these, with a batch axis in front of results."""
         return replace(self, is_batched=True)
 
     def operators(self) -> Iterator[RuntimeOperator]:
-        """Iterate over the others, the nearest along the edges first."""
+        """Iterate over the others: those that nobody reads, then the nearest by edges."""
         seen, level = {self.operator.index}, [self.operator]
+        for each in self.unread:
+            if each.index not in seen:
+                seen.add(each.index)
+                yield each
         while level and len(seen) < _MOST_VISITED:
             above = [operand.producer for each in level for operand in each.inputs]
             below = [c for each in level for operand in each.outputs for c in operand.consumers]

@@ -547,3 +547,81 @@ def test_a_transposed_weight_of_an_attention_that_is_computed_by_products(make_p
     reason = found.origins[0].reasons[0]
     assert reason.kind == "weight_layout"
     assert "out_proj.weight" in reason.text
+
+
+def test_weights_of_queries_and_keys_are_exchanged(make_pair):
+    """What moves the elements of each agrees with the other's tensors."""
+    x, one, two = normal(40, 1, 20, 16), normal(41, 16, 16) / 4, normal(42, 16, 16) / 4
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("q", 0, 1), linear("k", 0, 2),
+        "Tensor.reshape rows 1 1 1 3 shape=(20,16) $input=1 #3=(20,16)f32",
+        "Tensor.reshape others 1 1 2 4 shape=(20,16) $input=2 #4=(20,16)f32",
+        "torch.transpose turn 1 1 4 5 dim0=0 dim1=1 $input=4 #5=(16,20)f32",
+        "torch.matmul scores 2 1 3 5 6 $input=3 $other=5 #6=(20,20)f32",
+        "F.softmax soft 1 1 6 7 dim=1 $input=6 #7=(20,20)f32", "pnnx.Output out 1 0 7",
+        weights={"q.weight": two, "k.weight": one},
+    )  # fmt: skip
+    q, k = x @ one.T, x @ two.T
+    scores = q[0] @ k[0].T
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    arrays = {
+        "in": x, "mm": q, "mm2": k, "view": q[0], "view2": k[0], "t": k[0].T,
+        "scores": scores, "soft": powers / powers.sum(1, keepdims=True),
+    }  # fmt: skip
+    calls = (
+        ("mm", ("in",), "mm", {"q.weight": one}), ("mm", ("in",), "mm2", {"k.weight": two}),
+        ("view", ("mm",), "view", {}), ("view", ("mm2",), "view2", {}),
+        ("t", ("view2",), "t", {}), ("mm", ("view", "t"), "scores", {}),
+        ("softmax", ("scores",), "soft", {}),
+    )  # fmt: skip
+    found = compare(path, reference_of(arrays, calls), x)
+    assert names(found) == ["q", "k"]
+    assert [o.reasons[0].kind for o in found.origins] == ["weight_values"] * 2
+    assert "'k'" in found.origins[0].reasons[0].text
+
+
+def test_a_constant_that_nobody_reads_is_what_a_sum_has_lost(make_pair):
+    x, weight, shift = normal(43, 1, 20, 16), normal(44, 16, 16) / 4, normal(45, 1, 20, 1)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("fc", 0, 1),
+        "pnnx.Attribute shift 0 1 2 @data=(1,20,1)f32 #2=(1,20,1)f32",
+        f"nn.Identity sum 1 1 1 3 #3={SIZE}", f"F.tanh act 1 1 3 4 $input=3 #4={SIZE}",
+        "pnnx.Output out 1 0 4", weights={"fc.weight": weight, "shift.data": shift},
+    )  # fmt: skip
+    a = x @ weight.T
+    arrays = {"in": x, "mm": a, "add": a + shift, "tanh": np.tanh(a + shift)}
+    calls = (
+        ("mm", ("in",), "mm", {"fc.weight": weight}), ("add", ("mm",), "add", {}),
+        ("tanh", ("add",), "tanh", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("sum", "expression")
+    assert "adds the result of 'shift'" in text
+
+
+def test_a_sum_before_an_activation_that_changes_nothing(make_pair):
+    """The reference shows both; its sum is not taken for the activation's result."""
+    x, other = np.abs(normal(46, 1, 20, 16)), np.abs(normal(47, 1, 20, 16)) / 2
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"pnnx.Input in2 0 1 1 #1={SIZE}",
+        f"pnnx.Expression sum 2 1 0 1 2 expr=sub(@0,@1) #2={SIZE}",
+        f"F.leaky_relu act 1 1 2 3 negative_slope=0.2 $input=2 #3={SIZE}",
+        "torch.gt mask 1 1 1 4 other=0.3 $input=1 #4=(1,20,16)bool",
+        f"Tensor.masked_fill fill 2 1 3 4 5 value=-1e9 $input=3 $mask=4 #5={SIZE}",
+        f"F.softmax soft 1 1 5 6 dim=2 $input=5 #6={SIZE}", "pnnx.Output out 1 0 6",
+    )  # fmt: skip
+    total = x + other
+    filled = np.where(other > 0.3, np.float32(-1e9), total)
+    powers = np.exp(filled - filled.max(2, keepdims=True))
+    arrays = {
+        "in": x, "in2": other, "add": total, "leaky": total, "gt": other > 0.3,
+        "filled": filled, "soft": powers / powers.sum(2, keepdims=True),
+    }  # fmt: skip
+    calls = (
+        ("add", ("in", "in2"), "add", {}), ("leaky_relu", ("add",), "leaky", {}),
+        ("gt", ("in2",), "gt", {}), ("masked_fill", ("leaky", "gt"), "filled", {}),
+        ("softmax", ("filled",), "soft", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x, other))
+    assert (name, kind) == ("sum", "expression")
+    assert "add(@0,@1)" in text
