@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["KeptOperators", "KeptStep", "choose_float32"]
 
 _REPEATED: Final = 4  # runs of a choice with other last digits
+_PARTS: Final = 1000  # that the progress counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,8 @@ def choose_float32(
         Most passes of the model, for the simulation and again for the choice, which may exceed
         them by the runs of its last measurement.
     progress, cancelled : callable, optional
-        As for `simulate_precision`; `progress` covers only the simulation.
+        As for `simulate_precision`. The simulation is the first half of the progress; of the
+        choice, which may end early, each pass counts.
 
     Returns
     -------
@@ -134,12 +136,19 @@ def choose_float32(
     except CancelledError as exc:
         raise SessionStateError("cancelled before the model ran to its end") from exc
 
-    def tell(done: int) -> None:
+    def tell(share: float) -> None:
         if progress is not None:
-            progress(done, len(runs.operators))
+            progress(round(_PARTS * share), _PARTS)
 
-    simulation = simulate(runs, chosen, passes, tell)
-    choice = _Choice(runs, simulation, wanted_error, runs.passes + passes)
+    simulation = simulate(runs, chosen, passes, lambda done, total: tell(done / total / 2))
+    begun = runs.passes
+    choice = _Choice(
+        runs,
+        simulation,
+        wanted_error,
+        begun + passes,
+        lambda: tell(0.5 + min((runs.passes - begun) / max(passes, 1.0), 1.0) / 2),
+    )
     ended = simulation.cancelled
     if not ended:
         try:
@@ -159,13 +168,20 @@ class _Choice:
     wanted : float
     most : float
         Passes of `runs` at which to stop.
+    advance : callable
+        Called after each run.
     """
 
     def __init__(
-        self, runs: LoweredRuns, simulation: Simulation, wanted: float, most: float
+        self,
+        runs: LoweredRuns,
+        simulation: Simulation,
+        wanted: float,
+        most: float,
+        advance: Callable[[], None],
     ) -> None:
         self._runs, self._simulation = runs, simulation
-        self._wanted = wanted
+        self._wanted, self._advance = wanted, advance
         self._of_index = {each.operator.index: each for each in simulation.operators}
         self._losses: dict[frozenset[int], list[Loss]] = {}
         self._spent = lambda: runs.passes >= most
@@ -214,6 +230,7 @@ class _Choice:
         while len(losses) <= _REPEATED and all(_error(loss) <= until for loss in losses):
             noise = np.random.default_rng(len(losses)) if losses else None
             losses.append(self._runs.measure(lowered, self._simulation.format, noise=noise))
+            self._advance()
         return losses
 
     def _labels(self, indexes: Iterable[int]) -> tuple[OperatorLabel, ...]:

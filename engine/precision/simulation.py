@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from engine.precision.formats import format_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["PASSES", "OperatorPrecision", "Simulation", "simulate", "simulate_precision"]
 
 PASSES: Final = 100.0
+_STEPS_PER_OPERATOR: Final = 3  # alone, among all, and to the output
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def simulate_precision(
         Most passes per format. The operators with the largest own errors run to the output
         first.
     progress : callable, optional
-        Called with the number of operators done and the total, over all formats.
+        Called with the number of steps done and their total, over all formats: each operator
+        is run alone, among all, and to the output.
     cancelled : callable, optional
         Asked between operators; True ends the work.
 
@@ -130,12 +133,11 @@ def simulate_precision(
         runs = LoweredRuns(session, cancelled)
     except CancelledError:
         return ()
-    count = len(runs.operators)
     for place, each in enumerate(chosen):
 
-        def tell(done: int, place: int = place) -> None:
+        def tell(done: int, total: int, place: int = place) -> None:
             if progress is not None:
-                progress(place * count + done, len(chosen) * count)
+                progress(place * total + done, len(chosen) * total)
 
         found.append(simulate(runs, each, passes, tell))
         runs.forget_weights()
@@ -148,17 +150,23 @@ def simulate(
     runs: LoweredRuns,
     format: Format,  # noqa: A002 - the field's word
     passes: float,
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
 ) -> Simulation:
     """Simulate one format; see `simulate_precision`."""
-    before = runs.passes
+    before, steps = runs.passes, count(1)
+    total = _STEPS_PER_OPERATOR * len(runs.operators)
+
+    def advance() -> None:
+        progress(next(steps), total)
+
     found: dict[int, OperatorPrecision] = {}
     output, cancelled = LOST, False
     try:
         for operator in runs.operators:
             found[operator.index] = _measure_alone(runs, operator, format)
-        output = _measure_cumulative(runs, format, found)
-        _measure_at_output(runs, format, found, before + passes, progress)
+            advance()
+        output = _measure_cumulative(runs, format, found, advance)
+        _measure_at_output(runs, format, found, before + passes, advance)
     except CancelledError:
         cancelled = True
     return Simulation(format, tuple(found.values()), output, runs.passes - before, cancelled)
@@ -187,9 +195,11 @@ def _measure_cumulative(
     runs: LoweredRuns,
     format: Format,  # noqa: A002
     found: dict[int, OperatorPrecision],
+    advance: Callable[[], None],
 ) -> Loss:
     def visit(operator: RuntimeOperator, values: Sequence[Value]) -> None:
         if operator.index in found:
+            advance()
             loss = measure_loss(values, runs.outputs_of(operator))
             found[operator.index] = replace(found[operator.index], cumulative=loss)
 
@@ -201,13 +211,13 @@ def _measure_at_output(
     format: Format,  # noqa: A002
     found: dict[int, OperatorPrecision],
     most: float,
-    progress: Callable[[int], None],
+    advance: Callable[[], None],
 ) -> None:
     """Run operators to the output, most harmful first, within a number of passes."""
     ordered = sorted(found, key=lambda index: found[index].alone.relative, reverse=True)
-    for done, index in enumerate(ordered):
-        progress(done)
+    for index in ordered:
         if runs.passes >= most:
             return
         loss = runs.measure({index}, format, reading=False)
         found[index] = replace(found[index], at_output=loss)
+        advance()

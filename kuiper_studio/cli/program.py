@@ -316,7 +316,7 @@ def _precision(arguments: argparse.Namespace) -> int:
 
     session = make_fed_session(arguments)
     kept = None
-    with progress_shown("simulating", "operators") as show:
+    with progress_shown("simulating", "steps") as show:
         if arguments.keep is None:
             (found,) = simulate_precision(session, (arguments.format,), progress=show)
         else:

@@ -190,6 +190,27 @@ def test_an_unreachable_error_is_reported(overflowing):
     assert found.output.relative == 0.0
 
 
+def test_progress_goes_through_the_whole_simulation(overflowing):
+    """Alone, among all and to the output: the bar never waits for two of them."""
+    told = []
+    simulate_precision(
+        overflowing, ("float16", "int8"), progress=lambda *each: told.append(each)
+    )
+    assert {total for _, total in told} == {24}  # 4 operators, 3 steps, 2 formats
+    assert [done for done, _ in told] == list(range(1, 25))
+
+
+def test_progress_of_a_choice_never_falls(overflowing):
+    told = []
+    choose_float32(
+        overflowing, "float16", 1e-3, progress=lambda done, total: told.append(done / total)
+    )
+    assert told == sorted(told)
+    assert 0 < told[0] < 0.1
+    assert 0.5 in told  # the simulation
+    assert 0.5 < told[-1] <= 1
+
+
 def test_cancel_and_refuse(overflowing):
     assert simulate_precision(overflowing, cancelled=lambda: True) == ()
     answers = iter([False] * 9 + [True] * 99)
