@@ -33,6 +33,7 @@ __all__ = [
     "format_names",
     "format_number",
     "format_shape",
+    "format_share",
     "format_short_count",
     "number_style",
     "parse_bytes",
@@ -180,6 +181,11 @@ def format_aligned(values: Sequence[float], digits: int = 3) -> list[str]:
         else _format_special(value)
         for value in values
     ]
+
+
+def format_share(share: float) -> str:
+    """Format a part of a whole as ``14.1 %``."""
+    return f"{100 * share:.1f} %"
 
 
 def format_complex(value: complex, digits: int = 3) -> str:

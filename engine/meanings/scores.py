@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.meanings.results import Row
-from engine.text import format_aligned
+from engine.text import format_aligned, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def best_scores(
     top = float(values[order[0]])
     bottom = 0.0 if certain else min(0.0, float(values[finite].min()))
     shown = values[order].tolist()
-    texts = [f"{100 * v:.1f} %" for v in shown] if certain else format_aligned(shown, 4)
+    texts = [format_share(v) for v in shown] if certain else format_aligned(shown, 4)
     details = [""] * len(shown) if raw is None else format_aligned(raw[order].tolist(), 4)
     return [
         Row(

@@ -66,7 +66,7 @@ class SweepDialog(Question):
         self.inputs = self._field(
             "Inputs",
             inputs,
-            "A folder of pictures or arrays, a pattern of files, or an .npy",
+            "A folder, a pattern of files, or an .npy",
         )
         self.output = self._field(
             "Folder of the results", output, "A folder of its own; an earlier run is continued"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Qt
 from typing_extensions import override
 
+from engine.text import format_share
 from kuiper_studio.item_models.operator_rows import (
     CellLook,
     Column,
@@ -57,7 +58,7 @@ _COLUMNS: Final[dict[PrecisionColumn, Column[OperatorPrecision]]] = {
         "underflow",
         "Share of the values that become 0 or subnormal",
         lambda row: row.outputs.underflow if row.outputs is not None else None,
-        "{:.1%}".format,
+        format_share,
     ),
     _C.ALONE: number_column(
         "output error",

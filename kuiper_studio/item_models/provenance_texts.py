@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.provenance.records import Kind
-from engine.text import MINUS, format_brief, format_count, format_number, format_shape
+from engine.text import (
+    MINUS,
+    format_brief,
+    format_count,
+    format_number,
+    format_shape,
+    format_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +163,8 @@ def describe_field(source: Source) -> tuple[tuple[str, str], ...]:
     rows = [("Region", ", ".join(parts) or "the number")]
     if lengths:
         share = math.prod(lengths) / max(1, math.prod(sizes))
-        text = f"{'×'.join(map(str, lengths))} of {'×'.join(map(str, sizes))} · {share:.1%}"
+        field, whole = "×".join(map(str, lengths)), "×".join(map(str, sizes))
+        text = f"{field} of {whole} · {format_share(share)}"
         rows.append(("Size", text))
     steps = [
         f"{name} {stride}, {offset}".replace("-", MINUS)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from typing_extensions import override
 
 from engine.meanings.masks import Match
+from engine.text import format_share
 from kuiper_studio.panels.output_images import MATCH_COLORS
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class MatchLegend(QWidget):
     @property
     def texts(self) -> tuple[str, ...]:
         """What is written beside the colours."""
-        return tuple(f"{_WORDS[each]} {share:.1%}" for each, share in self._shares.items())
+        return tuple(
+            f"{_WORDS[each]} {format_share(share)}" for each, share in self._shares.items()
+        )
 
     def show_shares(self, shares: Mapping[Match, float]) -> None:
         """Show shares of pixels."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from engine.text import format_count, format_number
+from engine.text import format_count, format_number, format_share
 from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def fact_texts(facts: TensorStatistics | None) -> tuple[str, ...]:
         format_count(value) if isinstance(value, int) else format_number(value)
         for value in (facts.min, facts.max)
     )
-    zeros = f"{100 * facts.zero_fraction:.1f} %"
+    zeros = format_share(facts.zero_fraction)
     return (*ends, format_number(facts.mean), format_number(facts.std), zeros)
 
 
@@ -45,7 +45,7 @@ def distance_texts(measures: Measures) -> tuple[str, ...]:
         format_number(measures.rmse),
         format_number(measures.cosine) if measures.cosine is not None else "–",
         f"{measures.snr_db:.1f} dB" if math.isfinite(measures.snr_db) else "–",
-        f"{100 * measures.within_permille:.1f} %",
+        format_share(measures.within_permille),
         f"{format_count(measures.non_finite)} differ" if measures.non_finite else "agree",
     )
 

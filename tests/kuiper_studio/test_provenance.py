@@ -93,7 +93,7 @@ def test_an_element_of_a_convolution(window, qtbot):
     assert panel.products.isVisible()
     assert panel.sums.isVisible()
     assert panel.field_texts["Region"].text() == "rows 2–4, columns 3–5"
-    assert panel.field_texts["Size"].text() == "3×3 of 8×8 · 14.1%"
+    assert panel.field_texts["Size"].text() == "3×3 of 8×8 · 14.1 %"
     qtbot.waitUntil(panel.field.isVisible)  # the input is fetched
     assert panel.field.box.getRect() == (3.0, 2.0, 3.0, 3.0)
 

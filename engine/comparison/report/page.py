@@ -18,7 +18,7 @@ from engine.comparison.rows import Status
 from engine.dump.manifest import file_hash
 from engine.errors import EngineError
 from engine.pages import conditions, page_lines, versions, write_page
-from engine.text import format_brief, format_count, format_shape
+from engine.text import format_brief, format_count, format_shape, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +121,11 @@ class _Page:
         comparison, rows = self._comparison, self._comparison.rows
         counts = {status: sum(row.status is status for row in rows) for status in Status}
         found = ", ".join(
-            f"{count} {status.value}" for status, count in counts.items() if count
+            format_count(count, "origin")
+            if status is Status.ORIGIN
+            else f"{count} {status.value}"
+            for status, count in counts.items()
+            if count
         )
         origins = format_count(len(comparison.origins), "origin")
         differs, reference = comparison.verdict == "differs", escape(comparison.reference)
@@ -173,7 +177,7 @@ class _Page:
             return
         yield '<ol class="reasons">'
         for reason in origin.reasons:
-            share = f"{100 * reason.explains:.1f} %"
+            share = format_share(reason.explains)
             yield (
                 f'<li><div><code>{escape(reason.kind)}</code><div class="bar">'
                 f'<i style="width:{100 * reason.explains:.1f}%"></i></div>'
@@ -209,10 +213,10 @@ class _Page:
                 )
         yield "</div>"
         if origin.index and ours.shape == theirs.shape:
-            mine, other = ours[origin.index].item(), theirs[origin.index].item()
+            mine, other = _distinct(ours[origin.index].item(), theirs[origin.index].item())
             yield (
                 f"<p>Worst element <code>{list(origin.index)}</code>: ours "
-                f"<code>{mine:.6g}</code>, reference <code>{other:.6g}</code>.</p>"
+                f"<code>{mine}</code>, reference <code>{other}</code>.</p>"
             )
 
     # Plot and tables
@@ -311,6 +315,12 @@ def _format_row(row: Row) -> str:
     ]
     kind = "same" if row.excused else row.status.name.lower()
     return f'<tr class="{kind}">{"".join(cells)}</tr>'
+
+
+def _distinct(mine: complex, other: complex) -> tuple[str, str]:
+    """Format two numbers that differ, in enough digits to see it."""
+    texts = [(f"{mine:.{digits}g}", f"{other:.{digits}g}") for digits in (6, 9, 17)]
+    return next((pair for pair in texts if pair[0] != pair[1]), texts[0])
 
 
 def _format_number(value: float | None) -> str:

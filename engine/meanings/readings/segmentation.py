@@ -13,6 +13,7 @@ from engine.meanings.names import NAMES, class_names
 from engine.meanings.registry import Fit, Option, OutputReading, register_reading
 from engine.meanings.results import LabelMap, Row
 from engine.meanings.scores import probabilities
+from engine.text import format_share
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -117,7 +118,10 @@ def _describe(
         known = expected >= 0
         right = float((labels == expected)[known].mean()) if known.any() else 0.0
         mean = float(np.mean(list(overlap.values()))) if overlap else 0.0
-        note = f"mean IoU {mean:.3f} over {len(overlap)} classes; {right:.1%} of pixels right"
+        note = (
+            f"mean IoU {mean:.3f} over {len(overlap)} classes; "
+            f"{format_share(right)} of pixels right"
+        )
     rows = []
     for entry in present:
         share = float(shares[entry]) if entry < len(shares) else 0.0

@@ -13,6 +13,7 @@ from engine.meanings.registry import Fit, Option, OutputReading, register_readin
 from engine.meanings.results import Row, Transcript
 from engine.meanings.scores import are_probabilities, softmax
 from engine.meanings.vocabulary import known_tokens, numbered_tokens, visible_token
+from engine.text import format_share
 
 if TYPE_CHECKING:
     from engine.meanings.ends import Ends, OutputEnd
@@ -84,7 +85,7 @@ class Ctc(OutputReading):
             entry = int(best[start])
             share = float(sure[start:stop, entry].max())
             when = f"{start * step:.2f}–{stop * step:.2f} s"
-            rows.append(Row(entry, _shown(names[entry]), f"{100 * share:.1f} %", share, when))
+            rows.append(Row(entry, _shown(names[entry]), format_share(share), share, when))
         words = "".join(names[row.entry] for row in rows) if known else ""
         text = words.replace(_SPACE, " ") or " ".join(row.name for row in rows)
         note = f"blank is token {blank}"

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import engine
-from engine.comparison import compare, open_reference
+from engine.comparison import Tolerances, compare, open_reference
 from engine.comparison.report import write_report
 from engine.errors import ExportError
 
@@ -105,6 +105,23 @@ def test_it_states_the_findings(compared, tmp_path):
     assert str(list(worst)) in shown
     assert f"{session.value('1')[worst]:.6g}" in page.texts
     assert text.count("<tr") == 1 + len(comparison.rows)
+
+
+def test_numbers_that_differ_in_their_last_digits_look_different(run, tmp_path):
+    session = run("zeros")
+    arrays = {name: np.array(session.value(name)) for name in ("0", "1", "2")}
+    largest = np.unravel_index(np.argmax(np.abs(arrays["1"])), arrays["1"].shape)
+    arrays["1"][largest] = np.nextafter(arrays["1"][largest], np.float32(100))
+    np.savez(tmp_path / "reference.npz", **arrays)
+    reference = open_reference(tmp_path / "reference.npz")
+    comparison = compare(session, reference, Tolerances(float32=1e-9))
+    text, page = read(write_report(comparison, session, reference, tmp_path / "r.html"))
+    assert "1 origin." in text
+    start = next(n for n, each in enumerate(page.texts) if each == ": ours ")
+    mine, other = page.texts[start + 1], page.texts[start + 3]
+    assert mine != other
+    assert np.float32(mine) == session.value("1")[largest]
+    assert np.float32(other) == arrays["1"][largest]
 
 
 def test_pictures_show_where_it_differs(compared, tmp_path):

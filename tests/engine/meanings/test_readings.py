@@ -101,7 +101,7 @@ def test_overlap_with_a_mask(tmp_path):
     # Class 1 shares 4 of 12 pixels; class 0 shares 3 of 11.
     details = {row.entry: row.detail for row in found.rows}
     assert details == {1: "IoU 0.333", 0: "IoU 0.273"}
-    assert found.note.startswith("mean IoU 0.303 over 2 classes; 46.7% of pixels")
+    assert found.note.startswith("mean IoU 0.303 over 2 classes; 46.7 % of pixels")
 
 
 def test_where_a_mask_is_met():

@@ -171,14 +171,14 @@ def test_a_mask_is_compared_over_the_picture(qtbot, show, tmp_path) -> None:
     qtbot.waitUntil(panel.legend.isVisible)
     assert panel.mask_view.currentText() == "Agreement"
     # A quarter each: background of both, false, agreement, missed.
-    assert panel.legend.texts == ("agreement 25.0%", "false 25.0%", "missed 25.0%")
+    assert panel.legend.texts == ("agreement 25.0 %", "false 25.0 %", "missed 25.0 %")
     shown = [panel.canvas.overlay.pixelColor(x, 5).name() for x in (20, 40, 60)]
     assert shown == ["#d55e00", "#009e73", "#56b4e9"]
     assert panel.canvas.overlay.pixelColor(5, 5).alpha() == 0
     place = panel.canvas.area().center()
     assert panel.canvas.text_at(place).endswith("mask: foreground")
     panel.table.setCurrentIndex(panel.table.rows.index(texts(panel).index("background")))
-    assert panel.legend.texts == ("agreement 25.0%", "false 25.0%", "missed 25.0%")
+    assert panel.legend.texts == ("agreement 25.0 %", "false 25.0 %", "missed 25.0 %")
     assert panel.canvas.overlay.pixelColor(5, 5).name() == "#009e73"
     panel.mask_view.setCurrentText("Mask")
     assert not panel.legend.isVisible()
