@@ -22,6 +22,7 @@ from engine.activity import ActivityNote
 from engine.layers import registered_types
 from engine.runtime.activity import watch
 from kuiper_studio.engine_service.connection import Connection, ConnectionLostError
+from kuiper_studio.engine_service.priority import give_way
 from kuiper_studio.engine_service.server import EngineServer
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def main(arguments: list[str]) -> None:
     if param:
         server.prepare(Path(param), Path(bin_path) if bin_path else None)
         import_module("engine.session")
+    give_way()  # not sooner: the window waits for what is read
     server.work()
 
 

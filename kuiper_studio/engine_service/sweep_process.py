@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError
 from engine.inputs import ImageOptions
+from kuiper_studio.engine_service.priority import give_way
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -132,4 +133,5 @@ def run(lines: TextIO) -> int:
 
 
 if __name__ == "__main__":
+    give_way()
     sys.exit(run(sys.stdin))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,6 +101,19 @@ def test_a_whole_session(open_chain, qtbot):
     assert session.wait_idle()
     assert session.position == 5
     assert not session.tensors.has_value("nothing")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at threads as Linux shows them")
+def test_the_window_goes_before_the_engine(open_chain):
+    """Also before threads that libraries started when they were imported."""
+    session = open_chain()
+    session.resume()
+    assert session.wait_idle()
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    threads = [int(each.name) for each in Path(f"/proc/{session.engine_pid}/task").iterdir()]
+    levels = {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}
+    assert len(threads) > 1
+    assert levels == {min(mine + 3, 19)}
 
 
 @pytest.mark.parametrize("position", [0, 2, 6])
