@@ -25,7 +25,7 @@ from engine.pnnx.parameter import Parameter, ParameterType
 from engine.pnnx.reader import LineError, decode_param
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from engine.file_versions import FileVersion
@@ -57,6 +57,11 @@ _RANKS: Final = {
 }  # fmt: skip
 # Types that pass an input on unchanged to the layer that determines its rank and dtype.
 _PASSING: Final = frozenset({f"{PREFIX}Split", f"{PREFIX}Noop"})
+# Types whose result has as many axes and channels; of their first operand.
+_KEEPING: Final = _PASSING | {
+    f"{PREFIX}{kind}"
+    for kind in ("BatchNorm", "Clip", "Dropout", "Padding", "Pooling", "ReLU", "Scale", "Swish")
+}
 
 
 def ncnn_name(operator_type: str) -> str:
@@ -245,10 +250,11 @@ class _Reader:
             operand = operator.outputs[0]
             if operand.shape is None:
                 operand.shape = _shape_of_input(operator)
-            taken = _first_consumer(operand)
-            kind = ncnn_name(taken.type) if taken is not None else ""
-            if kind == "Embed":
+            taken = _first_consumer(operand, _PASSING)
+            if taken is not None and ncnn_name(taken.type) == "Embed":
                 operand.dtype = "i32"  # its indexes are the bits of integers
+            taken = _first_consumer(operand, _KEEPING)
+            kind = ncnn_name(taken.type) if taken is not None else ""
             if taken is not None and operand.shape is None and kind in _RANKS:
                 operand.shape = (_channels_of(taken, kind), *(None,) * (_RANKS[kind] - 1))
 
@@ -261,11 +267,13 @@ def _shape_of_input(operator: Operator) -> Shape | None:
     return shape  # type: ignore[return-value] # of integers
 
 
-def _first_consumer(operand: Operand) -> Operator | None:
-    """Return the layer whose first operand is this one, or a copy of it."""
+def _first_consumer(operand: Operand, passed: Collection[str]) -> Operator | None:
+    """Return the layer whose first operand is this one, or what layers of some types make."""
     while operand.consumers:
         first = operand.consumers[0]
-        if first.type not in _PASSING or not first.outputs:
+        given = [first.params.get(side) for side in ("front", "behind")]
+        grows = any(each is not None and each.value for each in given)  # in channels
+        if first.type not in passed or not first.outputs or grows:
             return first if first.inputs[0] is operand else None
         operand = first.outputs[0]
     return None

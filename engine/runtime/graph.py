@@ -628,9 +628,12 @@ def _convert(operand: RuntimeOperand, value: Array, *, drops_batch: bool = False
     if drops_batch and operand.shape is not None and value.ndim == len(operand.shape) + 1:
         value = value[0] if value.shape[0] == 1 else value
     if operand.shape is not None and value.ndim != len(operand.shape):
+        advice = ""
+        if drops_batch and value.ndim == len(operand.shape) + 1:
+            advice = f"; layers of ncnn take one sample at a time: feed one of the {len(value)}"
         raise FeedError(
             f"input {_format_operand(operand)} was given {describe_shapes([value.shape])}, "
-            f"which has {value.ndim} dimensions and not {len(operand.shape)}"
+            f"which has {value.ndim} dimensions and not {len(operand.shape)}{advice}"
         )
     return _as_dtype(f"input {operand.name}", operand, value)
 

@@ -9,7 +9,7 @@ from ncnn_files import F16, INT8, f32, tagged, write_pair
 import engine
 from engine.backends.ncnn_file_kernels import compile_layer
 from engine.backends.ncnn_net import NcnnNet
-from engine.errors import EngineError, SessionStateError
+from engine.errors import EngineError, FeedError, SessionStateError
 from engine.layers.notes import note
 from engine.ncnn.options import EXACT, NcnnOptions
 from engine.self_check import self_check
@@ -431,3 +431,30 @@ def test_small_layers_are_computed_by_one_thread(
     array = np.zeros(shape, np.float32)
     compile_layer(operator, [array] * len(operator.inputs), EXACT)
     assert counts == [1 if alone else 4]
+
+
+PADDED = (
+    "Input in0 0 1 in0", "Padding border 1 1 in0 1 0=1 1=1 2=1 3=1 4=2",
+    "Convolution conv 1 1 1 out0 0=2 1=3 5=0 6=54",
+)  # fmt: skip
+
+
+def test_a_layer_behind_a_border_tells_the_rank_of_the_input(tmp_path):
+    """As pnnx writes F.pad; a batch of one was fed to the layers, and the second failed."""
+    weight = np.random.default_rng(2).standard_normal((2, 3, 3, 3)).astype(np.float32)
+    graph = engine.load(write_pair(tmp_path, PADDED, tagged(weight)))
+    (operand,) = graph.input_operands
+    assert operand.shape is not None
+    assert (operand.shape[0], len(operand.shape)) == (3, 3)
+    session = engine.Session(graph, backend="numpy")
+    session.feed([np.ones((1, 3, 5, 6), np.float32)])
+    session.run()
+    assert session.value("out0").shape == (2, 5, 6)
+
+
+def test_a_batch_is_refused_with_what_to_do(tmp_path):
+    session = engine.Session(
+        engine.load(write_pair(tmp_path, PADDED, tagged(np.zeros(54, "f"))))
+    )
+    with pytest.raises(FeedError, match="one sample at a time: feed one of the 4"):
+        session.feed([np.ones((4, 3, 5, 6), np.float32)])
