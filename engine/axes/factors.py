@@ -460,9 +460,13 @@ class Factors:
         sides = {self._side(first), self._side(second)} - {None}
         if len(sides) > 1:
             return None
+        may_be_heads = self._may_be_heads(first), self._may_be_heads(second)
+        if may_be_heads[1] and not may_be_heads[0]:
+            first, second = second, first
         parts = self._parts.get(first), self._parts.get(second)
         self._same[second] = first
-        self.relate(first, second)
+        if not (any(may_be_heads) and self.kind(second) is Kind.FEATURE):
+            self.relate(first, second)
         _move(self._parts, second, first)
         _move(self._other_parts, second, first)
         pieces = self.segments.pop(second, ())
@@ -474,6 +478,12 @@ class Factors:
         if wholes:
             self._wholes[first] = tuple(dict.fromkeys(wholes))[:_MOST_WHOLES]
         return None if parts[0] is None or parts[1] is None else (parts[0], parts[1])
+
+    def _may_be_heads(self, factor: int) -> bool:
+        """Whether a factor was split from features; other features have another meaning."""
+        if self.kind(factor) not in {Kind.UNKNOWN, Kind.HEAD} or not self.wholes(factor):
+            return False
+        return self.kind(self.origin(factor)) is Kind.FEATURE
 
     def _align(self, one: Dim, other: Dim) -> None:
         """Make the factors of two flattened dimensions the same, outermost first."""

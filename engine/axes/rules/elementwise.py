@@ -34,13 +34,27 @@ def broadcast(call: Call) -> Results:
     if shape is None or not given:
         return []
     found: list[Dim] = []
+    is_outer = not any(_is_whole(call, dims) for dims in given)
     for place in range(-len(shape), 0):
         dims = [each[place] for each in given if len(each) >= -place]
-        found.append(_broadcast_dim(call, dims, place))
+        found.append(_broadcast_dim(call, dims, place, is_outer=is_outer))
     return [tuple(found)]
 
 
-def _broadcast_dim(call: Call, dims: list[Dim], place: int) -> Dim:
+def _is_whole(call: Call, dims: Dims) -> bool:
+    """Whether an input has every position of the result."""
+    shape = call.shape or ()
+    sizes = [call.factors.extent(dim) for dim in dims]
+    ahead = len(shape) - len(dims)
+    return all(size == 1 for size in shape[:ahead]) and sizes == [*shape[ahead:]]
+
+
+def _broadcast_dim(call: Call, dims: list[Dim], place: int, *, is_outer: bool) -> Dim:
+    """Return one dimension of a result.
+
+    A mean that is taken from all positions has their meaning. Where no input has all positions,
+    as in sums of one number for each row and one for each column, nothing follows.
+    """
     factors, size = call.factors, (call.shape or ())[place]
     same = [dim for dim in dims if factors.extent(dim) == size]
     # Known structure first: it decides how the others are split.
@@ -48,7 +62,7 @@ def _broadcast_dim(call: Call, dims: list[Dim], place: int) -> Dim:
     found = same[0] if same else (factors.make(size),)
     for dim in same[1:]:
         factors.unify(found, dim)
-    if size != 1 and len(found) == 1:
+    if size != 1 and len(found) == 1 and not is_outer:
         for dim in dims:
             if factors.extent(dim) == 1 and len(dim) == 1:
                 factors.relate(found[0], dim[0])

@@ -632,3 +632,47 @@ def test_a_spectrogram_is_no_picture(
     assert found["a"] == f"{batch}time × frequencies"
     assert found["d"] == f"{batch}channels × frequencies × time"
     assert found["g"] == f"{batch}2×3 tokens × features"
+
+
+def test_graphs_of_nodes_with_heads(texts: Callable[..., dict[str, str]]) -> None:
+    """Scores of edges add a sum over features for each node and one for each neighbour."""
+    found = texts(
+        "pnnx.Input nodes 0 1 a #a=(1,6,4)f32",
+        "pnnx.Input edges 0 1 b #b=(1,1,6,6)f32",
+        "nn.Linear l 1 1 a c in_features=4 out_features=8 #c=(1,6,8)f32",
+        "Tensor.reshape r 1 1 c d shape=(1,6,2,4) $input=c #d=(1,6,2,4)f32",
+        "torch.transpose t 1 1 d e dim0=1 dim1=2 $input=d #e=(1,2,6,4)f32",
+        "torch.sum s 1 1 e f dim=(-1) keepdim=True $input=e #f=(1,2,6,1)f32",
+        "F.relu u 1 1 f g #g=(1,2,6,1)f32",
+        "torch.transpose v 1 1 g h dim0=2 dim1=3 $input=g #h=(1,2,1,6)f32",
+        "pnnx.Expression x 2 1 f h i expr=add(@0,@1) #i=(1,2,6,6)f32",
+        "pnnx.Expression y 2 1 i b j expr=mul(@0,@1) #j=(1,2,6,6)f32",
+        "F.softmax w 1 1 j k dim=-1 #k=(1,2,6,6)f32",
+        "torch.matmul m 2 1 k e l $input=k $other=e #l=(1,2,6,4)f32",
+        "pnnx.Output out 1 0 l",
+    )
+    assert found["a"] == "tokens × features"
+    assert found["f"] == "heads × tokens"
+    assert found["l"] == "heads × tokens × features"
+    assert found["k"] == "heads × queries × keys"
+    assert found["b"] == "queries × keys"
+
+
+def test_features_that_scale_heads(texts: Callable[..., dict[str, str]]) -> None:
+    """Mamba 2 cuts one number for each head off the features that it splits into heads."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,5,6)f32",
+        "nn.Linear l 1 1 a b in_features=6 out_features=14 #b=(1,5,14)f32",
+        "torch.split s 1 2 b c d dim=-1 split_size_or_sections=(12,2) "
+        "$input=b #c=(1,5,12)f32 #d=(1,5,2)f32",
+        "Tensor.reshape r 1 1 c e shape=(1,5,2,6) $input=c #e=(1,5,2,6)f32",
+        "torch.unsqueeze u 1 1 d f dim=-1 $input=d #f=(1,5,2,1)f32",
+        "pnnx.Expression x 2 1 e f g expr=mul(@0,@1) #g=(1,5,2,6)f32",
+        "torch.einsum m 2 1 e g h equation=blhp,bshp->bhls #h=(1,2,5,5)f32",
+        "F.softmax w 1 1 h i dim=-1 #i=(1,2,5,5)f32",
+        "pnnx.Output out 1 0 i",
+    )
+    assert found["a"] == found["b"] == found["c"] == "tokens × features"
+    assert found["d"] == "tokens × heads"
+    assert found["g"] == "tokens × heads × features"
+    assert found["i"] == "heads × queries × keys"
