@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
@@ -10,6 +12,7 @@ from PySide6.QtWidgets import QLabel
 
 from engine.text import format_duration
 from kuiper_studio.graph_view.cards import card_line
+from kuiper_studio.graph_view.grouping import find_groups_of
 from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, Scale
 from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.session.overlaying import OverlayKind
@@ -337,13 +340,27 @@ class TestGroupingOfALargeModel:
     def _large(self, monkeypatch):
         monkeypatch.setattr("kuiper_studio.graph_view.grouping._GROUPED_AT_ONCE", 10)
 
-    def test_nothing_opens_before_its_groups_are_known(self, view, open_model, qtbot):
+    @pytest.fixture
+    def known(self, monkeypatch):
+        """An event before which no groups are known."""
+        event = threading.Event()
+
+        def find(graph):
+            event.wait(10)
+            return find_groups_of(graph)
+
+        monkeypatch.setattr("kuiper_studio.graph_view.canvas.find_groups_of", find)
+        yield event
+        event.set()
+
+    def test_nothing_opens_before_its_groups_are_known(self, view, open_model, qtbot, known):
         open_model(network())
         canvas = view.canvas
         assert not canvas.laid_out
         assert canvas.outline == ()
         canvas.open_all_groups()
         canvas.open_group()
+        known.set()
         qtbot.waitUntil(lambda: canvas.laid_out)
         assert names(view) == ["image", "body", "head", "out"]
         assert [row.name for row in canvas.outline if row.group] == ["body", "head"]
