@@ -37,6 +37,31 @@ _PATTERNS: Final = tuple(
             r"input_shape2? expect (\d+) tensors but got (\d+)",
             "it has {0} inputs, but {1} sizes were given; give one for each",
         ),
+        (
+            r"prim::ConstantMKLDNNTensor",
+            "torch.jit.optimize_for_inference wrote it for one processor; save it without that",
+        ),
+        (
+            r"Unknown qengine",
+            (
+                "it has quantised weights of PyTorch, which pnnx cannot read; trace the model "
+                "in float32"
+            ),
+        ),
+        (
+            r"expected scalar type (Half|BFloat16) but found Float",
+            (
+                "it computes in {0}, which pnnx cannot run; trace model.float(), and simulate "
+                "the precision here"
+            ),
+        ),
+        (
+            r"Invalid tensor data type 0",
+            (
+                "it has an input of bool, or of no number, which pnnx cannot read; export it "
+                "with float32 or int64 there, and a cast behind it"
+            ),
+        ),
         (r"Unknown builtin op: (\S+?)\.?$", _NO_OPERATOR),
         (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _NO_OPERATOR),
         (r"No Op registered for (\S+)", _NO_OPERATOR),
@@ -44,7 +69,10 @@ _PATTERNS: Final = tuple(
         (r"No space left on device", "the disk is full"),
         (r"failed finding central directory|read_proto_from_binary failed", _DAMAGED),
         (r"Load torchscript failed: (.*)", "PyTorch's reader refuses it: {0}"),
-        (r"ort CreateSession failed (.*)", "ONNX Runtime refuses it: {0}"),
+        (
+            r"ort CreateSession failed (.*)",
+            "ONNX Runtime refuses it: {0}; repair the model, or export it as TorchScript",
+        ),
         (
             r"^(?:RuntimeError|IndexError|ValueError): (.*)",
             "it cannot be run at these sizes: {0}; give the sizes that the model takes",

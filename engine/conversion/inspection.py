@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Final, Literal
 from engine.atomic import format_os_error
 from engine.conversion.onnx_file import read_onnx
 from engine.conversion.onnx_weights import FilePart, write_parts
-from engine.conversion.torchscript_file import read_torchscript, refuse_pickle
+from engine.conversion.torchscript_file import ZIP, read_torchscript
 from engine.errors import ConversionError
+from engine.foreign_files import PICKLED, explain_foreign
 from engine.paths import exists, is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from engine.conversion.onnx_file import OnnxFile
     from engine.conversion.source_inputs import SourceInput
 
 __all__ = ["SourceFile", "inspect"]
 
-_ZIP: Final = b"PK\x03\x04"
 _PICKLE: Final = b"\x80"
-_HEAD: Final = 4
+_HEAD: Final = 256  # bytes that tell what a file is
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +85,27 @@ def inspect(path: Path) -> SourceFile:
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
-        if head == _ZIP:
+        if head.startswith(ZIP):
             script = read_torchscript(path)
             return SourceFile(
                 path, "torchscript", script.inputs, script.is_traced, script.is_traced
             )
-        if head.startswith(_PICKLE):
-            raise refuse_pickle(path)
-        if path.suffix.lower() != ".onnx":
-            raise ConversionError(
-                path, "it is not TorchScript, or it is incomplete; copy or export it again"
-            )
-        onnx = read_onnx(path)
+        if known := PICKLED if head.startswith(_PICKLE) else explain_foreign(path, head):
+            raise ConversionError(path, known)
+        onnx = _read_onnx(path)
     except OSError as exc:
         raise ConversionError(path, f"it cannot be read: {format_os_error(exc)}") from exc
     has_shapes = not any(given.is_open for given in onnx.inputs)
     return SourceFile(path, "onnx", onnx.inputs, has_shapes, parts=onnx.parts)
+
+
+def _read_onnx(path: Path) -> OnnxFile:
+    """Read an ONNX file, also under another suffix."""
+    try:
+        return read_onnx(path)
+    except ConversionError:
+        if path.suffix.lower() == ".onnx":
+            raise
+        raise ConversionError(
+            path, "it is not TorchScript, or it is incomplete; copy or export it again"
+        ) from None

@@ -51,6 +51,8 @@ def read_fields(file: BinaryIO, start: int, end: int) -> Iterator[Field]:
         key, position = _varint(file, position, end)
         number, wire = key >> 3, key & 7
         value = 0
+        if not number:  # as in a file of zeros
+            raise WireError("it is no protobuf")
         if wire == VARINT:
             value, position = _varint(file, position, end)
             yield Field(number, wire, begin, value, position)

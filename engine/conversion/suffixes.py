@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SUFFIXES", "is_source"]
 
-SUFFIXES: Final = (".pt", ".pth", ".torchscript", ".onnx")
+SUFFIXES: Final = (".pt", ".pth", ".ts", ".jit", ".torchscript", ".onnx")
 """Suffixes of files to convert."""
 
 

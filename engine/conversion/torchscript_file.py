@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.conversion.source_inputs import SourceInput
 from engine.errors import ConversionError
+from engine.foreign_files import HOW_TO_TRACE, explain_foreign
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["TorchScriptFile", "read_torchscript"]
+__all__ = ["ZIP", "TorchScriptFile", "read_torchscript"]
 
-_HOW_TO_TRACE: Final = "torch.jit.trace(model.eval(), example_input).save('model.pt')"
+ZIP: Final = b"PK\x03\x04"
+"""What a ZIP with files in it begins with."""
+
 _LONGEST_CODE: Final = 4 << 20  # most bytes read of a module's source
 _LONGEST_HEAD: Final = 1 << 16  # and of the pickle, to find its first class
 _TENSORS: Final = ("Tensor", "Optional[Tensor]")
@@ -67,23 +70,13 @@ def read_torchscript(path: Path) -> TorchScriptFile:
         ) from exc
 
 
-def refuse_pickle(path: Path) -> ConversionError:
-    """Return the error for a file with weights or a pickled module instead of TorchScript."""
-    return ConversionError(
-        path,
-        "it holds a state_dict or a pickled module, not TorchScript; trace the model in "
-        f"PyTorch, {_HOW_TO_TRACE}, and open that file",
-    )
-
-
 def _read_archive(path: Path, archive: zipfile.ZipFile) -> TorchScriptFile:
     names = archive.namelist()
     roots = [name.removesuffix("constants.pkl") for name in names if _is_constants(name)]
     if not roots or not any(name.startswith(f"{roots[0]}code/") for name in names):
-        if any(name.rpartition("/")[2] == "data.pkl" for name in names):
-            raise refuse_pickle(path)
+        known = explain_foreign(path, ZIP)
         raise ConversionError(
-            path, f"it is a ZIP, but not TorchScript; write one with {_HOW_TO_TRACE}"
+            path, known or f"it is a ZIP, but not TorchScript; write one with {HOW_TO_TRACE}"
         )
     root = roots[0]
     present = frozenset(names)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from engine.collector import collector_paused
 from engine.errors import ModelFileError
 from engine.file_versions import Watched
+from engine.foreign_files import explain_foreign
 from engine.pnnx.attribute import DTYPES, ITEMSIZES, Attribute, MissingWeights
 from engine.pnnx.diagnosis import (
     explain_operands,
@@ -141,6 +142,8 @@ def _check_head(path: Path, head: bytes) -> None:
     """Refuse other files before reading all of them."""
     if not head:
         raise ModelFileError(path, "it is empty; export the model again")
+    if known := explain_foreign(path, head):
+        raise ModelFileError(path, known)
     if head.startswith(b"PK"):
         raise ModelFileError(path, "it contains weights; open the .param file of the model")
     first = head.partition(b"\n")[0].strip()

@@ -230,6 +230,14 @@ def test_open_sizes_are_requested_only_on_demand(data, exporter):
         ),
         ("Load torchscript failed: some reason", "PyTorch's reader refuses it: some reason"),
         ("terminate called after throwing 'std::bad_alloc'", "memory ran out"),
+        (
+            "RuntimeError: expected scalar type Half but found Float",
+            "computes in Half, which pnnx cannot run; trace model.float",
+        ),
+        ("Load torchscript failed: Unknown qengine", "quantised weights of PyTorch"),
+        ("Unknown builtin op: prim::ConstantMKLDNNTensor", "save it without that"),
+        ("ort CreateSession failed Invalid tensor data type 0.", "has an input of bool"),
+        ("ort CreateSession failed no such node", "no such node; repair the model, or export"),
         ("RuntimeError: Given groups=1, expected 3 channels", "these sizes: Given groups=1"),
     ],
 )

@@ -9,8 +9,9 @@ import zipfile
 
 import pytest
 
+import engine
 from engine.conversion.inspection import inspect
-from engine.errors import ConversionError
+from engine.errors import ConversionError, ModelFileError
 
 
 def test_traced_torchscript_has_its_sizes(data):
@@ -142,6 +143,65 @@ def test_anything_else_is_refused(tmp_path, content, name, words):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ConversionError, match=words):
+        inspect(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "git lfs pull"),
+        (b"\n<!DOCTYPE html><html><body>404</body></html>", "a web page .* download"),
+        (b'\x18\0\0\0\0\0\0\0{"a":{"dtype":"F32"}}', "safetensors, which has weights but"),
+        (b"GGUF\3\0\0\0", "GGUF, which has weights but no graph"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5.* export the model to ONNX"),
+        (b"\x1c\0\0\0TFL3", "TensorFlow Lite; export the model to ONNX"),
+        (b"\x1f\x8b\x08\0", "compressed by gzip; unpack"),
+    ],
+)
+@pytest.mark.parametrize("name", ["model.pt", "model.onnx", "model.other"])
+def test_files_of_other_programs_are_recognised(tmp_path, content, words, name):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=words):
+        engine.load(path)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (("m/archive_format", "m/models/model.json", "m/data/weights/w"), "by torch.export"),
+        (("serialized_exported_program.json", "version"), "by torch.export"),
+        (("archive/data.pkl", "archive/data/0"), "state_dict or a pickled module"),
+    ],
+)
+@pytest.mark.parametrize("name", ["model.pt", "model.pt2", "model.ckpt"])
+def test_archives_of_pytorch_are_recognised(tmp_path, files, words, name):
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in files:
+            archive.writestr(file, b"content")
+    with pytest.raises(ModelFileError, match=words):
+        engine.load(path)
+
+
+def test_torchscript_under_another_suffix_is_named(data, tmp_path):
+    path = tmp_path / "model.zip"
+    path.write_bytes((data / "traced.pt").read_bytes())
+    with pytest.raises(ModelFileError, match="rename it to"):
+        engine.load(path)
+
+
+def test_onnx_under_the_suffix_of_torchscript_is_onnx(data, tmp_path):
+    path = tmp_path / "model.pt"
+    path.write_bytes((data / "small.onnx").read_bytes())
+    assert inspect(path).kind == "onnx"
+
+
+def test_a_file_of_zeros_is_refused_at_once(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.touch()
+    os.truncate(path, 1 << 36)  # takes no place on the disk
+    with pytest.raises(ConversionError, match="not an ONNX model"):
         inspect(path)
 
 
