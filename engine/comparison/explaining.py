@@ -184,6 +184,7 @@ class Explainer:
         self._check_cancelled = check_cancelled
         self._explained: dict[str, Explained] = {}
         self._corrections: list[_Blamed] = []
+        self._crossed: list[tuple[RuntimeOperator, Span]] = []
         self._spent = self._spent_of_all = 0.0
 
     def explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
@@ -213,8 +214,12 @@ class Explainer:
     def correction_of(self, operand: RuntimeOperand) -> RuntimeOperator | None:
         """Return the operator upstream with whose correction a result agrees; None for none.
 
-        Only operators that explain another origin count.
+        Only operators that explain another origin count. What nothing explains counts as
+        corrected where two exchanged results upstream explain what is computed from it.
         """
+        for reader, span in self._crossed:
+            if self._is_doubtful(operand) and operand.producer in span.operators:
+                return reader
         self._spent = 0.0
         try:
             return self._correction_of(operand)
@@ -252,7 +257,7 @@ class Explainer:
         if _is_open(found):
             # The reference shows what was moved, but perhaps not how.
             wider = Span.above(operand, lambda each: self._is_whole(each, operand))
-            crossed = None if _is_explained(found) else self._crossed(wider)
+            crossed = None if _is_explained(found) else self._crossed_in(wider)
             if crossed is not None:
                 return crossed
             found += self._try_moved(wider, span, has_reason=_is_explained(found))
@@ -295,14 +300,37 @@ class Explainer:
             blamed = self._idle_below(blamed) or blamed
         return Explained(blamed, tuple(others), first.explanation.reasons)
 
-    def _crossed(self, span: Span) -> Explained | None:
-        """Explain what a span ends with by two results that it reads exchanged."""
-        expected = self._known.theirs(span.end)
-        try:
-            found = find_crossed(span, self._known.value, expected, self._spend)
-        except _SlowError:
-            return None
-        return Explained(found[0], (), (found[1],)) if found is not None else None
+    def _crossed_in(self, span: Span) -> Explained | None:
+        """Explain what a span ends with by two results that it reads exchanged.
+
+        What nothing explains may be matched with the wrong one of two branches. Then results
+        above that are exchanged.
+        """
+        spans, end = [span], span.end
+        if any(map(self._is_doubtful, span.starts)):
+            spans += [
+                Span.above(end, lambda o: self._is_whole(o, end) and not self._is_doubtful(o))
+            ]
+        expected = self._known.theirs(end)
+        for each in spans:
+            try:
+                found = find_crossed(each, self._known.value, expected, self._spend)
+            except _SlowError:
+                return None
+            if found is not None:
+                reader, reason = found
+                self._crossed.append((reader, each))
+                return Explained(reader, (), (reason,))
+        return None
+
+    def _is_doubtful(self, operand: RuntimeOperand) -> bool:
+        """Whether an operand is an origin that nothing explains, or copies its elements."""
+        while operand.name not in self._explained:
+            producer = operand.producer
+            if producer is None or not producer.inputs or not is_free(producer.type):
+                return False
+            operand = producer.inputs[0]
+        return not self._explained[operand.name].reasons
 
     def _idle_below(self, operator: RuntimeOperator) -> RuntimeOperator | None:
         """Return the only reader of an operator, if it does nothing: there something is lost.
@@ -498,6 +526,8 @@ class Explainer:
             return False
         if not producer.inputs:
             return False
+        if _function_of(producer) in _IDLE:  # a reference may have a norm of no effect there
+            return True
         before = self._known.value(producer.inputs[0])
         values = [self._known.value(each) for each in producer.outputs]
         parts = [value.reshape(-1) for value in values if isinstance(value, np.ndarray)]

@@ -54,6 +54,40 @@ def test_queries_and_values_are_exchanged(make_pair):
     assert text.startswith("The reference has 'q' and 'v' exchanged")
 
 
+def test_keys_and_values_are_exchanged_before_what_turns_keys(make_pair):
+    """What is computed from the wrong branch is matched with a copy of the right one."""
+    x = normal(0, 1, 20, 16)
+    weights = {name: normal(place, 16, 16) / 2 for place, name in enumerate("qkv", 1)}
+    size = "(1,1,20,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("q", "q"), linear("k", "k"), linear("v", "v"),
+        f"pnnx.Expression turn 1 1 v 4 expr=add(mul(@0,0.6),sin(@0)) #4={SIZE}",
+        f"torch.unsqueeze row 1 1 4 5 dim=0 $input=4 #5={size}",
+        "Tensor.expand copies 1 1 5 6 sizes=(2,1,20,16) $input=5 #6=(2,1,20,16)f32",
+        f"torch.unsqueeze row2 1 1 k 7 dim=0 $input=k #7={size}",
+        "Tensor.expand copies2 1 1 7 8 sizes=(2,1,20,16) $input=7 #8=(2,1,20,16)f32",
+        f"torch.unsqueeze row3 1 1 q 9 dim=0 $input=q #9={size}",
+        "F.scaled_dot_product_attention mixed 3 1 9 6 8 10 attn_mask=None dropout_p=0.0 "
+        "is_causal=False $query=9 $key=6 $value=8 #10=(2,1,20,16)f32",
+        "pnnx.Output out 1 0 10",
+        weights={f"{name}.weight": weight for name, weight in weights.items()},
+    )  # fmt: skip
+    q, k, v = (x @ weights[name].T for name in "qkv")
+    turned = np.float32(0.6) * k + np.sin(k)
+    mixed = softmax(q @ turned.swapaxes(1, 2) / 4) @ v
+    arrays = {"in": x, "q": q, "k": k, "v": v, "values": np.stack([v, v]),
+              "mixed": np.stack([mixed, mixed])}  # fmt: skip
+    calls = (
+        *(("mm", ("in",), name, {f"{name}.weight": weights[name]}) for name in "qkv"),
+        ("expand", ("v",), "values", {}),
+        ("attention", ("q", "k", "values"), "mixed", {}),
+    )
+    comparison = compare(path, reference_of(arrays, calls), x)
+    (origin,) = comparison.origins
+    assert origin.reasons[0].kind == "expression"
+    assert "'k' and 'v' exchanged" in origin.reasons[0].text
+
+
 def test_keys_and_values_are_exchanged_before_what_copies_them(make_pair):
     """Copies of the other branch are not taken for a confirmation."""
     x, one, two = normal(0, 1, 20, 16), normal(1, 16, 16) / 2, normal(2, 16, 16) / 2

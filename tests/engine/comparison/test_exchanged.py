@@ -264,6 +264,31 @@ def test_a_lost_sum_before_a_relu_is_no_relu(make_pair):
     assert "adds the result of 'fc'" in text
 
 
+def test_a_sum_is_lost_behind_a_norm_of_no_effect(make_pair):
+    """What does nothing in the file is named, though the reference shows a result for it."""
+    x, weight = normal(0, 1, 20, 16), normal(1, 16, 16)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"F.relu first 1 1 0 1 $input=0 #1={SIZE}",
+        linear("fc", 1, 2), f"nn.Identity sum 1 1 2 3 #3={SIZE}",
+        f"F.relu act 1 1 3 4 $input=3 #4={SIZE}",
+        f"F.tanh end 1 1 4 5 $input=4 #5={SIZE}", "pnnx.Output out 1 0 5",
+        weights={"fc.weight": weight},
+    )  # fmt: skip
+    a = np.maximum(x, 0)
+    b = a @ weight.T
+    normed = b * np.float32(1 - 5e-6)  # by a variance of 1, and eps
+    c = np.maximum(normed + a, 0)
+    arrays = {"in": x, "first": a, "fc": b, "norm": normed, "act": c, "end": np.tanh(c)}
+    calls = (
+        ("relu", ("in",), "first", {}), ("mm", ("first",), "fc", {"fc.weight": weight}),
+        ("native_batch_norm", ("fc",), "norm", {}), ("relu_", ("norm",), "act", {}),
+        ("tanh", ("act",), "end", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("sum", "expression")
+    assert "adds the result of 'first'" in text
+
+
 @pytest.mark.parametrize("names", [("cos", "sin"), ("sin", "cos")])
 def test_a_function_that_is_the_one_beside_it(make_pair, names):
     """Its result is the other's, and only what joins both differs."""
