@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.case import Case
     from engine.expression import Expression
     from engine.expression.nodes import Node
+    from engine.values import Value
 
 __all__ = ["other_arithmetic", "other_expressions"]
 
 _BINARY: Final = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "floor_divide",
                   "remainder", "atan2", "fmod")  # fmt: skip
+_ARITHMETIC: Final = tuple(name for name in _BINARY if name not in {"maximum", "minimum"})
 _UNARY: Final = ("sqrt", "square", "exp", "log", "abs", "neg", "reciprocal", "rsqrt", "tanh",
                  "sin", "cos", "floor", "ceil", "round", "sign", "erf", "trunc",
                  "expm1", "log1p")  # fmt: skip
@@ -48,13 +50,23 @@ def other_expressions(case: Case) -> Iterator[Alternative]:
     if len(tree.nodes) > _MOST_NODES:
         return
     seen = {tree.normal}
-    for other in itertools.islice(_variants(tree, len(case.inputs)), _MOST):
+    # The larger or smaller of a result and one number is an activation.
+    places = [n for n, value in enumerate(case.inputs) if _is_constant(value)]
+    plain = frozenset([f"@{place}" for place in places])
+    for other in itertools.islice(_variants(tree, len(case.inputs), plain), _MOST):
         if other not in seen:
             seen.add(other)
             yield _with_expression(case, tree, other)
     for node in tree.nodes:
         if isinstance(node, Constant) and isinstance(node.value, (int, float)):
             yield from _fitted(case, tree, node)
+
+
+def _is_constant(value: Value) -> bool:
+    """Whether all elements of a tensor are equal."""
+    if not isinstance(value, np.ndarray) or not value.size:
+        return False
+    return bool((value == value.flat[0]).all())
 
 
 def other_arithmetic(case: Case) -> Iterator[Alternative]:
@@ -93,22 +105,27 @@ def _with_expression(case: Case, tree: Expression, other: str, **more: Any) -> A
     )
 
 
-def _variants(tree: Expression, operands: int) -> Iterator[str]:
-    """Return the texts of expressions with one node changed."""
+def _variants(tree: Expression, operands: int, plain: frozenset[str]) -> Iterator[str]:
+    """Return the texts of expressions with one node changed.
+
+    None takes the larger or smaller of two where one is among `plain`.
+    """
     for node in tree.nodes:
         texts = [_text(tree, child) for child in node.children]
         if isinstance(node, Call) and len(texts) == 2:
             yield _text(tree, tree.root, {node.index: f"{node.name}({texts[1]},{texts[0]})"})
-        for replacement in _other_nodes(node, texts, operands):
+        for replacement in _other_nodes(node, texts, operands, plain):
             yield _text(tree, tree.root, {node.index: replacement})
     root = _text(tree, tree.root)
     for name in ("neg", "sqrt", "square", "exp", "abs", "reciprocal"):
         yield f"{name}({root})"
 
 
-def _other_nodes(node: Node, texts: list[str], operands: int) -> Iterator[str]:
+def _other_nodes(
+    node: Node, texts: list[str], operands: int, plain: frozenset[str]
+) -> Iterator[str]:
     if isinstance(node, Call) and len(texts) == 2 and node.name in _BINARY:
-        for name in _BINARY:
+        for name in _BINARY if plain.isdisjoint(texts) else _ARITHMETIC:
             yield f"{name}({texts[0]},{texts[1]})"
             if name in {"sub", "div", "pow"}:
                 yield f"{name}({texts[1]},{texts[0]})"

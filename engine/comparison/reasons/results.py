@@ -210,7 +210,8 @@ def _clamped(ours: Array, expected: Array) -> Iterator[Alternative]:
     """Return clamping to the range of the expected numbers."""
     low, high = _range(expected)
     lowest, highest = _range(ours)
-    if lowest >= low and highest <= high:
+    # A constant is no clamped result, whatever ours is.
+    if low == high or (lowest >= low and highest <= high):
         return
     for least, most in ((low, np.inf), (-np.inf, high), (low, high)):
         bounds = [bound for bound in (least, most) if np.isfinite(bound)]

@@ -280,6 +280,35 @@ def test_expression_with_another_constant():
     assert reason.changes[0].value == "mul(add(@0,1.0),0.3)"
 
 
+def test_a_lost_relu_behind_a_sum_with_zeros_is_no_maximum():
+    """The larger of a product and biases of zero is a ReLU."""
+    x, factors, zeros = normal(2, 4, 6, 6), normal(4, 1, 1), np.zeros((4, 1, 1), np.float32)
+    inputs = [x, factors, zeros]
+    operator = make_operator("pnnx.Expression", {"expr": "add(mul(@0,@1),@2)"}, {}, inputs)
+    (reason, *_) = explain(operator, inputs, np.maximum(x * factors, 0))
+    assert reason.kind == "activation_missing"
+    assert "applies relu" in reason.text
+
+
+def test_the_larger_of_two_results_is_no_activation():
+    x, y = normal(2, 4, 6), normal(2, 4, 6)
+    operator = make_operator("pnnx.Expression", {"expr": "add(@0,@1)"}, {}, [x, y])
+    (reason, *_) = explain(operator, [x, y], np.maximum(x, y))
+    assert (reason.kind, reason.changes[0].value) == ("expression", "maximum(@0,@1)")
+
+
+def test_a_result_of_zeros_is_no_clamped_one():
+    """A norm whose weights are zero, as at the start of training, gives zeros."""
+    x, weight, bias = normal(4, 20, 16), normal(16), normal(16)
+    operator = make_operator(
+        "nn.LayerNorm", {"normalized_shape": (16,), "eps": 1e-5, "elementwise_affine": True},
+        {"weight": weight, "bias": bias}, [0],
+    )  # fmt: skip
+    found = explain(operator, [x], np.zeros_like(x))
+    assert found[0].kind == "weight_values"
+    assert not any("clamp" in reason.text for reason in found)
+
+
 def test_an_operator_that_cannot_run_is_explained_too():
     x, weight = normal(1, 4, 6, 6), normal(4, 2, 3, 3)
     operator = conv(weight, in_channels=2)
