@@ -35,8 +35,8 @@ class Layout:
         Our axes, without those of size 1, in the reference's order; empty if the elements are
         in the same order.
     name : str
-        ``""`` for equal shapes, ``reshaped``, ``no batch axis``, ``NHWC``, ``NCHW`` or
-        ``transposed``.
+        ``""`` for equal shapes, ``reshaped``, ``no batch axis``, ``with batch axis``, ``NHWC``,
+        ``NCHW`` or ``transposed``.
     """
 
     axes: tuple[int, ...] = ()
@@ -128,7 +128,9 @@ def layouts_between(ours: tuple[int, ...], theirs: tuple[int, ...]) -> Iterator[
 def _name_of_same(ours: tuple[int, ...], theirs: tuple[int, ...]) -> str:
     if ours == theirs:
         return ""
-    return "no batch axis" if ours == (1, *theirs) else "reshaped"
+    if ours == (1, *theirs):
+        return "no batch axis"
+    return "with batch axis" if theirs == (1, *ours) else "reshaped"
 
 
 def _name_of(axes: tuple[int, ...], rank: int) -> str:

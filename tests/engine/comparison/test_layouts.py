@@ -33,5 +33,8 @@ def test_the_same_order():
     assert [(e.axes, e.name) for e in layouts_between((1, 3, 4), (3, 4))] == [
         ((), "no batch axis")
     ]
+    assert [(e.axes, e.name) for e in layouts_between((3, 4), (1, 3, 4))] == [
+        ((), "with batch axis")
+    ]
     assert [e.name for e in layouts_between((1, 2, 8), (4, 4))] == ["reshaped"]
     assert list(layouts_between((1, 2), (3,))) == []
