@@ -202,6 +202,21 @@ def _summed_up(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     return {given.name: back}
 
 
+@passes_back(scan.cumprod)
+def _multiplied_up(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Multiply by the product before, and by those up to each later position; no quotient."""
+    given = call.array("input")
+    if not given.ndim:
+        return {given.name: gradient}
+    axis = int(call.arguments["dim"]) % given.ndim
+    x, flowing = (np.moveaxis(each, axis, 0) for each in (wide(given), gradient))
+    before = np.cumprod(np.concatenate([np.ones_like(x[:1]), x[:-1]]), axis=0)
+    after = flowing.copy()
+    for place in range(len(x) - 2, -1, -1):
+        after[place] += x[place + 1] * after[place + 1]
+    return {given.name: np.moveaxis(before * after, 0, axis)}
+
+
 @passes_back(diff)
 def _subtracted(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     """Give each neighbour its share."""

@@ -142,6 +142,7 @@ ON = {
             "torch.logsumexp dim=(1) keepdim=False",
             "torch.prod dim=1 keepdim=True",
             "torch.cumsum dim=3",
+            "torch.cumprod dim=2",
             "torch.diff dim=3 n=2",
         )
     },
@@ -252,9 +253,21 @@ def test_a_kink_away_from_zero(make_pair) -> None:
     assert slopes == pytest.approx([1, 1.5, 1, -0.5, 7 / 6], abs=1e-3)
 
 
+def test_a_running_product_with_a_zero(make_pair) -> None:
+    """By hand for 2, 0, 3: the slope of 0 at the end is 2 · 3, that of 2 and of 3 is 0."""
+    value = np.array([[[[2.0, 0.0, 3.0]]]], np.float32)
+    session = make(make_pair, ["torch.cumprod p 1 1 0 1 dim=3"], {}, 1, value)
+    found = effective_weight(session, "1", (0, 0, 0, 2), "0").gradient
+    assert found.reshape(-1).tolist() == [0, 6, 0]
+
+
 def test_what_cannot_be_followed_is_named(make_pair) -> None:
     session = make(
-        make_pair, ["torch.cumprod odd 1 1 0 1 dim=3"], {}, 1, np.ones((1, 1, 2, 3), np.float32)
+        make_pair,
+        ["torch.logcumsumexp odd 1 1 0 1 dim=3"],
+        {},
+        1,
+        np.ones((1, 1, 2, 3), np.float32),
     )
     with pytest.raises(TensorError, match="odd"):
         effective_weight(session, "1", (0, 0, 0, 0), "0")
