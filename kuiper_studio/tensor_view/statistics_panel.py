@@ -104,8 +104,8 @@ class StatisticsPanel(QScrollArea):
         inside = QFrame()
         inside.setProperty("role", "base")
         column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 6, 0, 6)
-        column.setSpacing(4)
+        column.setContentsMargins(0, 5, 0, 3)
+        column.setSpacing(3)
         for widget in (
             self._region, self._line_above, self._channel, self._line, self._tensor,
             self._special_channels,
@@ -186,7 +186,7 @@ class _Section(QWidget):
         self.setObjectName(name)
         grid = QGridLayout(self)
         grid.setContentsMargins(10, 0, 10, 2)
-        grid.setVerticalSpacing(3)
+        grid.setVerticalSpacing(1)
         grid.setHorizontalSpacing(8)
         self._title = QLabel()
         self._title.setProperty("role", "subtitle")

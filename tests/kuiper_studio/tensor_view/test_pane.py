@@ -115,6 +115,15 @@ def test_a_scalar_has_the_digits_of_its_dtype(pane):
     assert pane.message.title.text() == "0.3333"
 
 
+def test_all_statistics_are_seen_without_scrolling(pane, signed, qtbot):
+    """Down to the count of NaN, in a window of 1440 by 900 pixels."""
+    pane.resize(820, 358)
+    pane.set_value("x", signed)
+    panel = pane.body.statistics
+    qtbot.waitUntil(lambda: 0 < panel.viewport().height() < 240)
+    assert panel.widget().sizeHint().height() <= panel.viewport().height()
+
+
 def test_channels_last(pane):
     """N, H, W, C: the channel is the last dimension, of this operand alone."""
     image = np.random.default_rng(5).normal(size=(2, 6, 9, 4)).astype(np.float32)
