@@ -19,7 +19,7 @@ from engine.collector import collector_paused
 from engine.runtime.members import members_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.axes.call import Results
     from engine.axes.factors import Dim, Dims
@@ -145,14 +145,35 @@ class _Inference:
     # One operator
 
     def _relate(self, operator: RuntimeOperator) -> None:
-        shapes = [self._shape(operand) for operand in operator.outputs]
-        if not operator.inputs and shapes == [None] and len(operator.attributes) == 1:
-            shapes = [attribute.shape for attribute in operator.attributes.values()]
+        """Relate the dimensions of an operator's results to those of its inputs."""
+        shapes = self._shapes_of_results(operator)
         inputs = [self._input(operand) for operand in operator.inputs]
         call = Call(operator, self.factors, inputs, shapes, has_batch=self.has_batch)
         results: Results = []
         if operator.inputs and operator.outputs:
             results = (find_rule(operator.type) or keep)(call)
+        self._keep_results(operator, shapes, results)
+        if not operator.inputs and operator.outputs and operator.type != "pnnx.Input":
+            self._hint(operator, self.dims.get(operator.outputs[0].name, ()))
+        if operator.type.endswith(("Embedding", "embedding")):
+            self._note_vocabulary(operator)
+        if operator.tied_inputs and inputs and operator.outputs:
+            self._relate_weights(operator, inputs[0])
+
+    def _shapes_of_results(self, operator: RuntimeOperator) -> list[tuple[Size, ...] | None]:
+        """Return the shape of each result; None for an unknown one."""
+        shapes = [self._shape(operand) for operand in operator.outputs]
+        if not operator.inputs and shapes == [None] and len(operator.attributes) == 1:
+            return [attribute.shape for attribute in operator.attributes.values()]
+        return shapes
+
+    def _keep_results(
+        self,
+        operator: RuntimeOperator,
+        shapes: Sequence[tuple[Size, ...] | None],
+        results: Results,
+    ) -> None:
+        """Keep the dimensions of an operator's results; new ones where its rule has none."""
         is_constant = all(operand.name in self.constants for operand in operator.inputs)
         for place, operand in enumerate(operator.outputs):
             if is_constant and not operator.is_input:
@@ -164,12 +185,6 @@ class _Inference:
             if dims is None or len(dims) != len(shape):
                 dims = self.factors.make_dims(shape)
             self.dims[operand.name] = dims
-        if not operator.inputs and operator.outputs and operator.type != "pnnx.Input":
-            self._hint(operator, self.dims.get(operator.outputs[0].name, ()))
-        if operator.type.endswith(("Embedding", "embedding")):
-            self._note_vocabulary(operator)
-        if operator.tied_inputs and inputs and operator.outputs:
-            self._relate_weights(operator, inputs[0])
 
     def _shape(self, operand: RuntimeOperand) -> tuple[Size, ...] | None:
         shape = self.shapes.get(operand.name)
