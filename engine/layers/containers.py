@@ -1,6 +1,7 @@
-"""``prim::`` operators that pack and unpack tuples and lists.
+"""``prim::`` operators that pack and unpack tuples, lists and dictionaries.
 
-A list and a tuple are both a Python tuple here; the values inside are not copied.
+A list, a tuple and the values of a dictionary are each a Python tuple here; the values inside
+are not copied.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from engine.layers.layer import Layer, OperatorCall, Outputs
 from engine.layers.registry import register
 from engine.values import Value, describe_value
 
-__all__ = ["Unpack", "construct", "member"]
+__all__ = ["Unpack", "construct", "construct_dictionary", "member"]
 
 
 @register("prim::TupleConstruct", "prim::ListConstruct")
@@ -25,6 +26,17 @@ def construct(*members: Value) -> Value:
     An input may come more than once, and may itself be a tuple.
     """
     return members
+
+
+@register("prim::DictConstruct")
+def construct_dictionary(*entries: Value) -> Value:
+    """Pack the values of a dictionary into a tuple, in its order.
+
+    The inputs are keys and values in turn; the keys are dropped.
+    """
+    if len(entries) % 2:
+        raise LayerError(f"the key {describe_value(entries[-1])} has no value")
+    return entries[1::2]
 
 
 @register("prim::TupleUnpack", "prim::ListUnpack")

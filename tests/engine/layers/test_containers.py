@@ -44,6 +44,13 @@ def test_construct(operator_type, members):
     assert build_layer(call).forward(*members) == members
 
 
+def test_the_values_of_a_dictionary_are_packed():
+    call = OperatorCall("d", "prim::DictConstruct", {}, input_names=("",) * 4)
+    assert build_layer(call).forward("b", A, "a", (B, 1)) == (A, (B, 1))
+    with pytest.raises(LayerError, match="has no value"):
+        build_layer(call).forward("b", A, "a")
+
+
 @pytest.mark.parametrize("operator_type", ["prim::TupleUnpack", "prim::ListUnpack"])
 @pytest.mark.parametrize("members", [(A,), (A, B), (A, (B, B), 3)], ids=len)
 def test_unpack(operator_type, members):
