@@ -222,6 +222,11 @@ class Tensor:
         seed : int or Generator, optional
             The same seed gives the same numbers.
         mean, std : float, optional
+
+        Raises
+        ------
+        TensorError
+            If the tensor does not hold floats.
         """
         if self.dtype.kind != "f":
             raise TensorError(f"normally distributed numbers do not fit {self.dtype}")
@@ -238,6 +243,11 @@ class Tensor:
             The same seed gives the same numbers.
         low, high : float, optional
             Integers may be `high`, floats are below it.
+
+        Raises
+        ------
+        TensorError
+            If `high` is below `low`.
         """
         if high < low:
             raise TensorError(f"the range {low} to {high} is empty")
@@ -280,6 +290,11 @@ class Tensor:
         Tensor
             This one, of shape (C, top + H + bottom, left + W + right), in memory of its
             own; `raw_shapes` has three entries.
+
+        Raises
+        ------
+        TensorError
+            If a number is negative.
         """
         if min(top, bottom, left, right) < 0:
             raise TensorError(f"padding {(top, bottom, left, right)} has a negative width")
@@ -306,6 +321,11 @@ class Tensor:
             This one. Row-major keeps aliasing the array where its strides allow;
             column-major gives the tensor memory of its own unless the columns are
             contiguous.
+
+        Raises
+        ------
+        TensorError
+            If the shape is not one of one to three sizes, or has another number of elements.
         """
         shape = _checked_shape(shape)
         if math.prod(shape) != self.size:

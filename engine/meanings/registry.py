@@ -138,7 +138,23 @@ class ReadingContext:
         return str(self.options[name])
 
     def of_sample(self, place: int) -> Array:
-        """Return what an output has for the sample; its first dimension is the batch."""
+        """Return what an output has for the sample; its first dimension is the batch.
+
+        Parameters
+        ----------
+        place : int
+            Of the output.
+
+        Returns
+        -------
+        ndarray
+            A view of the output.
+
+        Raises
+        ------
+        MeaningError
+            If the output is empty or a scalar.
+        """
         array = self.arrays[place]
         if not array.ndim or not len(array):
             raise MeaningError(f"output {place} is empty")
