@@ -24,12 +24,14 @@ from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep,
 from engine.datasets.shard import ShardRunner, write_arrays
 from engine.datasets.statistics import STATISTICS, StatisticsStudy, sample_size
 from engine.datasets.unguarded import leave_importing_worker
+from engine.dump import select_operators
 from engine.dump.manifest import file_hash, tool_version
 from engine.errors import EngineError, SweepError
 from engine.file_lock import locked
 from engine.inputs import IMAGE_SUFFIXES
 from engine.plain import plain
 from engine.runtime import RuntimeGraph, load
+from engine.text import format_count
 from engine.threads import processor_count, thread_count
 
 if TYPE_CHECKING:
@@ -359,6 +361,13 @@ def _remarks(graph: RuntimeGraph, plan: SweepPlan) -> list[str]:
     """Return sentences on how the inputs run that the user should know."""
     spec = plan.model
     remarks = [_REPEATED] if spec.fixed_batch < own_batch(graph, spec) else []
+    selected = select_operators(graph, spec.operators)
+    lacking = [operator for operator in selected if operator.reason]
+    if lacking:
+        count = format_count(len(lacking), "operator")
+        remarks.append(
+            f"{count} cannot run, and what needs the results is left out: {lacking[0].reason}"
+        )
     if picture_size(graph) is None and not spec.shapes and spec.images.size is None:
         with InputReader(plan.inputs) as reader:
             if reader.name(0).lower().endswith(IMAGE_SUFFIXES):

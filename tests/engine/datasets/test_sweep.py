@@ -291,6 +291,28 @@ def test_unreadable_inputs_are_listed_and_passed_over(tmp_path):
     assert str(failed.value).count("2.npy") == 1
 
 
+def test_operators_that_cannot_run_are_named(tmp_path):
+    model = tmp_path / "m.param"
+    model.write_text(
+        "7767517\n5 4\n"
+        "pnnx.Input x 0 1 0 #0=(1,2)f32\n"
+        "nn.Unheard a 1 1 0 1\n"
+        "nn.ReLU b 1 1 1 2\n"
+        "nn.ReLU c 1 1 0 3\n"
+        "pnnx.Output y 1 0 2\n"
+    )
+    np.save(tmp_path / "set.npy", np.ones((2, 2), np.float32))
+    found = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0)
+    assert list(found.operands) == ["0", "3"]
+    (remark,) = found.remarks
+    assert remark == (
+        "1 operator cannot run, and what needs the results is left out: 'a': no layer for "
+        "operator type nn.Unheard"
+    )
+    few = SweepOptions(operators=("c",))
+    assert sweep(model, tmp_path / "set.npy", tmp_path / "few", few, workers=0).remarks == ()
+
+
 def save_numbered(folder, numbers):
     folder.mkdir(parents=True, exist_ok=True)
     for number in numbers:
