@@ -121,7 +121,8 @@ class Shifts:
             reading = self._values.fit(key, operand, result)
             if reading is not None and self._trials.confirms(operand, reading):
                 match = reading.match(ALIGNMENT, 0.7)
-                if self._hide_input(operator, operand):
+                moves = self._values.only_moves(operator, result)
+                if not moves and self._hide_input(operator, operand):
                     arguments = self._values.arguments(operator)
                     result = self._values.compute_one(operator, operand, arguments)
                 self._walk.replace(operand.name, match, reading.shape, result)

@@ -262,6 +262,35 @@ def test_an_operator_that_only_moves_elements_gives_no_others(make_pair):
     assert by_operand(found)["2"].reference == "b"
 
 
+def test_a_reshape_is_not_what_a_layer_is_fused_with(make_pair):
+    """The reference shows no reshape, and what unbinds its rows tells nothing of the layer."""
+    rng = np.random.default_rng(9)
+    x, weight = rng.standard_normal((4, 8)).astype("f4"), rng.standard_normal((12, 8))
+    true, rounded = weight.astype("f4"), np.round(weight, 1).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(4,8)f32",
+        "nn.Linear qkv 1 1 0 1 bias=False in_features=8 out_features=12 @weight=(12,8)f32 "
+        "#1=(4,12)f32",
+        "Tensor.reshape heads 1 1 1 2 shape=(4,2,6) $input=1 #2=(4,2,6)f32",
+        "torch.unbind parts 1 2 2 3 4 dim=1 $input=2 #3=(4,6)f32 #4=(4,6)f32",
+        "F.elu a 1 1 3 5 alpha=1.0 $input=3 #5=(4,6)f32",
+        "pnnx.Expression end 2 1 5 4 6 expr=mul(@0,@1) #6=(4,6)f32",
+        "pnnx.Output out 1 0 6",
+        weights={"qkv.weight": rounded},
+    )
+    y = x @ true.T
+    one, two = y[:, :6], y[:, 6:]
+    elu = np.where(one > 0, one, np.expm1(one))
+    arrays = {"in": x, "mm": y, "one": one, "two": two, "elu": elu, "mul": elu * two}
+    calls = (
+        ("mm", ("in",), ("mm",)), ("unbind", ("mm",), ("one", "two")),
+        ("elu", ("one",), ("elu",)), ("mul", ("elu", "two"), ("mul",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("mul",)))
+    assert [origin.operator.name for origin in found.origins] == ["qkv"]
+    assert found.origins[0].among == ()
+
+
 WINDOWS = (
     "pnnx.Input in 0 1 0 #0=(1,8,8,6)f32",
     "nn.LayerNorm norm1 1 1 0 1 elementwise_affine=False eps=0.0 normalized_shape=(6)",
