@@ -83,6 +83,9 @@ _EXCEPTION: Final = re.compile(r"what\(\):\s+(.*)")
 _STAGE: Final = re.compile(r"^#+ (pass_\w+)")
 _UNCONVERTED: Final = re.compile(r"^ignore (\S+) (\S+) param (\S+)")
 _CUSTOM: Final = re.compile(r"^custom op = (\S+)")
+_UNREAD: Final = re.compile(
+    r"^unknown Attribute tensor scalar type|^FATAL ERROR .*external data"
+)
 _LONGEST: Final = 300  # most characters to quote from the exporter
 
 
@@ -130,6 +133,11 @@ def find_notes(run: Run) -> tuple[str, ...]:
     custom = dict.fromkeys(f[1] for line in run.lines if (f := _CUSTOM.match(line)))
     if custom:
         notes.append(f"pnnx does not know {', '.join(custom)} and keeps it unchanged")
+    if any(map(_UNREAD.match, run.lines)):
+        notes.append(
+            "pnnx could not read a weight, and what follows from it is wrong; store the "
+            "weights of the ONNX file as bytes, with onnx.numpy_helper.from_array"
+        )
     return tuple(notes)
 
 

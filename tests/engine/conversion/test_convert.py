@@ -315,6 +315,13 @@ def test_half_a_pair_is_refused(data, exporter):
         convert(data / "traced.pt")
 
 
+def test_weights_that_pnnx_cannot_read_are_told(data, exporter):
+    """It leaves float16 that is stored as numbers without values, and goes on."""
+    exporter(PAIR + "print('unknown Attribute tensor scalar type 3')")
+    (note,) = convert(data / "small.onnx").notes
+    assert note.startswith("pnnx could not read a weight, and what follows from it is wrong")
+
+
 def test_a_pair_of_nonsense_is_refused_and_not_kept(data, exporter):
     note = exporter(
         "open(NOTE, 'a').write('x')\n"
