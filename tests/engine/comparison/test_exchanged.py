@@ -264,6 +264,27 @@ def test_a_lost_sum_before_a_relu_is_no_relu(make_pair):
     assert "adds the result of 'fc'" in text
 
 
+def test_a_lost_sum_behind_what_only_moves_elements_is_named_alone(make_pair):
+    x, weight = normal(0, 1, 20, 16), normal(1, 16, 16)
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("fc", 0, 1),
+        "Tensor.reshape flat 1 1 1 2 shape=(20,16) $input=1 #2=(20,16)f32",
+        f"Tensor.reshape back 1 1 2 3 shape=(1,20,16) $input=2 #3={SIZE}",
+        f"nn.Identity sum 1 1 3 4 #4={SIZE}",
+        f"F.tanh end 1 1 4 5 $input=4 #5={SIZE}", "pnnx.Output out 1 0 5",
+        weights={"fc.weight": weight},
+    )  # fmt: skip
+    a = x @ weight.T
+    arrays = {"in": x, "fc": a, "add": a + x, "end": np.tanh(a + x)}
+    calls = (
+        ("mm", ("in",), "fc", {"fc.weight": weight}),
+        ("add", ("fc", "in"), "add", {}), ("tanh", ("add",), "end", {}),
+    )  # fmt: skip
+    comparison = compare(path, reference_of(arrays, calls), x)
+    assert first_reason(comparison)[:2] == ("sum", "expression")
+    assert comparison.origins[0].among == ()
+
+
 def test_a_sum_is_lost_behind_a_norm_of_no_effect(make_pair):
     """What does nothing in the file is named, though the reference shows a result for it."""
     x, weight = normal(0, 1, 20, 16), normal(1, 16, 16)
