@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.comparison.known_weights import KnownWeights
-    from engine.comparison.reasons import Reason
+    from engine.comparison.reasons import Case, Reason
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
@@ -404,11 +404,37 @@ class Explainer:
         if expected is None or any(value is None for value in inputs):
             return Explanation()
         found = self._find(operator, inputs, expected, tail, tried=tried)
+        if not found.reasons and tail is None and tried == "all":
+            return self._explain_one_of(operator, inputs)
         if found.reasons or span is None or tail is None or not is_free(operator.type):
             return found
         # Perhaps only the shape differs, which is not looked at where the end has another one.
         exact = span.tail(operator, self._known.value)
         return self._find(operator, inputs, expected, exact, tried=tried)
+
+    def _explain_one_of(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> Explanation:
+        """Try functions of the one result of several that differs, as of a part of a chunk.
+
+        A chunk that gives one wrong part gives the other wrong too: so it is not to blame, and
+        what is applied to that part alone may be.
+        """
+        differing = [
+            each
+            for each in operator.outputs
+            if self._known.shows(each) and not self._known.agrees(each)
+        ]
+        if len(operator.outputs) < 2 or len(differing) != 1:
+            return Explanation()
+        place = operator.outputs.index(differing[0])
+        expected = self._known.theirs(differing[0])
+        case = self._case(operator, inputs, self._expected(operator.outputs), None)
+        if case is None or expected is None or not isinstance(case.ours, tuple):
+            return Explanation()
+        found = self._find_in(case.of_result(place, expected), "results")
+        reasons = [replace(each, text=f"Output {place}: {each.text}") for each in found.reasons]
+        return Explanation(tuple(reasons), found.likelihood)
 
     def _tail(self, span: Span, operator: RuntimeOperator) -> Tail | None:
         shown = self._known.theirs(span.end)
@@ -449,17 +475,32 @@ class Explainer:
         *,
         tried: str,
     ) -> Explanation:
+        return self._find_in(self._case(operator, inputs, expected, tail), tried)
+
+    def _find_in(self, case: Case | None, tried: str) -> Explanation:
         try:
-            case = make_case(
+            return find_explanation(case, tried)
+        except (_SlowError, EngineError):
+            return Explanation()
+
+    def _case(
+        self,
+        operator: RuntimeOperator,
+        inputs: Sequence[Value],
+        expected: Value,
+        tail: Tail | None,
+    ) -> Case | None:
+        """Run an operator on the reference's inputs; None if it cannot be explained."""
+        try:
+            return make_case(
                 operator, inputs, expected, check_cancelled=self._check_cancelled, tail=tail,
                 spend=self._spend,
                 reference_weights=self._known.weights.arrays(operator),
                 differing=self._known.weights.differing(operator),
                 surroundings=self._known.surroundings(operator),
             )  # fmt: skip
-            return find_explanation(case, tried)
         except (_SlowError, EngineError):
-            return Explanation()
+            return None
 
     def _diagnose_input(self, operand: RuntimeOperand) -> tuple[Reason, ...]:
         ours, theirs = self._known.ours(operand), self._known.theirs(operand)

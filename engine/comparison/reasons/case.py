@@ -237,6 +237,23 @@ class Case:
             return None
         return (one, other) if other.dtype.kind in "fiu" else None
 
+    def of_result(self, place: int, expected: Array) -> Case:
+        """Return the case of one of several results, as one of an operator that returns it.
+
+        Parameters
+        ----------
+        place : int
+            Of the result, which our operator gives.
+        expected : ndarray
+            The reference's.
+        """
+        ours = self.ours[place] if isinstance(self.ours, tuple) else None
+        call = OperatorCall(self.call.name, "nn.Identity", {}, {})
+        return replace(
+            self, call=call, inputs=(ours,), given=(ours,), ours=ours, expected=expected,
+            reference_weights={}, differing=None, surroundings=None, twin=None,
+        )  # fmt: skip
+
     @property
     def expected_shape(self) -> tuple[int, ...] | None:
         """Shape of the wanted result, if it is one tensor."""

@@ -645,6 +645,33 @@ def test_a_constant_that_nobody_reads_is_what_a_sum_has_lost(make_pair):
     assert "adds the result of 'shift'" in text
 
 
+def test_a_part_of_a_chunk_has_lost_its_gate(make_pair):
+    """The other part agrees, so it is not the chunk that is wrong."""
+    x, weight = normal(48, 1, 20, 16), normal(49, 16, 16) / 4
+    part = "(1,20,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", linear("fc", 0, 1),
+        f"torch.chunk halves 1 2 1 2 3 chunks=2 dim=2 $input=1 #2={part} #3={part}",
+        f"F.tanh act 1 1 2 4 $input=2 #4={part}",
+        f"pnnx.Expression gated 2 1 4 3 5 expr=mul(@0,@1) #5={part}", "pnnx.Output out 1 0 5",
+        weights={"fc.weight": weight},
+    )  # fmt: skip
+    y = x @ weight.T
+    value, gate = np.tanh(y[..., :8]), 1 / (1 + np.exp(-y[..., 8:]))
+    arrays = {
+        "in": x, "mm": y, "one": y[..., :8], "two": y[..., 8:], "tanh": value, "gate": gate,
+        "mul": value * gate,
+    }  # fmt: skip
+    calls = (
+        ("mm", ("in",), "mm", {"fc.weight": weight}), ("slice", ("mm",), "one", {}),
+        ("slice", ("mm",), "two", {}), ("tanh", ("one",), "tanh", {}),
+        ("sigmoid", ("two",), "gate", {}), ("mul", ("tanh", "gate"), "mul", {}),
+    )  # fmt: skip
+    _, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert kind == "activation_missing"
+    assert "applies sigmoid" in text
+
+
 def test_a_sum_before_an_activation_that_changes_nothing(make_pair):
     """The reference shows both; its sum is not taken for the activation's result."""
     x, other = np.abs(normal(46, 1, 20, 16)), np.abs(normal(47, 1, 20, 16)) / 2
