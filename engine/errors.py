@@ -144,6 +144,12 @@ def capitalized(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text
 
 
+def without_name(reason: str, operator: str, operator_type: str) -> str:
+    """Return why an operator cannot run, as it is said beside the operator's name."""
+    named = f"{operator!r}: "
+    return reason.removeprefix(f"{operator_type} {named}").removeprefix(named)
+
+
 def describe_shapes(shapes: Iterable[tuple[int, ...] | str]) -> str:
     """Format several shapes: ``1×64×56×56, 3``; words are unchanged."""
     texts = (shape if isinstance(shape, str) else format_shape(shape) for shape in shapes)

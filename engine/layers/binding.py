@@ -42,6 +42,7 @@ from engine.errors import LayerError, ParameterError
 from engine.layers.annotations import hints_of, is_union, parameters_of
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.places import reason_of
+from engine.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -210,9 +211,14 @@ def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
     for names in orders:
         if len(names) >= count:
             return names[:count]
-    raise LayerError(
-        f"{count} operands are more than this layer takes ({', '.join(orders[-1])})"
-    )
+    raise _too_many(count, orders[-1])
+
+
+def _too_many(count: int, names: Sequence[str]) -> LayerError:
+    """Return the error for more operands than a layer has arguments."""
+    taken = f" ({', '.join(names)})" if names else ", which takes none"
+    are = format_count(count, "operand is", "operands are")
+    return LayerError(f"{are} more than this layer takes{taken}")
 
 
 def _drop_unused(unused: Sequence[str], call: OperatorCall) -> OperatorCall:
@@ -360,10 +366,7 @@ def _operand_slots(
         elif signature.variadic:
             slots.append("")
         else:
-            raise LayerError(
-                f"{len(input_names)} operands are more than this layer takes"
-                f" ({', '.join(signature.names)})"
-            )
+            raise _too_many(len(input_names), signature.names)
     return slots
 
 

@@ -15,7 +15,13 @@ from engine.text import format_brief, format_short_count
 from kuiper_studio.badges import BADGE_SIZE, paint_badge
 from kuiper_studio.engine_service.summary import THUMBNAIL, Summary
 from kuiper_studio.graph_view.colors import ink_on
-from kuiper_studio.graph_view.glyphs import paint_glyph
+from kuiper_studio.graph_view.glyphs import (
+    SPECIAL_MARKS,
+    SUSPECT_MARK,
+    DiscMark,
+    paint_disc_mark,
+    paint_glyph,
+)
 from kuiper_studio.graph_view.scene import (
     BOX_HEIGHT,
     DETAIL_LEFT,
@@ -50,7 +56,6 @@ _BREAKPOINT: Final = 18.0
 _SMALL_BADGE: Final = 12.0
 _BOOKMARK: Final = (14.0, 11.0)  # its height in a whole and in a small box
 _BADGE_GAP: Final = 3.0
-_SPECIAL_MARKS: Final = (("cross", "nan"), ("up", "pinf"), ("down", "ninf"))
 _MOSTLY_ZERO: Final = 0.5
 _PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "ncnn.", "aten::", "prim::")
 
@@ -269,13 +274,13 @@ def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
     return first, "0 NaN"
 
 
-def _badges(look: BoxLook) -> list[tuple[str, str]]:
-    """Return glyph and token of the marks at the right corner, from right to left."""
-    badges = [("exclamation", "warn")] if look.suspect else []
+def _badges(look: BoxLook) -> list[DiscMark]:
+    """Return the marks at the right corner, from right to left."""
+    badges = [SUSPECT_MARK] if look.suspect else []
     counts = look.special
     if look.summary is not None and look.status is DisplayStatus.EXECUTED:
         counts = look.summary.nan, look.summary.pinf, look.summary.ninf
-    badges += [mark for mark, count in zip(_SPECIAL_MARKS, counts, strict=True) if count]
+    badges += [mark for mark, count in zip(SPECIAL_MARKS, counts, strict=True) if count]
     return badges
 
 
@@ -381,9 +386,8 @@ class BoxPainter:
         if look.mark is not None:
             paint_badge(painter, self._theme, look.mark.look, corner, _SMALL_BADGE)
             corner -= QPointF(_SMALL_BADGE, 0.0)
-        for glyph, token in _badges(look):
-            self._disc(painter, corner, token, _SMALL_BADGE)
-            self._glyph(painter, glyph, corner, _SMALL_BADGE * 0.55, "base")
+        for badge in _badges(look):
+            paint_disc_mark(painter, self._theme, badge, corner, _SMALL_BADGE)
             corner -= QPointF(_SMALL_BADGE, 0.0)
 
     def _ink(self, look: BoxLook, token: str) -> QColor:
@@ -472,18 +476,9 @@ class BoxPainter:
         if look.mark is not None:
             paint_badge(painter, self._theme, look.mark.look, QPointF(x, -4.0), BADGE_SIZE)
             x -= (BADGE_SIZE + _BADGE) / 2 + _BADGE_GAP
-        for glyph, token in _badges(look):
-            centre = QPointF(x, -4.0)
-            self._disc(painter, centre, token)
-            self._glyph(painter, glyph, centre, _BADGE * 0.55, "base")
+        for badge in _badges(look):
+            paint_disc_mark(painter, self._theme, badge, QPointF(x, -4.0), _BADGE)
             x -= _BADGE + _BADGE_GAP
-
-    def _disc(
-        self, painter: QPainter, centre: QPointF, token: str, size: float = _BADGE
-    ) -> None:
-        painter.setPen(QPen(self._theme.color("base"), 2.0))
-        painter.setBrush(self._theme.color(token))
-        painter.drawEllipse(centre, size / 2, size / 2)
 
     def _paint_breakpoint(self, painter: QPainter, size: float) -> None:
         centre = QPointF(0.0, 0.0)

@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
+from engine.text import MINUS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["GLYPHS", "paint_glyph"]
+    from kuiper_studio.theme import Theme
+
+__all__ = [
+    "GLYPHS",
+    "SPECIAL_MARKS",
+    "SUSPECT_MARK",
+    "DiscMark",
+    "paint_disc_mark",
+    "paint_glyph",
+]
+
+_ON_DISC: Final = 0.55  # of the disc
+
+
+@dataclass(frozen=True, slots=True)
+class DiscMark:
+    """A mark on a disc, at the corner of a box, and what the legend calls it.
+
+    Attributes
+    ----------
+    glyph, token, text : str
+    """
+
+    glyph: str
+    token: str
+    text: str
+
+
+SUSPECT_MARK: Final = DiscMark("exclamation", "warn", "may be the cause")
+SPECIAL_MARKS: Final = (
+    DiscMark("cross", "nan", "NaN"),
+    DiscMark("up", "pinf", "+Inf"),
+    DiscMark("down", "ninf", f"{MINUS}Inf"),
+)
 
 
 def paint_glyph(
@@ -34,6 +70,17 @@ def paint_glyph(
     painter.scale(size / 10.0, size / 10.0)
     GLYPHS[name](painter, color)
     painter.restore()
+
+
+def paint_disc_mark(
+    painter: QPainter, theme: Theme, mark: DiscMark, centre: QPointF, size: float
+) -> None:
+    """Paint a mark on its disc, in the colours of a theme."""
+    base = theme.color("base")
+    painter.setPen(QPen(base, 2.0))
+    painter.setBrush(theme.color(mark.token))
+    painter.drawEllipse(centre, size / 2, size / 2)
+    paint_glyph(painter, mark.glyph, centre, size * _ON_DISC, base)
 
 
 def _stroke(painter: QPainter, color: QColor, width: float) -> None:

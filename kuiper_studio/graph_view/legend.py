@@ -11,7 +11,13 @@ from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter
 from engine.text import format_count
 from kuiper_studio.badges import paint_badge
 from kuiper_studio.graph_view.colors import level_colors
-from kuiper_studio.graph_view.glyphs import paint_glyph
+from kuiper_studio.graph_view.glyphs import (
+    SPECIAL_MARKS,
+    SUSPECT_MARK,
+    DiscMark,
+    paint_disc_mark,
+    paint_glyph,
+)
 from kuiper_studio.graph_view.state import NONE
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.overlays import LEVELS, NO_LEVEL
@@ -29,6 +35,7 @@ LEGEND_HEIGHT: Final = 26.0
 _INSET: Final = 12.0
 _GLYPH: Final = 9.0
 _BADGE: Final = 13.0
+_DISC: Final = 12.0
 _GLYPH_ROOM: Final = 14.0
 _GAP: Final = 16.0
 _BAR: Final = (196.0, 7.0)
@@ -47,14 +54,14 @@ class Entry:
     Attributes
     ----------
     glyph, token, text : str
-    badge : DifferenceLook or None
+    badge : DifferenceLook or DiscMark or None
         Painted instead of the glyph.
     """
 
     glyph: str
     token: str
     text: str
-    badge: DifferenceLook | None = None
+    badge: DifferenceLook | DiscMark | None = None
 
 
 _DIFFERENCES: Final = {
@@ -83,6 +90,7 @@ def legend_entries(state: SceneState) -> list[Entry]:
         entries.append(_entry(DisplayStatus.UNSUPPORTED))
     if state.supplied:
         entries.append(_entry(DisplayStatus.SUPPLIED))
+    entries += [_disc_entry(mark) for mark in _disc_marks(state)]
     if state.breakpoints:
         entries.append(Entry("octagon", "bp", "breakpoint"))
     if state.bookmarks:
@@ -106,6 +114,17 @@ def _entry(status: DisplayStatus, more: str = "") -> Entry:
     return Entry(look.icon, look.token, f"{look.text.lower()}{more}")
 
 
+def _disc_marks(state: SceneState) -> list[DiscMark]:
+    """Return the marks on discs that boxes have."""
+    seen = zip(SPECIAL_MARKS, state.special_seen(), strict=True)
+    suspect = [SUSPECT_MARK] if state.suspect != NONE else []
+    return suspect + [mark for mark, is_seen in seen if is_seen]
+
+
+def _disc_entry(mark: DiscMark) -> Entry:
+    return Entry(mark.glyph, mark.token, mark.text, mark)
+
+
 def paint_legend(painter: QPainter, theme: Theme, entries: list[Entry], strip: QRectF) -> None:
     """Paint entries at the left of a strip, as many as there is room for."""
     font = theme.ui_font(11)
@@ -118,7 +137,9 @@ def paint_legend(painter: QPainter, theme: Theme, entries: list[Entry], strip: Q
         if x + width > strip.right() - _INSET:
             return
         centre = QPointF(x + _GLYPH / 2, middle)
-        if entry.badge is not None:
+        if isinstance(entry.badge, DiscMark):
+            paint_disc_mark(painter, theme, entry.badge, centre, _DISC)
+        elif entry.badge is not None:
             paint_badge(painter, theme, entry.badge, centre, _BADGE)
         else:
             paint_glyph(painter, entry.glyph, centre, _GLYPH, theme.color(entry.token))

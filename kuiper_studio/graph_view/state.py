@@ -499,6 +499,16 @@ class SceneState:
             self.summaries[index] = found
         return found is not None
 
+    def special_seen(self) -> tuple[bool, bool, bool]:
+        """Return whether a box has the mark of NaN, of +Inf and of -Inf."""
+        known = [self.summaries[n] for n in self.summaries if self.shown(n) is _EXECUTED]
+        nan, pinf, ninf = (bool(counts.any()) for counts in self.special_counts)
+        return (
+            nan or any(each.nan for each in known),
+            pinf or any(each.pinf for each in known),
+            ninf or any(each.ninf for each in known),
+        )
+
     def lit(self) -> set[int]:
         """Return the highlighted edges.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.text import format_brief, format_count, format_dtype, format_duration, format_shape
+from kuiper_studio.graph_view.glyphs import SPECIAL_MARKS
 from kuiper_studio.graph_view.state import NONE
 from kuiper_studio.item_models.comparison_rows import look_of
 from kuiper_studio.item_models.difference_marks import count_text
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
     from kuiper_studio.layout.groups import Group
     from kuiper_studio.session import StudioSession
-
-_SPECIAL: Final = ("NaN", "+Inf", "−Inf")
 
 __all__ = ["box_tip", "describe", "edge_tip", "group_tip"]
 
@@ -29,9 +28,7 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     lines = [shown.name, f"{shown.type} · operator {shown.index}"]
     word = STATUS_LOOKS[state.shown(box)].text.lower()
     record = session.record(shown.name)
-    reason = record.reason if record is not None else ""
-    if not reason and session.graph is not None:
-        reason = session.graph.operators[shown.index].reason
+    reason = session.why_not_run(shown.name)
     if record is not None and record.seconds:
         word = f"{word} · {format_duration(record.seconds)} · {record.kernel}"
     supplied = session.supplied_text(shown.name)
@@ -55,8 +52,8 @@ def _card_tip(state: SceneState, box: int, card: Card) -> str:
         lines.append(f"{int(state.found_counts[box])} marked by the search")
     mark = state.marks.get(box)
     lines += [_value_text(state, box), f"worst: {mark.text}" if mark is not None else ""]
-    for name, count in zip(_SPECIAL, state.special_counts[:, box].tolist(), strict=True):
-        lines.append(f"{name} in {format_count(count, 'operator')}" if count else "")
+    for each, count in zip(SPECIAL_MARKS, state.special_counts[:, box].tolist(), strict=True):
+        lines.append(f"{each.text} in {format_count(count, 'operator')}" if count else "")
     lines.append("breakpoint inside" if box in state.breakpoints else "")
     lines.append("bookmark inside" if box in state.bookmarks else "")
     lines.append("double-click or Enter opens it")

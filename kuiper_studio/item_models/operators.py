@@ -477,8 +477,7 @@ class OperatorsModel(RowsModel):
 
     def _status_text(self, operator: RuntimeOperator) -> str:
         status = operator_status(self._session, operator.name)
-        record = self._session.record(operator.name)
-        reason = (record.reason if record is not None else "") or operator.reason
+        reason = self._session.why_not_run(operator.name)
         text = STATUS_LOOKS[status].text.lower()
         if reason and status in PROBLEMS:
             return f"{text}: {reason}"

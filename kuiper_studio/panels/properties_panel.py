@@ -327,8 +327,7 @@ class PropertiesPanel(Panel):
         failure = self.session.failure
         if failure is not None and failure.operator == operator.name:
             return capitalized(failure.reason)
-        record = self.session.record(operator.name)
-        return capitalized((record.reason if record is not None else "") or operator.reason)
+        return capitalized(self.session.why_not_run(operator.name))
 
     def _formula_text(self, formulas: Sequence[SizeFormula]) -> str:
         """Return two lines for each formula, the result emphasised."""

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.statistics import TensorStatistics, histogram, sampling_step, statistics
-from engine.text import format_number, format_shape
+from engine.text import format_brief, format_number, format_shape
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.filters import (
@@ -278,7 +278,7 @@ class WeightView(QWidget):
     def show_summary(self, summary: WeightSummary, array: Array) -> None:
         """Show the summary."""
         found = summary.statistics
-        self.head.set_range(f"{_number(found.min)} … {_number(found.max)}")
+        self.head.set_range(f"{format_brief(found.min)} … {format_brief(found.max)}")
         self._found, self._array = summary, array
         self._message.hide()
         if not self.head.isChecked():

@@ -12,6 +12,7 @@ from engine.errors import (
     LayerFileError,
     ModelFileError,
     SessionStateError,
+    without_name,
 )
 from engine.states import OperatorStatus
 from engine.text import format_count
@@ -160,4 +161,5 @@ def describe_passed_by(
         downstream = format_count(blocked, "operator downstream is", "operators downstream are")
         hint = f"{downstream} blocked. {hint}"
     lacks_weights = isinstance(first.error, ModelFileError)
-    return Failure(title, first.reason, hint, first.name, lacks_weights=lacks_weights)
+    reason = without_name(first.reason, first.name, first.type)
+    return Failure(title, reason, hint, first.name, lacks_weights=lacks_weights)

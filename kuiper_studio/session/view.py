@@ -18,6 +18,7 @@ from PySide6.QtCore import (
     Slot,
 )
 
+from engine.errors import without_name
 from engine.inputs import ImageOptions, InputSource
 from engine.runtime.kernel import SUPPLIED, backend_of
 from engine.shapes import InputShapes
@@ -485,6 +486,14 @@ class SessionView(QObject):
         if outputs and all(operand.name in self.supplied for operand in outputs):
             return OperatorStatus.PENDING
         return OperatorStatus.UNSUPPORTED
+
+    def why_not_run(self, operator: str) -> str:
+        """Why an operator has no outputs, without its name; ``""`` if it ran or may run."""
+        if self._graph is None:
+            return ""
+        found, record = self._graph.operator(operator), self.record(operator)
+        reason = (record.reason if record is not None else "") or found.reason
+        return without_name(reason, found.name, found.type)
 
     @property
     def skipped(self) -> int:

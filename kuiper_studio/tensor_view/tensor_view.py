@@ -655,9 +655,10 @@ class TensorView(QWidget):
             return title, "No operator of the model produces it."
         record = session.record(producer.name)
         if record is not None and record.reason:
-            return f"Operand {name} has no value", capitalized(record.reason)
+            why = capitalized(session.why_not_run(producer.name))
+            return f"Operand {name} has no value", why
         if session.status(producer.name) is OperatorStatus.UNSUPPORTED:
-            return title, capitalized(producer.reason)
+            return title, capitalized(session.why_not_run(producer.name))
         if session.state is RunState.NEED_INPUT:
             if all(wanted.name in session.inputs for wanted in session.graph.input_operands):
                 return title, "The Input panel shows what is missing."

@@ -145,6 +145,11 @@ class TestOperands:
         with pytest.raises(ParameterError, match=r"^test.op 'op_1': 5 operands are more than"):
             bind(show, call(inputs=("",) * 5))
 
+    def test_one_too_many(self):
+        one = r"'op_1': 1 operand is more than this layer takes, which takes none$"
+        with pytest.raises(ParameterError, match=one):
+            bind(lambda: 0, call(inputs=("",)))
+
     def test_too_few(self):
         with pytest.raises(ParameterError, match=r"^test.op 'op_1': 'other' is missing$"):
             bind(show, call())

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
 
 from engine.states import OperatorStatus
 from kuiper_studio.engine_service.summary import Summary
 from kuiper_studio.graph_view.boxes import STYLES, BoxLook, detail_lines
 from kuiper_studio.graph_view.glyphs import GLYPHS
-from kuiper_studio.graph_view.legend import legend_entries
+from kuiper_studio.graph_view.legend import legend_entries, paint_legend
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.state import NONE, SceneState
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.session import RunState
-from kuiper_studio.theme import DARK
+from kuiper_studio.theme import DARK, Theme
 
 S = DisplayStatus
 
@@ -109,7 +111,7 @@ def test_failure_blocks_what_depends_on_it(session, open_model, run):
     tip = box_tip(state, session, 2)
     assert "failed" in tip
     assert "1×3×4×4" in tip
-    assert "F.not_there" in box_tip(state, session, 4)
+    assert "no layer for operator type F.not_there" in box_tip(state, session, 4).split("\n")
     session.restart()
 
 
@@ -122,6 +124,42 @@ def test_legend_names_what_the_graph_shows(session, open_model, run):
     assert session.state is RunState.FINISHED
     state.refresh()
     assert [entry.text for entry in legend_entries(state)] == ["executed"]
+
+
+def test_legend_names_the_marks_of_special_values(state, run):
+    run(3)
+    state.refresh()
+    assert [entry.text for entry in legend_entries(state)] == [
+        "executed",
+        "next to run",
+        "pending",
+    ]
+    state.summaries = {1: Summary(nan=2, count=9), 2: Summary(ninf=1, count=9)}
+    assert [entry.text for entry in legend_entries(state)][3:] == ["NaN", "−Inf"]
+    state.summaries = {5: Summary(nan=2, count=9)}  # of an earlier run: it has no mark now
+    assert len(legend_entries(state)) == 3
+    state.special_counts[1, 4] = 1  # inside of a closed group
+    state.suspect = 1
+    assert [entry.text for entry in legend_entries(state)][3:] == ["may be the cause", "+Inf"]
+
+
+def test_legend_paints_the_marks_of_special_values(qapp, state, run):
+    run()
+    state.refresh()
+    theme = Theme("light")
+    image = QImage(300, 26, QImage.Format.Format_RGB32)
+
+    def colors():
+        image.fill(theme.color("base"))
+        painter = QPainter(image)
+        paint_legend(painter, theme, legend_entries(state), QRectF(image.rect()))
+        painter.end()
+        return {image.pixelColor(x, y).name() for x in range(300) for y in range(26)}
+
+    disc = theme.color("nan").name()
+    assert disc not in colors()
+    state.summaries = {1: Summary(nan=2, count=9)}
+    assert disc in colors()
 
 
 def test_restart_unblocks(qtbot, session, open_model, run):

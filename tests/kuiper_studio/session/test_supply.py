@@ -159,7 +159,7 @@ def test_operators_that_were_passed_by_are_told_at_the_end(qtbot, studio, settle
     settle(studio)
     failure = told.args[0]
     assert (failure.title, failure.operator) == ("strange cannot run", "strange")
-    assert failure.reason == "'strange': no layer for operator type my.Strange"
+    assert failure.reason == "no layer for operator type my.Strange"
     assert failure.hint.startswith("2 operators downstream are blocked.")
     assert studio.failure is None  # nothing has failed
 
