@@ -71,6 +71,10 @@ class Match:
         return (self.key, self.layout) == (other.key, other.layout)
 
 
+def _without_ones(shape: tuple[int, ...]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
 class Matcher:
     """Matches by hand, name, position and weights.
 
@@ -99,13 +103,18 @@ class Matcher:
     def layout(
         self, key: str, shapes: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[int, ...], Layout] | None:
-        """Return the first of our shapes that a tensor has in any layout, and that layout."""
+        """Return the first of our shapes that a tensor has in any layout, and that layout.
+
+        Of shapes that differ only in axes of size 1 it is the tensor's own: a sum along a wrong
+        axis has another one than the file states.
+        """
         theirs = self._index.shapes.get(key)
         if theirs is None:
             return None
         for ours in shapes:
-            for layout in layouts_between(ours, theirs):
-                return ours, layout
+            same = theirs in shapes and _without_ones(ours) == _without_ones(theirs)
+            for layout in layouts_between(theirs if same else ours, theirs):
+                return theirs if same else ours, layout
         return None
 
     def is_corrected(self, operand: str) -> bool:

@@ -283,10 +283,15 @@ def weights_of_others(case: Case) -> Iterator[Alternative]:
         return
     for twin in itertools.islice(case.surroundings.twins(), _MOST_READ):
         weights = {name: each.array for name, each in twin.attributes.items() if each.is_stored}
-        if weights.keys() == case.weights.keys():
-            yield Alternative(
-                "weight_values",
-                f"The reference has the weights of '{twin.name}' here. Exchange them.",
-                tuple(Change(name, array) for name, array in weights.items()),
-                weights=weights, least=_EXACT,
-            )  # fmt: skip
+        if weights.keys() != case.weights.keys():
+            continue
+        kind, words = "weight_values", "weights"
+        other = [n for n, each in weights.items() if not np.array_equal(each, case.weights[n])]
+        if len(other) == 1:  # as in a copy that was made for a second call
+            (words,) = other
+            kind = kind_of_difference(case, words, case.weights[words], weights[words])
+        yield Alternative(
+            kind, f"The reference has the {words} of '{twin.name}' here. Exchange them.",
+            tuple(Change(name, array) for name, array in weights.items()),
+            weights=weights, least=_EXACT,
+        )  # fmt: skip

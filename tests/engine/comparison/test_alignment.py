@@ -291,6 +291,31 @@ def test_a_reshape_is_not_what_a_layer_is_fused_with(make_pair):
     assert found.origins[0].among == ()
 
 
+def test_a_sum_along_a_wrong_axis_of_a_square(make_pair):
+    """Ours has the tensor's elements in another shape, as if the input were transposed."""
+    x = 1.0 + (np.random.default_rng(10).random((1, 20, 20)) > 0.7).astype("f4")
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,20,20)f32",
+        "torch.sum total 1 1 0 1 dim=(1) keepdim=True $input=0 #0=(1,20,20)f32 #1=(1,20,1)f32",
+        "pnnx.Expression root 1 1 1 2 expr=rsqrt(@0) #1=(1,20,1)f32 #2=(1,20,1)f32",
+        "torch.transpose turn 1 1 2 3 dim0=-1 dim1=-2 $input=2 #2=(1,20,1)f32 #3=(1,1,20)f32",
+        "pnnx.Expression end 3 1 0 2 3 4 expr=mul(mul(@0,@1),@2) #4=(1,20,20)f32",
+        "pnnx.Output out 1 0 4",
+    )
+    total = x.sum(2, keepdims=True)
+    root = 1 / np.sqrt(total)
+    turned = root.swapaxes(1, 2)
+    arrays = {"in": x, "sum": total, "root": root, "turned": turned, "mul": x * root * turned}
+    calls = (
+        ("sum", ("in",), ("sum",)), ("rsqrt", ("sum",), ("root",)),
+        ("transpose", ("root",), ("turned",)), ("mul", ("in", "root", "turned"), ("mul",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("mul",)))
+    assert [origin.operator.name for origin in found.origins] == ["total"]
+    assert found.origins[0].reasons[0].kind == "axis"
+    assert "dim=(2,)" in found.origins[0].reasons[0].text
+
+
 WINDOWS = (
     "pnnx.Input in 0 1 0 #0=(1,8,8,6)f32",
     "nn.LayerNorm norm1 1 1 0 1 elementwise_affine=False eps=0.0 normalized_shape=(6)",

@@ -166,7 +166,7 @@ def test_the_weights_of_another_layer_are_named(make_pair):
     assert (first.operator.name, second.operator.name) == ("one", "two")
     for origin, other in ((first, "two"), (second, "one")):
         assert origin.reasons[0].kind == "weight_values"
-        assert f"weights of '{other}'" in origin.reasons[0].text
+        assert f"weight of '{other}'" in origin.reasons[0].text
 
 
 @pytest.mark.parametrize("fill", [-1e4, float(np.finfo(np.float32).min)])
@@ -624,6 +624,32 @@ def test_weights_of_queries_and_keys_are_exchanged(make_pair):
     assert names(found) == ["q", "k"]
     assert [o.reasons[0].kind for o in found.origins] == ["weight_values"] * 2
     assert "'k'" in found.origins[0].reasons[0].text
+
+
+def test_a_copy_of_a_layer_has_another_bias(make_pair):
+    """Exporters copy a layer that is called twice; of a single input the weights may differ."""
+    x, other = normal(50, 1, 16), normal(51, 1, 16)
+    weight, bias = normal(52, 16, 16) / 4, normal(53, 16)
+    wrong = bias + np.eye(16, dtype=np.float32)[3]
+    size = "(1,16)f32"
+    layer = "bias=True in_features=16 out_features=16 @bias=(16)f32 @weight=(16,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}", f"pnnx.Input in2 0 1 1 #1={size}",
+        f"nn.Linear fc 1 1 0 2 {layer} #2={size}", f"nn.Linear copy 1 1 1 3 {layer} #3={size}",
+        f"pnnx.Expression end 2 1 2 3 4 expr=mul(@0,@1) #4={size}", "pnnx.Output out 1 0 4",
+        weights={"fc.weight": weight, "fc.bias": wrong, "copy.weight": weight,
+                 "copy.bias": bias},
+    )  # fmt: skip
+    a, b = x @ weight.T + bias, other @ weight.T + bias
+    arrays = {"in": x, "in2": other, "one": a, "two": b, "mul": a * b}
+    given = {"fc.weight": weight, "fc.bias": bias}
+    calls = (
+        ("addmm", ("in",), "one", given), ("addmm", ("in2",), "two", given),
+        ("mul", ("one", "two"), "mul", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x, other))
+    assert (name, kind) == ("fc", "bias")
+    assert "bias of 'copy'" in text
 
 
 def test_a_constant_that_nobody_reads_is_what_a_sum_has_lost(make_pair):
