@@ -7,13 +7,14 @@ calls.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtGui import QAction
 
+from kuiper_studio.conditions import Condition, enable, need
 from kuiper_studio.icons import icon
 from kuiper_studio.keymap import Keymap, native_key, set_keys
 from kuiper_studio.menus import make_menu
@@ -110,153 +111,95 @@ class CommandState:
     can_go_forward: bool = False
 
 
-def _open(state: CommandState) -> bool:
-    return state.run not in (RunState.EMPTY, RunState.LOADING)
-
-
-def _at_rest(state: CommandState) -> bool:
-    return _open(state) and state.run is not RunState.RUNNING
-
-
-def _not_loading(state: CommandState) -> bool:
-    return state.run is not RunState.LOADING
-
-
-def _closable(state: CommandState) -> bool:
-    return state.run is not RunState.EMPTY
-
-
-def _runnable(state: CommandState) -> bool:
-    # Without an input a run asks for one.
-    return state.run in (RunState.NEED_INPUT, RunState.READY, RunState.STOPPED)
-
-
-def _can_step(state: CommandState) -> bool:
-    return _runnable(state) or state.is_stepping
-
-
-def _started(state: CommandState) -> bool:
-    return state.run in (RunState.STOPPED, RunState.FINISHED, RunState.FAILED)
-
-
-def _is_compared(state: CommandState) -> bool:
-    return state.is_compared and _at_rest(state)
-
-
-def _has_other_origin(state: CommandState) -> bool:
-    return state.has_other_origin
-
-
-def _can_match(state: CommandState) -> bool:
-    return _is_compared(state) and state.has_output
-
-
-def _can_match_any(state: CommandState) -> bool:
-    return _is_compared(state) and (state.has_output or state.lacks_match)
-
-
-def _is_matched_by_hand(state: CommandState) -> bool:
-    return _can_match(state) and state.is_matched_by_hand
-
-
-def _can_undo_match(state: CommandState) -> bool:
-    return _is_compared(state) and state.can_undo_match
-
-
-def _stoppable(state: CommandState) -> bool:
-    return _started(state) or state.run is RunState.RUNNING
-
-
-def _checkable_now(state: CommandState) -> bool:
-    return _started(state) or state.run is RunState.READY
-
-
-def _selected(state: CommandState) -> bool:
-    return _open(state) and state.selected
-
-
-def _can_extract(state: CommandState) -> bool:
-    return state.selected and _checkable_now(state)
-
-
-def _can_run_to(state: CommandState) -> bool:
-    return state.selected and (_runnable(state) or state.run is RunState.FINISHED)
-
-
-def _has_output(state: CommandState) -> bool:
-    return _selected(state) and state.has_output
-
-
-def _shows_operand(state: CommandState) -> bool:
-    return _open(state) and state.shows_operand
-
-
-def _has_weights(state: CommandState) -> bool:
-    return _selected(state) and state.has_weights
-
-
-def _can_supply(state: CommandState) -> bool:
-    return _at_rest(state) and state.can_supply
-
-
-def _is_supplied(state: CommandState) -> bool:
-    return _at_rest(state) and state.is_supplied
-
-
-def _lacks_layer(state: CommandState) -> bool:
-    return state.lacks_layer
-
-
-def _has_layer_files(state: CommandState) -> bool:
-    return state.has_layer_files
-
-
-def _has_attention(state: CommandState) -> bool:
-    return _open(state) and state.has_attention
-
-
-def _has_pinned_kernels(state: CommandState) -> bool:
-    return state.has_pinned_kernels
-
-
-def _is_finding(state: CommandState) -> bool:
-    return _open(state) and state.is_finding
-
-
-def _has_found(state: CommandState) -> bool:
-    return _open(state) and state.has_found
-
-
-def _has_bookmarks(state: CommandState) -> bool:
-    return _open(state) and state.has_bookmarks
-
-
-def _is_overlaid(state: CommandState) -> bool:
-    return _open(state) and state.is_overlaid
-
-
-def _has_groups(state: CommandState) -> bool:
-    return _open(state) and state.has_groups
-
-
-def _is_grouped(state: CommandState) -> bool:
-    return _open(state) and state.is_grouped
-
-
-def _can_open_group(state: CommandState) -> bool:
-    return _open(state) and state.can_open_group
-
-
-def _can_close_group(state: CommandState) -> bool:
-    return _open(state) and state.can_close_group
-
-
-def _can_go_back(state: CommandState) -> bool:
-    return _open(state) and state.can_go_back
-
-
-def _can_go_forward(state: CommandState) -> bool:
-    return _open(state) and state.can_go_forward
+def _run_is_not(missing: str, *states: RunState) -> Condition[CommandState]:
+    """Return the condition that the run is in none of some states."""
+    return need(lambda state: state.run not in states, missing)
+
+
+def _has(name: str, missing: str) -> Condition[CommandState]:
+    """Return the condition that an attribute of the state is true."""
+    return need(attrgetter(name), missing)
+
+
+def _runs_at_most_steps(state: CommandState) -> bool:
+    return state.run is not RunState.RUNNING or state.is_stepping
+
+
+def _has_unmatched(state: CommandState) -> bool:
+    return state.has_output or state.lacks_match
+
+
+_closable: Final = _run_is_not("no model is open", RunState.EMPTY)
+_not_loading: Final = _run_is_not("the model is still being opened", RunState.LOADING)
+_idle: Final = _run_is_not("the model is running", RunState.RUNNING)
+_open: Final = _closable & _not_loading
+_at_rest: Final = _open & _idle
+_fed: Final = _run_is_not("the model has no input yet: File → Open input…", RunState.NEED_INPUT)
+_begun: Final = _run_is_not("no operator has run yet", RunState.READY)
+_not_failed: Final = _run_is_not(
+    "an operator has failed: step back, or restart", RunState.FAILED
+)
+_not_finished: Final = _run_is_not(
+    "the run is finished: step back, or restart", RunState.FINISHED
+)
+# Without an input a run asks for one.
+_can_step: Final = (
+    _open & need(_runs_at_most_steps, "the model is running") & _not_failed & _not_finished
+)
+_stoppable: Final = _open & _fed & _begun
+_started: Final = _stoppable & _idle
+_checkable_now: Final = _at_rest & _fed
+
+_compared: Final = _has("is_compared", "there is no comparison yet: Analyse → Compare…")
+_is_compared: Final = _at_rest & _compared
+_has_other_origin: Final = _compared & _has(
+    "has_other_origin", "no other operator is the origin of a difference"
+)
+_selected: Final = _open & _has("selected", "no operator is selected")
+_with_output: Final = _has("has_output", "the selected operator has no output")
+_can_match: Final = _is_compared & _with_output
+_can_match_any: Final = _is_compared & need(_has_unmatched, "every operand is matched")
+_is_matched_by_hand: Final = _can_match & _has(
+    "is_matched_by_hand", "no output of the selected operator is matched by hand"
+)
+_can_undo_match: Final = _is_compared & _has(
+    "can_undo_match", "there is no match by hand to undo"
+)
+_can_extract: Final = _checkable_now & _selected
+_can_run_to: Final = _selected & _idle & _not_failed
+_has_output: Final = _selected & _with_output
+_shows_operand: Final = _open & _has("shows_operand", "the tensor view shows no operand")
+_has_weights: Final = _selected & _has("has_weights", "the selected operator has no weights")
+_can_supply: Final = (
+    _at_rest
+    & _selected
+    & _has("can_supply", "the output of the selected operator cannot be supplied")
+)
+_is_supplied: Final = (
+    _at_rest
+    & _selected
+    & _has("is_supplied", "no output is supplied for the selected operator")
+)
+_lacks_layer: Final = _has("lacks_layer", "the selected operator has a layer")
+_has_layer_files: Final = _has("has_layer_files", "no file of layers is loaded")
+_has_attention: Final = _open & _has("has_attention", "no attention was found in this model")
+_has_pinned_kernels: Final = _has("has_pinned_kernels", "no kernels of a dump are used")
+_is_finding: Final = _open & _has("is_finding", "no operators are marked")
+_has_found: Final = _open & _has("has_found", "nothing was looked for, or nothing found")
+_has_bookmarks: Final = _open & _has("has_bookmarks", "this model has no bookmarks")
+_is_overlaid: Final = _open & _has(
+    "is_overlaid", "operators are not coloured by a quantity: View → Colour by"
+)
+_has_groups: Final = _open & _has("has_groups", "this graph has no groups")
+_is_grouped: Final = _open & _has("is_grouped", "the graph shows no groups")
+_can_open_group: Final = _open & _has("can_open_group", "no closed group is selected")
+_can_close_group: Final = _open & _has(
+    "can_close_group", "no open group is around what is selected"
+)
+_can_go_back: Final = _open & _has("can_go_back", "nothing was selected before")
+_can_go_forward: Final = _open & _has(
+    "can_go_forward", "nothing was selected after: the selection did not go back"
+)
 
 
 _S: Final = Surface
@@ -692,7 +635,7 @@ class Commands:
             If a row names a method that does not exist.
         """
         for command in COMMANDS:
-            handler = operator.attrgetter(command.calls)(self._window)
+            handler = attrgetter(command.calls)(self._window)
             if command.argument is not None:
                 handler = partial(handler, command.argument)
             self.actions[command.id].triggered.connect(_without_argument(handler))
@@ -725,7 +668,7 @@ class Commands:
         self.state = state
         for command in COMMANDS:
             # Qt signals only changes, each to all menus, bars and buttons.
-            self.actions[command.id].setEnabled(command.enabled(state))
+            enable(self.actions[command.id], command.enabled.missing(state))
 
     def fill(self, menu: QMenu, surface: Surface) -> None:
         """Add the entries of a surface to a menu.

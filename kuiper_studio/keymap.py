@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from PySide6.QtGui import QAction, QKeySequence
 
+from kuiper_studio.conditions import show_missing
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -158,6 +160,7 @@ def set_keys(action: QAction, command: Keyed, keymap: Keymap) -> None:
     action.setText(f"{command.text}\t{key}" if elsewhere else command.text)
     action.setShortcuts([] if elsewhere else [QKeySequence(each) for each in keys])
     action.setToolTip(f"{command.tip} ({key})" if key else command.tip)
+    show_missing(action)
 
 
 def native_key(keys: Keys) -> str:

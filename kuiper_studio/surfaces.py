@@ -11,6 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from kuiper_studio.conditions import Condition, always
 from kuiper_studio.menus import add_menu
 
 if TYPE_CHECKING:
@@ -25,18 +26,12 @@ __all__ = [
     "Place",
     "Submenu",
     "Surface",
-    "always",
     "commands_on",
     "entries",
     "fill_menu",
 ]
 
 StateT = TypeVar("StateT")
-
-
-def always(_state: object) -> bool:
-    """Enable a command, or show an entry, in every state."""
-    return True
 
 
 class Surface(Enum):
@@ -121,8 +116,9 @@ class Command(Generic[StateT]):
         Shortcuts in Qt's portable notation; the first is shown.
     icon : str
         Name of an icon, ``""`` for none.
-    enabled : callable
-        When it is enabled; by `CommandState`, or by that of the tensor view.
+    enabled : Condition
+        When it is enabled, and what is missing otherwise; by `CommandState`, or by that of
+        the tensor view.
     checkable : bool
     icon_color : str
         Colour of the icon.
@@ -141,7 +137,7 @@ class Command(Generic[StateT]):
     places: tuple[Place[StateT], ...]
     keys: tuple[str, ...] = ()
     icon: str = ""
-    enabled: Callable[[StateT], bool] = always
+    enabled: Condition[StateT] = always
     checkable: bool = False
     icon_color: str = "text"
     label: str = ""

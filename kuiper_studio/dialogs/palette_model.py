@@ -17,6 +17,7 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from engine.text import format_dtype, format_shape
+from kuiper_studio.conditions import missing_of
 from kuiper_studio.dialogs.action_text import GROUPS, action_group, action_keys, action_text
 from kuiper_studio.dialogs.fuzzy import FuzzyMatch, Tier, fuzzy_match
 from kuiper_studio.dialogs.other_words import OTHER_WORDS
@@ -86,6 +87,13 @@ class PaletteEntry:
     def enabled(self) -> bool:
         """Whether it can be chosen now."""
         return not self.is_heading and (self.action is None or self.action.isEnabled())
+
+    @property
+    def missing(self) -> str:
+        """What is missing where it cannot be chosen now, else ``""``."""
+        if self.action is None or self.enabled:
+            return ""
+        return missing_of(self.action) or "not available now"
 
 
 class PaletteModel(QAbstractListModel):
@@ -225,8 +233,7 @@ class PaletteModel(QAbstractListModel):
             case Qt.ItemDataRole.DisplayRole:
                 return entry.text
             case Qt.ItemDataRole.AccessibleTextRole:
-                state = "" if entry.enabled or entry.is_heading else "not available now"
-                parts = (entry.text, entry.note, entry.shortcut, state)
+                parts = (entry.text, entry.note, entry.shortcut, entry.missing)
                 return ", ".join(part for part in parts if part)
             case Qt.ItemDataRole.ToolTipRole:
                 return entry.action.statusTip() or None if entry.action is not None else None

@@ -67,9 +67,7 @@ class PaletteRowDelegate(QStyledItemDelegate):
         painter.setFont(font)
         painter.setPen(quiet)
         area = QRect(left, rect.top(), max(0, right - left - 8), rect.height())
-        note = entry.note
-        if note and not entry.enabled:
-            note = f"{note} · not available now"
+        note = " · ".join(filter(None, (entry.note, entry.missing)))
         shown = QFontMetrics(font).elidedText(note, Qt.TextElideMode.ElideMiddle, area.width())
         painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, shown)
 

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QIcon
 
 from kuiper_studio.colormaps import COLOR_MAPS, MAP_TIPS
+from kuiper_studio.conditions import Condition, enable, need
 from kuiper_studio.icons import icon
 from kuiper_studio.keymap import Keymap, set_keys
 from kuiper_studio.surfaces import (
@@ -92,26 +93,36 @@ class TensorState:
     has_other_tab: bool = False
 
 
-_shown: Final = attrgetter("shown")
-_has_channels: Final = attrgetter("has_channels")
-_can_fold: Final = attrgetter("can_fold")
-_has_previous: Final = attrgetter("has_previous")
-_has_next: Final = attrgetter("has_next")
-_has_previous_page: Final = attrgetter("has_previous_page")
-_has_next_page: Final = attrgetter("has_next_page")
-_can_be_symmetric: Final = attrgetter("can_be_symmetric")
-_has_errors: Final = attrgetter("has_errors")
-_can_copy: Final = attrgetter("can_copy")
-_has_region: Final = attrgetter("has_region")
-_has_stepped: Final = attrgetter("has_stepped")
-_has_own_axes: Final = attrgetter("has_own_axes")
-_has_other_tab: Final = attrgetter("has_other_tab")
+def _has(name: str, missing: str) -> Condition[TensorState]:
+    """Return the condition that an attribute of the state is true."""
+    return need(attrgetter(name), missing)
+
+
+_shown: Final = _has("shown", "the tensor view shows no tensor")
+_can_show_grid: Final = (
+    _shown
+    & _has("many", "the tensor has one channel only")
+    & need(lambda state: not state.is_split, "two tensors are side by side")
+)
+_has_channels: Final = _has("has_channels", "the tensor has no channels")
+_can_fold: Final = _has("can_fold", "nothing tells how to fold this tensor to pictures")
+_has_previous: Final = _shown & _has("has_previous", "there is no channel before")
+_has_next: Final = _shown & _has("has_next", "there is no channel after")
+_has_previous_page: Final = _shown & _has("has_previous_page", "there are no channels before")
+_has_next_page: Final = _shown & _has("has_next_page", "there are no channels after")
+_can_be_symmetric: Final = _shown & _has(
+    "can_be_symmetric", "the values do not change sign, or the scale is logarithmic"
+)
+_has_errors: Final = _shown & _has(
+    "has_errors", "there is no comparison of the channels: Analyse → Compare…"
+)
+_can_copy: Final = _shown & _has("can_copy", "there are too many numbers: choose a rectangle")
+_has_region: Final = _shown & _has("has_region", "no rectangle is chosen: drag with Shift")
+_has_stepped: Final = _has("has_stepped", "no axis has a slider")
+_has_own_axes: Final = _has("has_own_axes", "the axes are where they are by default")
+_has_other_tab: Final = _has("has_other_tab", "there is no other tab")
 
 _S: Final = Surface
-
-
-def _can_show_grid(state: TensorState) -> bool:
-    return state.many and not state.is_split
 
 
 COMMANDS: Final[tuple[Command[TensorState], ...]] = (
@@ -395,9 +406,9 @@ class TensorActions(QObject):
             return
         self._state = state
         for command in COMMANDS:
-            self.by_id[command.id].setEnabled(command.enabled(state))
+            enable(self.by_id[command.id], command.enabled.missing(state))
         for choice in self._choices:
-            choice.setEnabled(state.shown)
+            enable(choice, _shown.missing(state))
         self._parts.setEnabled(state.shown and state.is_complex)
 
     def fill_menu(self, menu: QMenu) -> None:

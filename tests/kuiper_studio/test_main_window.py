@@ -32,9 +32,11 @@ from shiboken6 import isValid
 from engine.dump import DumpOptions
 from engine.inputs import InputSource
 from kuiper_studio.commands import COMMANDS, CommandState
+from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn
+from kuiper_studio.keymap import Keymap
 from kuiper_studio.open_commands import sizes_key
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.weight_view import WeightView
@@ -1686,3 +1688,56 @@ def test_every_command_says_what_it_does(window):
     for name, action in window.commands.actions.items():
         keys = window.commands.shown_keys.get(name)
         assert not keys or keys in action.toolTip(), name
+
+
+class TestWhatIsMissing:
+    """A disabled command says why it is."""
+
+    def tip(self, window, command):
+        return window.actions_by_id[command].toolTip().split("\n")
+
+    @staticmethod
+    def disabled(window):
+        return [action for action in window.commands.actions.values() if not action.isEnabled()]
+
+    def test_in_tool_tips(self, qtbot, window):
+        about = "Pick the element that differs most, to see where in the tensor it is (Shift+V)"
+        assert self.tip(window, "analyse.worstElement") == [
+            about,
+            "There is no comparison yet: Analyse → Compare…",
+        ]
+        assert self.tip(window, "debug.stepBack")[1:] == ["No operator has run yet"]
+        assert len(self.tip(window, "debug.step")) == 1
+        trigger(qtbot, window, "debug.continue")
+        assert self.tip(window, "debug.step")[1:] == [
+            "The run is finished: step back, or restart"
+        ]
+        assert len(self.tip(window, "debug.stepBack")) == 1
+        buttons = [b for b in window.findChildren(QToolButton) if b.text() == "Step"]
+        assert "The run is finished" in buttons[0].toolTip()
+
+    def test_of_all_commands(self, qtbot, open_window, window):
+        empty = open_window()
+        for shown in (window, empty):
+            assert self.disabled(shown)
+            for action in self.disabled(shown):
+                about, why = action.toolTip().split("\n")
+                assert about, action.objectName()
+                assert why[0].isupper(), action.objectName()
+                assert not why.endswith("."), action.objectName()
+        assert self.tip(empty, "debug.step")[1:] == ["No model is open"]
+
+    def test_other_keys_leave_it(self, window):
+        window.commands.use_keys(Keymap("jetbrains"))
+        assert self.tip(window, "debug.stepBack")[1:] == ["No operator has run yet"]
+
+    def test_in_the_palette(self, qtbot, window):
+        trigger(qtbot, window, "view.commandPalette")
+        palette = window.findChild(CommandPalette)
+        palette.box.setText("> worst")
+        entry = palette.model.entry(0)
+        assert entry.missing == "there is no comparison yet: Analyse → Compare…"
+        spoken = palette.model.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
+        assert spoken.endswith("there is no comparison yet: Analyse → Compare…")
+        palette.box.setText("> reload")
+        assert palette.model.entry(0).missing == ""

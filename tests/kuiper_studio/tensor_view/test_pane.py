@@ -230,8 +230,9 @@ def test_a_layout_of_another_shape_folds_nothing(pane, layout):
 def test_channels_last_where_there_are_channels(pane, name, possible):
     pane.set_value("x", VALUES[name])
     assert action(pane, "channelsLast").isEnabled() == possible
+    why = "" if possible else "\nThe tensor has no channels"
     assert action(pane, "channelsLast").toolTip() == (
-        "Treat the last dimension of this tensor as its channels (L)"
+        f"Treat the last dimension of this tensor as its channels (L){why}"
     )
 
 
