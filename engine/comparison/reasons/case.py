@@ -42,6 +42,9 @@ _HOPELESS: Final = 0.85  # remaining share of a small part's difference, above w
 
 _TRIALS: Final = 2  # of other weights that round to the same in int8
 _MARGIN: Final = 2.0  # times what they change, rounding may change
+_DEVIATIONS: Final = (
+    4.5  # of what rounding changes, which hardly one of 100 000 numbers exceeds
+)
 
 # Operations that an alternative takes besides products: for itself, and to measure an element.
 _OF_CALL: Final = 1e6
@@ -143,8 +146,9 @@ class Case:
         as it has them.
     given : tuple of Value
         The inputs, as our own layer takes them.
-    noise : float
-        How far rounding the weights to int8 may take an element of the result.
+    noise : float or ndarray
+        How far rounding the weights to int8 may take the elements of the result; an array of
+        the shape of `expected` if that is known for each element.
     """
 
     call: OperatorCall
@@ -162,7 +166,7 @@ class Case:
     macs: float = 0.0
     twin: Twin | None = None
     given: tuple[Value, ...] = ()
-    noise: float = 0.0
+    noise: float | Array = 0.0
 
     @property
     def type(self) -> str:
@@ -370,10 +374,45 @@ class Case:
         elif isinstance(result, tuple) and len(result) == 1 and self.call.output_count == 1:
             (result,) = result
         value: Value = np.asarray(result) if isinstance(result, np.generic) else result
+        return self.activate(value)
+
+    def activate(self, value: Value) -> Value:
+        """Return a result after the activation that our layer of ncnn has fused, if any."""
         activation = self.twin.activation if self.twin is not None else None
         if activation is None or not isinstance(value, np.ndarray):
             return value
         return activation(value)
+
+    @property
+    def without_activation(self) -> Case:
+        """The case whose operator does not apply the fused activation; `ours` still does."""
+        if self.twin is None or self.twin.activation is None:
+            return self
+        return replace(self, twin=replace(self.twin, activation=None))
+
+    @property
+    def int8_step(self) -> Array | None:
+        """What 1 of an int8 weight stands for, broadcast to it; None for other weights."""
+        return self.twin.step if self.twin is not None else None
+
+    @cached_property
+    def int8_noise(self) -> Array | float:
+        """How far rounding the weights to int8 may take each element of our result.
+
+        Errors of weights are independent: the squares of what they change add up.
+        """
+        x, weight, step = self.input, self.weights.get("weight"), self.int8_step
+        if x is None or weight is None or step is None:
+            return 0.0
+        weights = {"weight": np.broadcast_to(np.square(step) / 12, weight.shape)}
+        if "bias" in self.weights:
+            weights["bias"] = np.zeros_like(self.weights["bias"])
+        self.spend(self.work)
+        squares = Alternative("", "", weights=weights, inputs=(np.square(x),))
+        found = self.without_activation.run(squares)
+        if not isinstance(found, np.ndarray):
+            return 0.0
+        return np.asarray(_DEVIATIONS * np.sqrt(found))
 
     def corrected(self, alternative: Alternative) -> Value:
         """Compute what our operator gives with an alternative, in its own layer's shape."""
@@ -512,26 +551,37 @@ def _without_int8(case: Case) -> Case:
     """Return the case of an int8 layer without its rounding.
 
     It computes in float32 with the weights that its int8 ones stand for. What rounding the
-    weights changes is known from other numbers that round to them.
+    weights changes is known: their errors are spread evenly over a step.
     """
-    ours = case.run(Alternative("", ""))
-    case = replace(case, ours=ours)
-    shown, noise = case.finish(ours), 0.0
-    weight = case.weights.get("weight")
-    step = case.twin.step if case.twin is not None else None
-    if not isinstance(shown, np.ndarray) or weight is None or step is None:
+    plain = case.without_activation
+    before = plain.run(Alternative("", ""))
+    case = replace(case, ours=case.activate(before))
+    shown = case.finish(case.ours)
+    if not (isinstance(before, np.ndarray) and isinstance(shown, np.ndarray)):
         return case
-    generator = np.random.default_rng(0)
+    if case.tail is not None and not case.tail.is_local:
+        return replace(case, noise=_noise_of_trials(case, shown))
+    apart = plain.int8_noise
+    ends = [case.finish(case.activate(before + sign * apart)) for sign in (1, -1)]
+    noise = np.max([np.abs(end - shown) for end in ends if isinstance(end, np.ndarray)], 0)
+    same = isinstance(case.expected, np.ndarray) and noise.shape == case.expected.shape
+    return replace(case, noise=noise if same else float(noise.max()))
+
+
+def _noise_of_trials(case: Case, shown: Array) -> float:
+    """Return how far other weights that round to the same int8 ones take what is shown."""
+    weight, step = case.weights.get("weight"), case.int8_step
+    if weight is None or step is None:
+        return 0.0
+    generator, noise = np.random.default_rng(0), 0.0
     for _ in range(_TRIALS):
-        case.check_cancelled()
-        case.spend(case.work)
         apart = generator.uniform(-0.5, 0.5, weight.shape) * step
         other = case.result_of(
             Alternative("", "", weights={"weight": (weight + apart).astype(np.float32)})
         )
         if isinstance(other, np.ndarray) and other.shape == shown.shape:
             noise = max(noise, float(np.abs(other - shown).max(initial=0.0)))
-    return replace(case, noise=_MARGIN * noise)
+    return _MARGIN * noise
 
 
 def _made(weight: Array | LazyArray) -> Array:

@@ -59,8 +59,9 @@ class Discrepancy:
     ours : Value
         None if there is no result.
     expected : Value
-    noise : float, optional
-        By how much elements may differ beside rounding to their dtype.
+    noise : float or ndarray, optional
+        By how much elements may differ beside rounding to their dtype. An array has the shape
+        of the only expected one.
 
     Attributes
     ----------
@@ -69,33 +70,37 @@ class Discrepancy:
     is_rounding : bool
         Whether there is no difference beyond rounding.
     largest : float
-        Largest absolute difference; 0 if they are not comparable.
-    floor : float
-        Differences of elements up to this are rounding.
+        Largest absolute difference, beyond `noise` if that is an array; 0 if they are not
+        comparable.
+    floor : float or ndarray
+        Differences of elements up to this are rounding; an array if `noise` is one.
     """
 
-    def __init__(self, ours: Value, expected: Value, noise: float = 0.0) -> None:
+    def __init__(self, ours: Value, expected: Value, noise: float | Array = 0.0) -> None:
         self._expected = arrays_of(expected)
         mine = arrays_of(ours) if ours is not None else []
         self._scale = max((_largest_number(array) for array in self._expected), default=0.0)
         self._count = sum(array.size for array in self._expected)
         self.is_comparable = bool(mine) and _same_shapes(mine, self._expected)
-        rounding = max(self._rounding(mine), noise)
+        rounding: float | Array = np.maximum(self._rounding(mine), noise)
         large = self.is_comparable and self._count > _LARGE
         self._mine = mine if large else None
         if self.is_comparable:
             distances = self._distances(mine)
+            self.is_rounding = all(bool((each <= rounding).all()) for each in distances)
+            if isinstance(rounding, np.ndarray):  # where it is large, it hides nothing
+                distances = [np.where(each <= rounding, 0, each) for each in distances]
             self.largest = max((float(d.max()) for d in distances if d.size), default=0.0)
             # A result that is no better than a constant explains nothing, however wrong ours
             # is.
             self._squares = sum(float(np.square(d).sum()) for d in distances)
             self._total = min(self._squares, sum(_spread(array) for array in self._expected))
-            self.floor = min(rounding, _FINER * self.largest)
+            known = isinstance(rounding, np.ndarray)
+            self.floor = rounding if known else min(rounding, _FINER * self.largest)
         else:
             self.largest = 0.0
             self._total = sum(_spread(array) for array in self._expected)
-            self.floor = rounding
-        self.is_rounding = self.is_comparable and self.largest <= rounding
+            self.floor, self.is_rounding = rounding, False
 
     @property
     def count(self) -> int:
@@ -113,6 +118,12 @@ class Discrepancy:
     def scale(self) -> float:
         """Largest absolute value of the expected numbers."""
         return self._scale
+
+    def floor_over(self, axes: tuple[int, ...]) -> float | Array:
+        """Return the largest floor along axes, which an array keeps with size 1."""
+        if isinstance(self.floor, np.ndarray):
+            return np.asarray(self.floor.max(axes, keepdims=True))
+        return self.floor
 
     def share(self, candidate: Value, fitted: int = 0) -> float:
         """Return the share of the squared difference that a candidate explains.
@@ -173,6 +184,8 @@ class Discrepancy:
             count += wanted.size
             for place, array in enumerate((other, mine)):
                 distance = _distance(array.reshape(-1)[few], wanted, self._scale)
+                if isinstance(self.floor, np.ndarray):
+                    distance[distance <= self.floor.reshape(-1)[few]] = 0
                 sums[place] += float(np.square(distance).sum())
         usual = self._squares * count / self._count
         return sums[0] / sums[1] if sums[1] > _TELLING * usual else 0.0

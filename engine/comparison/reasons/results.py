@@ -305,7 +305,7 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     if residual.size < 2 * math.prod(residual.shape[axis] for axis in axes):
         return  # one element per channel tells nothing
     offsets = _mean(residual, others, case.told)
-    offsets[np.abs(offsets) <= case.discrepancy.floor] = 0
+    offsets[np.abs(offsets) <= case.discrepancy.floor_over(others)] = 0
     spread = ours - ours.mean(others, keepdims=True)
     many = 2 * np.count_nonzero(offsets) > offsets.size
     if many and _length(spread) <= _ALIKE * _length(ours):
@@ -415,7 +415,7 @@ def _channel_scales(
     products = (ours * expected).sum(others, keepdims=True)
     factors = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
     moved = np.abs(ours).max(others, keepdims=True) * np.abs(factors - 1)
-    factors[moved <= case.discrepancy.floor] = 1  # rounding
+    factors[moved <= case.discrepancy.floor_over(others)] = 1  # rounding
     same = np.isclose(factors, 1, atol=1e-5)
     # If only a few channels differ, the weight is more likely wrong.
     if np.count_nonzero(~same) * 2 <= same.size or (factors <= 0).all():

@@ -97,9 +97,8 @@ class Preview:
             ours = self.small.ours
             comparable = isinstance(ours, np.ndarray) and ours.shape == expected.shape
             mine = ours[region] if comparable else None  # type: ignore[index,call-overload]
-            self._known[key] = Discrepancy(
-                self.small.finish(mine), expected[region], self.small.noise
-            )
+            noise = _cut_noise(self.small.noise, lambda noise: noise[region])
+            self._known[key] = Discrepancy(self.small.finish(mine), expected[region], noise)
         return self._known[key]
 
 
@@ -316,7 +315,11 @@ class _Corner:
             return value[:1] if isinstance(value, np.ndarray) else value
         if value.ndim < 2 or self.channels.max(initial=0) >= value.shape[1]:
             return None
-        return np.take(value[:1], self.channels, 1)
+        return self.cut_channels(value)
+
+    def cut_channels(self, result: Array) -> Array:
+        """Take the output channels of the first of a batch."""
+        return result[:1] if self.channels is None else np.take(result[:1], self.channels, 1)
 
     def cut(self, alternative: Alternative) -> Alternative | None:
         """Restrict an alternative to the part; None if it does not apply to a part."""
@@ -375,6 +378,7 @@ def _corner(case: Case, *, narrow: bool = False) -> Preview | None:
     small = replace(
         case, call=call, inputs=(corner.cut_input(x), *case.inputs[1:]),
         ours=corner.cut_result(case.ours), expected=corner.cut_result(expected),
+        noise=_cut_noise(case.noise, corner.cut_channels),
     )  # fmt: skip
     sizes = tuple(x.shape[2:])
     own = _inside(small, sizes, Alternative("", ""))
@@ -420,17 +424,22 @@ def _inside(
     return (slice(0, 1), slice(None), *places)
 
 
+def _cut_noise(noise: float | Array, cut: Callable[[Array], Array]) -> float | Array:
+    return cut(noise) if isinstance(noise, np.ndarray) else noise
+
+
 def _worst_channels(case: Case, count: int, axis: int) -> Array:
     if count <= _CHANNELS:
         return np.arange(count)
     if case.pair is None:
         return np.arange(_CHANNELS)
-    return _worst_of(*case.pair, axis)
+    return _worst_of(*case.pair, axis, case.noise)
 
 
-def _worst_of(ours: Array, expected: Array, axis: int) -> Array:
-    """Return the channels along an axis that differ most."""
-    distance = np.moveaxis(np.abs(expected.astype(np.float32) - ours), axis, 0)
+def _worst_of(ours: Array, expected: Array, axis: int, noise: float | Array = 0.0) -> Array:
+    """Return the channels along an axis that differ most beyond the noise."""
+    apart = np.maximum(np.abs(expected.astype(np.float32) - ours) - noise, 0)
+    distance = np.moveaxis(apart, axis, 0)
     sums = distance.reshape(len(distance), -1).sum(1)
     worst: Array = np.argsort(-np.nan_to_num(sums, nan=np.inf))[:_CHANNELS]
     return np.sort(worst)
@@ -459,7 +468,10 @@ def _parted(case: Case, part: Callable[[Array], Array], *, local: bool = True) -
         part(value) if isinstance(value, np.ndarray) else value
         for value in (case.ours, case.expected)
     )
-    small = replace(case, inputs=tuple(cut_all(case.inputs)), ours=ours, expected=expected)
+    noise = _cut_noise(case.noise, part)
+    small = replace(
+        case, inputs=tuple(cut_all(case.inputs)), ours=ours, expected=expected, noise=noise
+    )
 
     def cut(alternative: Alternative) -> Alternative | None:
         if not _is_runnable(alternative):
@@ -505,9 +517,10 @@ def _some_features(case: Case) -> Preview | None:
     features = _worst_channels(case, len(weight), -1)
     wanted = [parted.small.ours, parted.small.expected]
     ours, expected = (np.take(v, features, -1) for v in wanted if isinstance(v, np.ndarray))
+    noise = _cut_noise(parted.small.noise, lambda noise: np.take(noise, features, -1))
     weights = {name: np.take(w, features, 0) for name, w in case.weights.items()}
     call = _call_of_channels(case, weights)
-    small = replace(parted.small, call=call, ours=ours, expected=expected)
+    small = replace(parted.small, call=call, ours=ours, expected=expected, noise=noise)
 
     def cut(alternative: Alternative) -> Alternative | None:
         found = parted.cut(alternative)

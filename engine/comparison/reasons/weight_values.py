@@ -443,8 +443,8 @@ def _products(case: Case) -> Iterator[Alternative]:
     found = _as_products(case)
     if found is None:
         return
-    floor = case.discrepancy.floor
-    channels = np.flatnonzero(np.abs(found.residual).max(0, initial=0.0) > floor)
+    floors = _floors(case, len(found.weights))
+    channels = np.flatnonzero(np.abs(found.residual).max(0, initial=0.0) > floors)
     if not channels.size:
         return
     precise = explained_by_rounding(found.rows, found.residual, found.weights, channels)
@@ -462,7 +462,7 @@ def _products(case: Case) -> Iterator[Alternative]:
         case.check_cancelled()
         own = channels[channels // per_group == group]
         case.spend(_work_of(found.rows[:, group]) + own.size * found.rows[:, group].size)
-        solved = _solve(found.rows[:, group], found.residual[:, own], floor)
+        solved = _solve(found.rows[:, group], found.residual[:, own], floors[own])
         if solved is None:
             yield from _of_few_channels(case, found, channels)
             return
@@ -524,7 +524,14 @@ def _name_channels(channels: Array) -> str:
     return f"{channels.size} output channels ({first}{', …' if channels.size > 8 else ''})"
 
 
-def _solve(rows: Array, residuals: Array, floor: float) -> Array | None:
+def _floors(case: Case, outputs: int) -> Array:
+    """Return up to which difference each output channel of the result is rounding."""
+    axes, shape = channel_axes(case), case.expected_shape or ()
+    others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    return np.broadcast_to(np.reshape(case.discrepancy.floor_over(others), -1), outputs)
+
+
+def _solve(rows: Array, residuals: Array, floors: Array) -> Array | None:
     """Return the correction of the channels' weights; None if the data do not determine it.
 
     A few wrong elements are located one by one. Otherwise there must be more equations than
@@ -534,15 +541,16 @@ def _solve(rows: Array, residuals: Array, floor: float) -> Array | None:
     ----------
     rows : ndarray of shape (P, K)
     residuals : ndarray of shape (P, O)
-    floor : float
+    floors : ndarray of shape (O,)
+        Smaller differences of each channel are rounding.
 
     Returns
     -------
     ndarray of shape (K, O), or None
     """
     sparse = []
-    for residual in residuals.T:
-        few = _few_elements(rows, residual, floor)
+    for residual, floor in zip(residuals.T, floors, strict=True):
+        few = _few_elements(rows, residual, float(floor))
         if few is None:
             break
         sparse.append(few)

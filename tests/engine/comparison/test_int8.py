@@ -315,3 +315,32 @@ def test_clipped_inputs_are_no_fault_of_the_weights(compared):
     (origin,) = compared(changed("side", "input", 0, 8)).origins
     assert "clips" in origin.text
     assert origin.reasons == ()
+
+
+def write_loud_pair(folder):
+    """A layer whose first channel is a hundred times as large as the others."""
+    rng = np.random.default_rng(5)
+    weight = (rng.standard_normal((8, 16, 1, 1)) / 4).astype(np.float32)
+    weight[0] *= 100
+    lines = ("Input in0 0 1 in0", "Convolution it 1 1 in0 out0 0=8 1=1 5=1 6=128")
+    return write_pair(folder, lines, tagged(weight) + f32(rng.standard_normal(8)), "float.ncnn")
+
+
+@pytest.mark.parametrize(
+    ("key", "index", "factor", "kind"),
+    [
+        ("bias", 3, 1.8, "bias"),
+        ("weight", (5, slice(None)), 0.7, "weight_values"),
+        ("bias", 3, 1, None),
+    ],
+    ids=["bias", "weight", "right"],
+)
+def test_a_fault_in_a_quiet_channel_beside_a_loud_one(tmp_path, key, index, factor, kind):
+    """What rounding changes in the loud one is more than the fault."""
+    x = np.random.default_rng(6).standard_normal((16, 12, 12)).astype(np.float32)
+    exact = write_loud_pair(tmp_path)
+    param = write_int8_pair(exact, [x], tmp_path, change=changed("it", key, index, factor))
+    reasons = explain(engine.load(param).operator("it"), [x], run(exact, x).value("out0"))
+    assert [reason.kind for reason in reasons[:1]] == [kind] * (kind is not None)
+    if kind is not None:
+        assert f"channel {index if key == 'bias' else 5}" in reasons[0].text
