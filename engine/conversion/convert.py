@@ -14,12 +14,14 @@ from engine.conversion.executable import find_pnnx, format_identity
 from engine.conversion.failures import explain, find_notes
 from engine.conversion.inspection import inspect
 from engine.conversion.lost_constants import restore_constants
+from engine.conversion.onnx_rewriting import prepare_copy, rewrite_copy
 from engine.conversion.records import (
     BIN,
     LOG,
     NCNN_BIN,
     NCNN_PARAM,
     PARAM,
+    SIMPLIFIED,
     STEM,
     Conversion,
     ConversionOptions,
@@ -145,16 +147,11 @@ def _make_entry(
     """Run the exporter on a copy, and keep its output; another process may finish first."""
     with suppress(FileExistsError), written_beside(entry, replace=False, durable=False) as kept:
         kept.mkdir()
-        work = kept.with_name("work")
-        work.mkdir()
-        source.copy_to(work / _name_of(source))
-        ended = export(work)
+        work, ended = _export_copy(kept.parent, source, export)
         if not _is_pair(work):
             reason = explain(ended, source, time_limit, has_sizes=has_sizes)
             raise ConversionError(source.path, reason, ended.lines)
-        lost = restore_constants(
-            ended.lines, work / f"{STEM}.pnnxsim.onnx", work / PARAM, work / BIN
-        )
+        lost = restore_constants(ended.lines, work / SIMPLIFIED, work / PARAM, work / BIN)
         ncnn = (work / NCNN_PARAM, work / NCNN_BIN)
         has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
@@ -164,6 +161,32 @@ def _make_entry(
         write_file(kept / _RECORD, json.dumps(record).encode(), durable=False)
         log = "\n".join(ended.lines).encode("utf-8", "replace")
         write_file(kept / LOG, log, durable=False)
+
+
+def _export_copy(
+    folder: Path, source: SourceFile, export: Callable[[Path], Run]
+) -> tuple[Path, Run]:
+    """Run the exporter on a copy; again, where sizes show that it took nodes wrong.
+
+    Return the folder with its output.
+    """
+    work = folder / "work"
+    work.mkdir()
+    name = _name_of(source)
+    copy = work / name
+    source.copy_to(copy)
+    if source.kind != "onnx":
+        return work, export(work)
+    prepared = folder / name
+    if not prepare_copy(copy, prepared):
+        return work, export(work)
+    prepared.replace(copy)
+    ended = export(work)
+    again = folder / "again"
+    again.mkdir()
+    if not rewrite_copy(copy, work / SIMPLIFIED, again / name):
+        return work, ended
+    return again, export(again)
 
 
 def _is_pair(work: Path) -> bool:

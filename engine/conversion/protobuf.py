@@ -6,6 +6,7 @@ others are skipped, so a file of many GB takes as long as a small one.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,9 +17,13 @@ __all__ = [
     "VARINT",
     "Field",
     "WireError",
+    "encode_bytes",
+    "encode_float",
     "encode_head",
+    "encode_integer",
     "read_bytes",
     "read_fields",
+    "read_float",
     "read_integers",
     "read_text",
 ]
@@ -100,6 +105,36 @@ def read_text(file: BinaryIO, field: Field) -> str:
     if field.wire != BYTES or field.end - field.value > _LONGEST_TEXT:
         raise WireError("a name in it is not a text")
     return read_bytes(file, field).decode("utf-8", "replace")
+
+
+def read_float(file: BinaryIO, field: Field) -> float:
+    """Read a float32.
+
+    Raises
+    ------
+    WireError
+        If the field is none.
+    """
+    if field.wire != _FIXED32:
+        raise WireError("it is no protobuf")
+    file.seek(field.end - 4)
+    (value,) = struct.unpack("<f", file.read(4))
+    return float(value)
+
+
+def encode_integer(number: int, value: int) -> bytes:
+    """Encode a field of an integer, which may be negative."""
+    return _encode_varint(number << 3 | VARINT) + _encode_varint(value % (1 << 64))
+
+
+def encode_float(number: int, value: float) -> bytes:
+    """Encode a field of a float32."""
+    return _encode_varint(number << 3 | _FIXED32) + struct.pack("<f", value)
+
+
+def encode_bytes(number: int, data: bytes) -> bytes:
+    """Encode a field of bytes, also of a text or a message."""
+    return encode_head(number, len(data)) + data
 
 
 def encode_head(number: int, length: int) -> bytes:

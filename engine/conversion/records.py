@@ -19,6 +19,7 @@ __all__ = [
     "NCNN_BIN",
     "NCNN_PARAM",
     "PARAM",
+    "SIMPLIFIED",
     "STEM",
     "Conversion",
     "ConversionOptions",
@@ -28,6 +29,8 @@ __all__ = [
 STEM: Final = "model"
 PARAM, BIN = f"{STEM}.pnnx.param", f"{STEM}.pnnx.bin"
 NCNN_PARAM, NCNN_BIN = f"{STEM}.ncnn.param", f"{STEM}.ncnn.bin"
+SIMPLIFIED: Final = f"{STEM}.pnnxsim.onnx"
+"""The ONNX model that pnnx simplified."""
 LOG: Final = f"{STEM}.pnnx.log"
 
 

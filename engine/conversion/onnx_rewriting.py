@@ -1,0 +1,253 @@
+"""Rewrites nodes of an ONNX file that pnnx reads in another sense than ONNX.
+
+Most of these need sizes, which few files have between their nodes. pnnx infers them, and writes
+them into the model that it simplified. So such a node gets a note in the copy that pnnx
+converts. pnnx keeps notes, though it names everything anew. Where the sizes then show that
+it took a node wrong, pnnx converts another copy, in which that node is written otherwise.
+
+Field numbers are those of ``onnx.proto3``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+from engine.conversion.node_meanings import AT_ONCE, BY_SIZES, NodeSizes
+from engine.conversion.onnx_nodes import encode_note, read_node
+from engine.conversion.onnx_weights import FilePart, write_parts
+from engine.conversion.protobuf import (
+    BYTES,
+    VARINT,
+    Field,
+    WireError,
+    encode_bytes,
+    encode_head,
+    read_bytes,
+    read_fields,
+    read_integers,
+    read_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from engine.conversion.node_meanings import Sizes
+    from engine.conversion.onnx_nodes import OnnxNode
+
+__all__ = ["prepare_copy", "rewrite_copy"]
+
+_GRAPH, _OPSET = 7, 8  # of ModelProto
+_OPSET_DOMAIN, _OPSET_VERSION = 1, 2  # of OperatorSetIdProto
+_NODE, _INITIALIZER = 1, 5  # of GraphProto
+_VALUES: Final = (11, 12, 13)  # of GraphProto: inputs, outputs and what is between
+_DIMS, _TENSOR_NAME = 1, 8  # of TensorProto
+_VALUE_NAME, _VALUE_TYPE = 1, 2  # of ValueInfoProto
+_TENSOR_TYPE, _SHAPE, _DIM, _DIM_VALUE = 1, 2, 1, 1  # of what is in it, from outside to inside
+_NOTE: Final = "Kuiper Studio, node "
+
+
+class _Place(NamedTuple):
+    """A node and where it is."""
+
+    number: int
+    field: Field
+    node: OnnxNode
+
+
+def prepare_copy(copy: Path, prepared: Path) -> bool:
+    """Rewrite nodes for which no sizes are needed, and give notes to those for which they are.
+
+    Parameters
+    ----------
+    copy : Path
+        The ONNX file.
+    prepared : Path
+        The file to write, where anything changes.
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read or written.
+    """
+    try:
+        with copy.open("rb") as file:
+            opset, graph = _find_graph(file)
+            changes = list(_prepare_nodes(file, graph, opset))
+    except WireError:  # which pnnx will tell
+        return False
+    return _write(copy, graph, changes, prepared)
+
+
+def rewrite_copy(prepared: Path, simplified: Path, rewritten: Path) -> bool:
+    """Rewrite nodes with notes that pnnx took wrong, as their sizes show.
+
+    Parameters
+    ----------
+    prepared : Path
+        The ONNX file that pnnx got.
+    simplified : Path
+        The ONNX file that it simplified.
+    rewritten : Path
+        The file to write, where anything changes.
+
+    Returns
+    -------
+    bool
+        Whether it was written.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read or written.
+    """
+    try:
+        with simplified.open("rb") as file:
+            known = _read_sizes(file)
+    except (FileNotFoundError, WireError):  # it ended before it simplified the model
+        return False
+    with prepared.open("rb") as file:
+        opset, graph = _find_graph(file)
+        changes = [
+            (field, _encode_nodes(new))
+            for number, field, node in _nodes(file, graph)
+            if node.note == f"{_NOTE}{number}"
+            and number in known
+            and (new := BY_SIZES[node.type].rewrite(node, opset, known[number]))
+        ]
+    return _write(prepared, graph, changes, rewritten)
+
+
+def _prepare_nodes(file: BinaryIO, graph: Field, opset: int) -> Iterator[tuple[Field, bytes]]:
+    """Yield the fields of nodes that change, and what to write there."""
+    for number, field, node in _nodes(file, graph):
+        at_once, by_sizes = AT_ONCE.get(node.type), BY_SIZES.get(node.type)
+        if at_once and (new := at_once(node, opset)):
+            yield field, _encode_nodes(new)
+        elif by_sizes and by_sizes.concerns(node, opset):
+            message = read_bytes(file, field)
+            note = encode_note(f"{_NOTE}{number}")
+            yield field, encode_bytes(_NODE, message + note)
+
+
+def _find_graph(file: BinaryIO) -> tuple[int, Field]:
+    """Return the version of ONNX's operators, and the graph."""
+    opset, graph = 1, None
+    size = file.seek(0, 2)
+    for field in read_fields(file, 0, size):
+        if field.wire != BYTES:
+            continue
+        if field.number == _GRAPH:
+            graph = field
+        elif field.number == _OPSET:
+            domain, version = "", 1
+            for each in read_fields(file, field.value, field.end):
+                if each.number == _OPSET_DOMAIN:
+                    domain = read_text(file, each)
+                elif each.number == _OPSET_VERSION and each.wire == VARINT:
+                    version = each.value
+            if domain in ("", "ai.onnx"):
+                opset = version
+    if graph is None:
+        raise WireError("there is no graph in it")
+    return opset, graph
+
+
+def _nodes(file: BinaryIO, graph: Field) -> Iterator[_Place]:
+    """Yield the nodes of ONNX's own operators; those of branches and functions are left out."""
+    places = (
+        field
+        for field in read_fields(file, graph.value, graph.end)
+        if field.number == _NODE and field.wire == BYTES
+    )
+    for number, field in enumerate(places):
+        node = read_node(file, field)
+        if node is not None and node.domain in ("", "ai.onnx"):
+            yield _Place(number, field, node)
+
+
+def _encode_nodes(nodes: Sequence[OnnxNode]) -> bytes:
+    return b"".join(encode_bytes(_NODE, node.encode()) for node in nodes)
+
+
+def _write(
+    source: Path, graph: Field, changes: Sequence[tuple[Field, bytes]], target: Path
+) -> bool:
+    """Write a file with other fields of its graph; return whether there are any."""
+    if not changes:
+        return False
+    parts: list[bytes | FilePart] = []
+    taken = graph.value
+    grown = 0
+    for field, new in changes:
+        parts += [FilePart(source, taken, field.start), new]
+        grown += len(new) - (field.end - field.start)
+        taken = field.end
+    head = encode_head(_GRAPH, graph.end - graph.value + grown)
+    size = source.stat().st_size
+    before = FilePart(source, 0, graph.start)
+    write_parts([before, head, *parts, FilePart(source, taken, size)], target)
+    return True
+
+
+def _read_sizes(file: BinaryIO) -> dict[int, NodeSizes]:
+    """Return the sizes of the first input and output of nodes with notes, by their numbers."""
+    _, graph = _find_graph(file)
+    sizes: dict[str, Sizes] = {}
+    for field in read_fields(file, graph.value, graph.end):
+        if field.wire != BYTES:
+            continue
+        if field.number in _VALUES:
+            sizes.update(_read_value(file, field))
+        elif field.number == _INITIALIZER:
+            sizes.update(_read_weight(file, field))
+    known: dict[int, NodeSizes] = {}
+    for _, _, node in _nodes(file, graph):
+        if node.note.startswith(_NOTE):
+            inputs = tuple(map(sizes.get, node.inputs))
+            outputs = tuple(map(sizes.get, node.outputs))
+            known[int(node.note.removeprefix(_NOTE))] = NodeSizes(inputs, outputs)
+    return known
+
+
+def _read_value(file: BinaryIO, place: Field) -> dict[str, Sizes]:
+    """Return the sizes of a value by its name; nothing if not even their number is known."""
+    name, sizes = "", None
+    for field in read_fields(file, place.value, place.end):
+        if field.number == _VALUE_NAME:
+            name = read_text(file, field)
+        elif field.number == _VALUE_TYPE:
+            for kind in _messages(file, field, _TENSOR_TYPE):
+                for shape in _messages(file, kind, _SHAPE):
+                    dims = _messages(file, shape, _DIM)
+                    sizes = tuple(_read_dim(file, dim) for dim in dims)
+    return {} if sizes is None else {name: sizes}
+
+
+def _messages(file: BinaryIO, place: Field, number: int) -> Iterator[Field]:
+    for field in read_fields(file, place.value, place.end):
+        if field.number == number and field.wire == BYTES:
+            yield field
+
+
+def _read_dim(file: BinaryIO, place: Field) -> int | None:
+    for field in read_fields(file, place.value, place.end):
+        if field.number == _DIM_VALUE and field.wire == VARINT:
+            return field.value
+    return None
+
+
+def _read_weight(file: BinaryIO, place: Field) -> dict[str, Sizes]:
+    name = ""
+    sizes: list[int] = []
+    for field in read_fields(file, place.value, place.end):
+        if field.number == _DIMS:
+            sizes += read_integers(file, field)
+        elif field.number == _TENSOR_NAME:
+            name = read_text(file, field)
+    return {name: tuple(sizes)}
