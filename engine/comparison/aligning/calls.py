@@ -56,10 +56,9 @@ class Calls:
             found |= level
         return found
 
-    def is_read_by(self, key: str, function: str) -> bool:
-        """Return whether a call of a function reads a tensor; see `function_of`."""
-        readers = self._reference.consumers.get(key, ())
-        return any(function_of(call.type) == function for call in readers)
+    def functions_of(self, key: str) -> set[str]:
+        """Return the functions of the calls that read a tensor; see `function_of`."""
+        return {function_of(call.type) for call in self._reference.consumers.get(key, ())}
 
     def count_layers(self, key: str, sources: Collection[str], most: int) -> int:
         """Count the layers that lead to a tensor from given ones, to one more than `most`."""

@@ -189,7 +189,7 @@ class Trials:
             arguments = self._values.arguments(consumer, {operand.name: value})
             if consumer.is_output or arguments is None:
                 continue
-            if self._structure.calls.is_read_by(reading.key, function_of(consumer.type)):
+            if function_of(consumer.type) in self._structure.calls.functions_of(reading.key):
                 continue
             again, _ = self._values.compute(consumer, arguments)
             for output, unchanged in zip(consumer.outputs, again, strict=True):
@@ -225,11 +225,14 @@ class Trials:
         """Whether a tensor belongs rather inside a normalization that reads an operand.
 
         Some references normalize, scale and shift in calls of their own. What is normalized
-        already is confirmed by the normalization, which does not change it.
+        already is confirmed by the normalization, which does not change it. A tensor that the
+        reference normalizes is none, however it looks: blocks of a new network add little.
         """
         if is_normalized(result) or not any(
             "norm" in function_of(consumer.type) for consumer in operand.consumers
         ):
+            return False
+        if any("norm" in each for each in self._structure.calls.functions_of(reading.key)):
             return False
         return is_normalized(self._values.read(operand.name, reading))
 

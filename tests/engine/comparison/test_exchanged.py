@@ -671,6 +671,47 @@ def test_a_constant_that_nobody_reads_is_what_a_sum_has_lost(make_pair):
     assert "adds the result of 'shift'" in text
 
 
+def test_a_sum_that_looks_normalized_is_lost(make_pair):
+    """The blocks of a new network add little to rows that a norm has made."""
+    x, weight, second = (
+        normal(54, 1, 20, 16),
+        normal(55, 16, 16) / 9e3,
+        normal(56, 16, 16) / 2e3,
+    )
+    norm = f"elementwise_affine=False eps=1e-9 normalized_shape=(16) #{{}}={SIZE}"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}",
+        f"nn.LayerNorm first 1 1 0 1 {norm.format(1)}", linear("fc", 1, 2),
+        f"nn.Identity sum 1 1 2 3 #3={SIZE}",
+        f"nn.LayerNorm next 1 1 3 4 {norm.format(4)}", linear("fc2", 4, 5),
+        f"pnnx.Expression sum2 2 1 5 3 6 expr=add(@0,@1) #6={SIZE}",
+        f"nn.LayerNorm last 1 1 6 7 {norm.format(7)}", "pnnx.Output out 1 0 7",
+        weights={"fc.weight": weight, "fc2.weight": second},
+    )  # fmt: skip
+
+    def normed(rows):
+        rows = rows.astype(np.float64)
+        centred = rows - rows.mean(-1, keepdims=True)
+        return (centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-9)).astype("f4")
+
+    a = normed(x)
+    b = a @ weight.T
+    c = a + b
+    d = normed(c)
+    e = d @ second.T
+    arrays = {"in": x, "norm": a, "mm": b, "add": c, "norm2": d, "mm2": e, "add2": e + c,
+              "norm3": normed(e + c)}  # fmt: skip
+    calls = (
+        ("layer_norm", ("in",), "norm", {}), ("mm", ("norm",), "mm", {"fc.weight": weight}),
+        ("add", ("mm", "norm"), "add", {}), ("layer_norm", ("add",), "norm2", {}),
+        ("mm", ("norm2",), "mm2", {"fc2.weight": second}),
+        ("add", ("mm2", "add"), "add2", {}), ("layer_norm", ("add2",), "norm3", {}),
+    )  # fmt: skip
+    name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x))
+    assert (name, kind) == ("sum", "expression")
+    assert "adds the result of 'first'" in text
+
+
 def test_a_part_of_a_chunk_has_lost_its_gate(make_pair):
     """The other part agrees, so it is not the chunk that is wrong."""
     x, weight = normal(48, 1, 20, 16), normal(49, 16, 16) / 4
