@@ -63,6 +63,7 @@ class PaletteRowDelegate(QStyledItemDelegate):
         right = self._draw_right(painter, rect, entry.shortcut, quiet)
         left = rect.left() + _LEFT
         left += self._draw_text(painter, left, right, rect, entry, main) + 10
+        painter.setOpacity(1.0)  # what is missing is for reading
         font = theme.mono_font(10) if entry.operand is not None else theme.ui_font(11)
         painter.setFont(font)
         painter.setPen(quiet)

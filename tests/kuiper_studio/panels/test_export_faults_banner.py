@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextDocumentFragment
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QPushButton
 
 SHUFFLED = (
     "pnnx.Input x 0 1 0 #0=(1,4,6,6)f32",
@@ -86,3 +89,35 @@ def test_another_model_has_none(qtbot, window, banner, residual, settle):
     settle(window.session)
     assert not banner.isVisible()
     assert window.session.export_faults == ()
+
+
+def shown_lines(banner):
+    """The lines that the text takes, and its plain text."""
+    label = max(banner.findChildren(QLabel), key=lambda each: len(each.text()))
+    document = QTextDocumentFragment.fromHtml(label.text()).toPlainText()
+    return round(label.height() / label.fontMetrics().lineSpacing()), document, label
+
+
+def test_two_lines_and_a_link_to_the_rest(qtbot, window, banner):
+    qtbot.waitUntil(lambda: shown_lines(banner)[0] == 2)
+    graph_height = window.graph_view.height()
+    _, text, label = shown_lines(banner)
+    assert text.startswith("The export is not what the model was, at 2 operators. fold: ")
+    assert text.endswith(" … more…")
+    assert "optlevel=0" in banner.plain_text()
+    label.setFocus()
+    QTest.keyClick(label, Qt.Key.Key_Tab)  # to the link
+    QTest.keyClick(label, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: shown_lines(banner)[0] > 2)
+    assert shown_lines(banner)[1] == f"{banner.plain_text()} less"
+    label.linkActivated.emit("#")
+    qtbot.waitUntil(lambda: shown_lines(banner)[0] == 2)
+    qtbot.waitUntil(lambda: window.graph_view.height() == graph_height)
+    buttons(banner)["Next"].click()
+    assert "operators. back: " in shown_lines(banner)[1]
+    assert shown_lines(banner)[1].endswith(" … more…")
+
+
+def test_what_fits_has_no_link(qtbot, banner):
+    banner.show_notice("A title", "a short text.")
+    assert shown_lines(banner)[1] == "A title. a short text."
