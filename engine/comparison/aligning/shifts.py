@@ -14,9 +14,9 @@ import numpy as np
 
 from engine.comparison.aligning.elements import is_normalized_of
 from engine.comparison.aligning.evidence import is_guess
-from engine.comparison.aligning.limits import AHEAD
+from engine.comparison.aligning.limits import AHEAD, CONFIRMING
 from engine.comparison.aligning.result import Born
-from engine.comparison.matching import ALIGNMENT, HAND, NAME, OUTPUT
+from engine.comparison.matching import ALIGNMENT, HAND, NAME, OUTPUT, WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +63,8 @@ class Shifts:
         """
         for source in dict.fromkeys(operator.inputs):
             if not self._may_shift(source, operand):
+                continue
+            if over_layers and self._is_certain(source):
                 continue
             for reading in self._further(source, over_layers=over_layers):
                 if self._agrees_with(operator, operand, source, reading):
@@ -170,6 +172,12 @@ class Shifts:
             return False
         born = self._state.result.born.get(source.name, Born(np.inf)).relative
         return born <= self._sides.tolerance or not self._state.is_matched(operand.name)
+
+    def _is_certain(self, source: RuntimeOperand) -> bool:
+        """Whether a layer with the weights or name of the reference's gives its tensor."""
+        matched_by = self._state.result.matches[source.name].matched_by
+        born = self._state.result.born.get(source.name, Born(np.inf)).relative
+        return matched_by in {WEIGHTS, NAME} and born <= CONFIRMING
 
     def _agrees_with(
         self,

@@ -316,6 +316,61 @@ def test_a_sum_along_a_wrong_axis_of_a_square(make_pair):
     assert "dim=(2,)" in found.origins[0].reasons[0].text
 
 
+@pytest.mark.parametrize("seed", [11, 28])
+def test_a_layer_with_the_weights_of_its_tensor_keeps_it(make_pair, seed):
+    """Gates of four numbers, which tell little; those of the next block agree as well."""
+
+    def linear(name, source, made, size, wanted):
+        return (
+            f"nn.Linear {name} 1 1 {source} {made} bias=True in_features={size} "
+            f"out_features={wanted} @bias=({wanted})f32 @weight=({wanted},{size})f32 "
+            f"#{made}=(1,{wanted})f32"
+        )
+
+    def normal(number, *shape):
+        return np.random.default_rng(10 * seed + number).standard_normal(shape).astype("f4")
+
+    path_lines, weights, calls = ["pnnx.Input in 0 1 0 #0=(1,16)f32"], {}, []
+    x = np.random.default_rng(seed + 777).standard_normal((1, 16)).astype("f4")
+    arrays, last, given = {"in": x}, "in", 0
+    for block, k in enumerate(("", "2")):
+        first = given + 1
+        path_lines += [
+            linear(f"a{k}", given, first, 16, 4),
+            f"F.relu r{k} 1 1 {first} {first + 1} $input={first}",
+            linear(f"b{k}", first + 1, first + 2, 4, 16),
+            f"F.sigmoid s{k} 1 1 {first + 2} {first + 3} $input={first + 2}",
+            f"pnnx.Expression m{k} 2 1 {given} {first + 3} {first + 4} expr=mul(@0,@1)",
+        ]
+        own = {
+            f"a{k}.weight": normal(2 * block, 4, 16) / 4,
+            f"a{k}.bias": normal(2 * block + 5, 4) / 4,
+            f"b{k}.weight": normal(2 * block + 1, 16, 4) / 4,
+            f"b{k}.bias": normal(2 * block + 6, 16) / 4,
+        }
+        weights |= own
+        a = arrays[last] @ own[f"a{k}.weight"].T + own[f"a{k}.bias"]
+        b = np.maximum(a, 0) @ own[f"b{k}.weight"].T + own[f"b{k}.bias"]
+        gate = 1 / (1 + np.exp(-b))
+        arrays |= {
+            f"a{k}": a, f"r{k}": np.maximum(a, 0), f"b{k}": b, f"s{k}": gate,
+            f"m{k}": arrays[last] * gate,
+        }  # fmt: skip
+        of_a, of_b = ({n: w for n, w in own.items() if n[0] == each} for each in "ab")
+        calls += [
+            ("addmm", (last,), f"a{k}", of_a), ("relu", (f"a{k}",), f"r{k}", {}),
+            ("addmm", (f"r{k}",), f"b{k}", of_b), ("sigmoid", (f"b{k}",), f"s{k}", {}),
+            ("mul", (last, f"s{k}"), f"m{k}", {}),
+        ]  # fmt: skip
+        last, given = f"m{k}", first + 4
+    wrong = weights["b.bias"] + np.eye(16, dtype="f4")[3]
+    path = make_pair(
+        *path_lines, f"pnnx.Output out 1 0 {given}", weights={**weights, "b.bias": wrong}
+    )
+    found = compare(path, weighted_reference(arrays, calls), x)
+    assert [origin.operator.name for origin in found.origins] == ["b"]
+
+
 WINDOWS = (
     "pnnx.Input in 0 1 0 #0=(1,8,8,6)f32",
     "nn.LayerNorm norm1 1 1 0 1 elementwise_affine=False eps=0.0 normalized_shape=(6)",
