@@ -25,16 +25,21 @@ from engine.conversion.protobuf import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.values import Array
+
     _Number = int | float | str | tuple[int, ...]
     AttributeValue = _Number | bytes  # bytes are the message of any other attribute
 
-__all__ = ["OnnxNode", "encode_note", "read_node"]
+__all__ = ["OnnxNode", "constant_node", "encode_note", "read_node"]
 
 # Of NodeProto
 _INPUT, _OUTPUT, _TYPE, _ATTRIBUTE, _NOTE, _DOMAIN = 1, 2, 4, 5, 6, 7
 # Of AttributeProto
 _NAME, _FLOAT, _INTEGER, _TEXT, _INTEGERS, _KIND = 1, 2, 3, 4, 8, 20
-_FLOAT_KIND, _INTEGER_KIND, _TEXT_KIND, _INTEGERS_KIND = 1, 2, 3, 7
+_TENSOR: Final = 5
+_FLOAT_KIND, _INTEGER_KIND, _TEXT_KIND, _TENSOR_KIND, _INTEGERS_KIND = 1, 2, 3, 4, 7
+_DIMS, _DATA_TYPE, _RAW_DATA = 1, 2, 9  # of TensorProto
+_DTYPES: Final = {"<f4": 1, "<i8": 7}
 _ZEROS: Final[Mapping[int, _Number]] = {
     _FLOAT_KIND: 0.0,
     _INTEGER_KIND: 0,
@@ -120,6 +125,21 @@ def read_node(file: BinaryIO, place: Field) -> OnnxNode | None:
         texts.get(_TYPE, ""), tuple(inputs), tuple(outputs), attributes,
         texts.get(_NOTE, ""), texts.get(_DOMAIN, ""),
     )  # fmt: skip
+
+
+def constant_node(name: str, values: Array) -> OnnxNode:
+    """Make a node that gives a constant of float32 or int64."""
+    tensor = (
+        *(encode_integer(_DIMS, size) for size in values.shape),
+        encode_integer(_DATA_TYPE, _DTYPES[values.dtype.str]),
+        encode_bytes(_RAW_DATA, values.tobytes()),
+    )
+    message = (
+        encode_bytes(_NAME, b"value"),
+        encode_bytes(_TENSOR, b"".join(tensor)),
+        encode_integer(_KIND, _TENSOR_KIND),
+    )
+    return OnnxNode("Constant", (), (name,), {"value": b"".join(message)})
 
 
 def encode_note(text: str) -> bytes:

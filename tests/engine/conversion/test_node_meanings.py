@@ -87,3 +87,109 @@ def test_a_softmax_that_is_right_stays_alone(real_exporter, tmp_path, opset, axi
     compare_with_onnxruntime(path, x)
     types = [each.type for each in engine.load(path).operators]
     assert types == ["pnnx.Input", "F.softmax", "pnnx.Output"]
+
+
+IMAGE = {"x": normal(2, 3, 8, 9)}
+RESIZED = {"x": normal(1, 2, 5, 6)}
+SCALES = {"s": np.float32([1, 1, 1.6, 0.5])}
+MATRIX = {"x": normal(3, 4)}
+THREE = {"a": normal(3, 4), "b": normal(4), "c": normal(3, 1)}
+
+
+def pooling(type_, **attributes):
+    return make_node(type_, ["x"], ["y"], **attributes)
+
+
+def resize(**attributes):
+    return make_node("Resize", ["x", "", "s"], ["y"], **attributes)
+
+
+@pytest.mark.parametrize(
+    ("opset", "node", "inputs", "weights"),
+    [
+        *(
+            (opset, pooling(type_, auto_pad=pad, kernel_shape=[3, 2], strides=[s, s]),
+             IMAGE, {})
+            for opset, type_, pad, s in (
+                (11, "MaxPool", "SAME_UPPER", 1), (11, "MaxPool", "SAME_LOWER", 2),
+                (10, "MaxPool", "SAME_LOWER", 2), (11, "AveragePool", "SAME_UPPER", 1),
+                (11, "AveragePool", "SAME_LOWER", 2),
+            )
+        ),
+        (11, pooling("MaxPool", kernel_shape=[3, 3], pads=[1, 1, 0, 0]), IMAGE, {}),
+        *(
+            (11, make_node("Conv", ["x", "w"], ["y"], auto_pad=pad, strides=[2, 3]), IMAGE,
+             {"w": normal(4, 3, 4, 3)})
+            for pad in ("SAME_UPPER", "SAME_LOWER")
+        ),
+        (11, make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2],
+                       output_shape=[16, 20]), IMAGE, {"w": normal(3, 2, 3, 3)}),
+        (11, make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2],
+                       output_shape=[14, 16]), IMAGE, {"w": normal(3, 2, 3, 3)}),
+        (13, make_node("SpaceToDepth", ["x"], ["y"], blocksize=2),
+         {"x": normal(2, 3, 4, 6)}, {}),
+        *(
+            (9, make_node("PRelu", ["x", "s"], ["y"]), {"x": normal(2, 4, 3, 4)},
+             {"s": normal(*shape)})
+            for shape in ((4,), (3, 1), (4, 1, 1), (1,), (4, 3, 4))
+        ),
+        *(
+            (13, make_node(type_, names, ["y"]), {each: THREE[each] for each in names}, {})
+            for type_, names in (("Max", ["a", "b", "c"]), ("Min", ["a", "c", "b"]))
+        ),
+        *(
+            (13, resize(coordinate_transformation_mode=place, **others), RESIZED, SCALES)
+            for place, others in (
+                ("asymmetric", {"mode": "linear"}), ("asymmetric", {"mode": "cubic"}),
+                ("half_pixel", {"mode": "cubic", "cubic_coeff_a": -0.5}),
+                ("half_pixel", {"mode": "cubic", "exclude_outside": 1}),
+                ("half_pixel", {"mode": "nearest"}), ("align_corners", {"mode": "linear"}),
+                ("half_pixel", {"mode": "nearest", "nearest_mode": "floor"}),
+                ("asymmetric", {"mode": "nearest", "nearest_mode": "floor"}),
+            )
+        ),
+        (18, resize(mode="linear", antialias=1), {"x": normal(1, 2, 8, 8)},
+         {"s": np.float32([1, 1, 0.5, 0.5])}),
+    ],
+)  # fmt: skip
+def test_a_node_computes_what_onnx_says(real_exporter, tmp_path, opset, node, inputs, weights):
+    compare_with_onnxruntime(
+        write_model(tmp_path / "m.onnx", opset, [node], inputs, weights), inputs
+    )
+
+
+@pytest.mark.parametrize("axes", [[], ["none"]])
+@pytest.mark.parametrize(
+    "type_", ["ReduceSum", "ReduceMax", "ReduceL1", "ReduceLogSum", "ReduceSumSquare"]
+)
+def test_no_axes_reduce_nothing(real_exporter, tmp_path, type_, axes):
+    nodes = [
+        make_node("Exp", ["x"], ["e"]),
+        make_node(type_, ["e", *axes], ["r"], noop_with_empty_axes=1),
+        make_node("Neg", ["r"], ["y"]),
+    ]
+    weights = {each: np.zeros(0, np.int64) for each in axes}
+    path = write_model(tmp_path / "m.onnx", 18, nodes, MATRIX, weights)
+    compare_with_onnxruntime(path, MATRIX)
+
+
+def test_indices_of_a_pooling_are_those_of_the_whole_tensor(real_exporter, tmp_path):
+    """Also behind it, where its inverse puts the values back."""
+    nodes = [
+        make_node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2, 3], strides=[2, 3]),
+        make_node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2, 3], strides=[2, 3]),
+    ]
+    path = write_model(tmp_path / "m.onnx", 12, nodes, IMAGE, outputs=("y", "i"))
+    unpooled, indices = computed(path, IMAGE)
+    expected = np.zeros_like(IMAGE["x"])
+    for image in range(2):
+        for channel in range(3):
+            for row in range(0, 8, 2):
+                for column in range(0, 9, 3):
+                    window = IMAGE["x"][image, channel, row : row + 2, column : column + 3]
+                    down, along = divmod(int(window.argmax()), 3)
+                    place = (image, channel, row + down, column + along)
+                    expected[place] = window.max()
+                    found = indices[image, channel, row // 2, column // 3]
+                    assert found == np.ravel_multi_index(place, expected.shape)
+    np.testing.assert_array_equal(unpooled, expected)
