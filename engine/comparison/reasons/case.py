@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.comparison.reasons.discrepancy import Discrepancy, arrays_of
+from engine.comparison.reasons.inverses import invert_elements
 from engine.comparison.reasons.ncnn_twins import add_batch, twin_of
 from engine.cost import cost
 from engine.errors import EngineError
@@ -24,10 +25,11 @@ from engine.values import LazyArray
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from engine.comparison.reasons.inverses import Inverse
     from engine.comparison.reasons.ncnn_twins import Twin
     from engine.comparison.reasons.reason import Change
     from engine.comparison.reasons.surroundings import Surroundings
-    from engine.comparison.reasons.tails import Inverse, Tail
+    from engine.comparison.reasons.tails import Tail
     from engine.layers import Registration
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
@@ -149,6 +151,8 @@ class Case:
     noise : float or ndarray
         How far rounding the weights to int8 may take the elements of the result; an array of
         the shape of `expected` if that is known for each element.
+    known : ndarray of bool or None
+        Which elements of `expected` are known for sure, if there is no tail; None for all.
     """
 
     call: OperatorCall
@@ -167,6 +171,7 @@ class Case:
     twin: Twin | None = None
     given: tuple[Value, ...] = ()
     noise: float | Array = 0.0
+    known: Array | None = None
 
     @property
     def type(self) -> str:
@@ -214,6 +219,8 @@ class Case:
     @cached_property
     def told(self) -> Array | None:
         """Which elements of `wanted` are known for sure; None for all."""
+        if self.tail is None:
+            return self.known
         inverse = self._inverse
         return None if inverse is None or inverse.told.all() else inverse.told
 
@@ -389,6 +396,28 @@ class Case:
         if self.twin is None or self.twin.activation is None:
             return self
         return replace(self, twin=replace(self.twin, activation=None))
+
+    @cached_property
+    def before_activation(self) -> Case | None:
+        """The case of what our operator gives to the activation that it has fused.
+
+        None if it has fused none, or if the expected result does not tell.
+        """
+        plain, wanted = self.without_activation, self.wanted
+        if plain is self or not isinstance(wanted, np.ndarray) or wanted.dtype.kind != "f":
+            return None
+        self.spend(self.work)
+        ours = plain.run(Alternative("", ""))
+        if not isinstance(ours, np.ndarray) or ours.shape != wanted.shape:
+            return None
+        found = invert_elements(self.activate, ours, wanted)
+        if found is None:
+            return None
+        known = found.told if self.told is None else found.told & self.told
+        return replace(
+            plain, ours=ours, expected=found.wanted, tail=None, known=known,
+            noise=plain.int8_noise, preview=None,
+        )  # fmt: skip
 
     @property
     def int8_step(self) -> Array | None:

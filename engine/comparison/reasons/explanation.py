@@ -120,6 +120,10 @@ _OF_INPUTS: Final[tuple[Hypothesis, ...]] = (
     other_input_layout,
     input_affine,
 )
+# Those that see most in what is given to a fused activation.
+_BEFORE_ACTIVATION: Final[frozenset[Hypothesis]] = frozenset(
+    {other_bias, other_scale, solved_weights, differing_weights}
+)
 _TRIED: Final = MappingProxyType(
     {
         "all": _HYPOTHESES,
@@ -262,7 +266,7 @@ def _try_all(
     parts: list[_Found] = []
     # With the right shape even a bad result is a part.
     least = _PART if case.discrepancy.is_comparable else -math.inf
-    for alternative in itertools.chain.from_iterable(h(case) for h in hypotheses):
+    for alternative in itertools.chain.from_iterable(_found(case, h) for h in hypotheses):
         share = case.share(alternative)
         if share >= alternative.least:
             claimed.append(_Found(share, alternative))
@@ -272,6 +276,16 @@ def _try_all(
             parts.append(_Found(share, alternative))
     parts.sort(key=lambda found: -found.share)
     return claimed, parts
+
+
+def _found(case: Case, hypothesis: Hypothesis) -> Iterator[Alternative]:
+    """Return the alternatives of a hypothesis, which may look before a fused activation."""
+    inner = case.before_activation if hypothesis in _BEFORE_ACTIVATION else None
+    for alternative in hypothesis(case if inner is None else inner):
+        if inner is None:
+            yield alternative
+        else:
+            yield replace(alternative, result=case.activate(alternative.result))
 
 
 def _with_second(case: Case, first: _Found) -> tuple[Reason, ...]:

@@ -304,7 +304,7 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
     if residual.size < 2 * math.prod(residual.shape[axis] for axis in axes):
         return  # one element per channel tells nothing
-    offsets = _mean(residual, others, case.told)
+    offsets = _offsets(residual, others, case.told)
     offsets[np.abs(offsets) <= case.discrepancy.floor_over(others)] = 0
     spread = ours - ours.mean(others, keepdims=True)
     many = 2 * np.count_nonzero(offsets) > offsets.size
@@ -319,12 +319,18 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     )  # fmt: skip
 
 
-def _mean(values: Array, axes: tuple[int, ...], told: Array | None) -> Array:
-    """Return means along axes, of the elements that are known."""
+def _offsets(residual: Array, axes: tuple[int, ...], told: Array | None) -> Array:
+    """Return means along axes, of the elements that are known.
+
+    Where none is, as in a channel that a ReLU closes everywhere, it is the smallest offset that
+    gives all elements.
+    """
     if told is None:
-        return np.asarray(values.mean(axes, keepdims=True))
+        return np.asarray(residual.mean(axes, keepdims=True))
     count = told.sum(axes, keepdims=True)
-    return np.asarray(values.sum(axes, keepdims=True, where=told) / np.maximum(count, 1))
+    means = residual.sum(axes, keepdims=True, where=told) / np.maximum(count, 1)
+    ends = [residual.min(axes, keepdims=True), residual.max(axes, keepdims=True)]
+    return np.asarray(np.where(count > 0, means, np.where(-ends[0] > ends[1], *ends)))
 
 
 def _spread_bias(case: Case, bias: Array, result: Array) -> Array | float:
@@ -411,8 +417,9 @@ def _channel_scales(
     others = tuple(axis for axis in range(ours.ndim) if axis not in axes)
     if len(axes) != 1 or not others or _is_of_one_row(np.moveaxis(ours, axes[0], -1)):
         return
-    squares = np.square(ours).sum(others, keepdims=True)
-    products = (ours * expected).sum(others, keepdims=True)
+    where = True if case.told is None else case.told
+    squares = np.square(ours).sum(others, keepdims=True, where=where)
+    products = (ours * expected).sum(others, keepdims=True, where=where)
     factors = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
     moved = np.abs(ours).max(others, keepdims=True) * np.abs(factors - 1)
     factors[moved <= case.discrepancy.floor_over(others)] = 1  # rounding

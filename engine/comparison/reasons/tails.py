@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.comparison.reasons.inverses import Inverse, invert_elements
 from engine.comparison.reasons.ncnn_twins import add_batch
 from engine.cost import cost
 from engine.errors import EngineError
@@ -19,14 +20,8 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Inverse", "Tail", "forward_all"]
+__all__ = ["Tail", "forward_all"]
 
-_PROBES: Final = 16  # elements that are changed to see which others follow
-_ROUNDS: Final = 20  # of Newton's method
-_SAME: Final = 1e-6  # relative difference of equal elements
-_NEAR: Final = 1e-3  # relative difference of solved elements
-_MOSTLY: Final = 0.5  # share of the elements that must be solved
-_FLAT: Final = 1e-4  # slope below which a result does not tell a number
 _MOST_INDEXES: Final = 1 << 24  # elements whose indexes every dtype here can hold
 
 
@@ -62,20 +57,6 @@ def forward_all(
             if last[name] == operator.index:
                 del known[name]
     return known.get(end.name)
-
-
-class Inverse(NamedTuple):
-    """What an operator should give.
-
-    Attributes
-    ----------
-    wanted : ndarray
-    told : ndarray of bool
-        Where what is shown tells the number; the others are the nearest possible ones.
-    """
-
-    wanted: Array
-    told: Array
 
 
 class Tail:
@@ -205,7 +186,9 @@ class Tail:
         if self.takes_several or not isinstance(expected, np.ndarray):
             return None
         if expected.dtype.kind == "f":
-            found = self._solve_broadcast(ours, expected) or self._solve(ours, expected)
+            found = self._solve_broadcast(ours, expected) or invert_elements(
+                self, ours, expected
+            )
             if found is not None:
                 return found
         return self._put_back(ours, expected)
@@ -224,7 +207,7 @@ class Tail:
         pairs = list(zip(sizes, expected.shape, strict=True))
         if any(one not in {1, other} for one, other in pairs):
             return None
-        found = self._solve(np.broadcast_to(ours, expected.shape), expected)
+        found = invert_elements(self, np.broadcast_to(ours, expected.shape), expected)
         if found is None:
             return None
         axes = tuple(axis for axis, (one, other) in enumerate(pairs) if one != other)
@@ -232,57 +215,6 @@ class Tail:
         seen = np.where(found.told | ~found.told.any(axes, keepdims=True), found.wanted, np.nan)
         wanted = np.nanmedian(seen, axes).astype(ours.dtype)
         return Inverse(wanted.reshape(ours.shape), known.reshape(ours.shape))
-
-    def _solve(self, ours: Value, expected: Array) -> Inverse | None:
-        """Solve for each element by Newton's method; None if elements depend on others."""
-        x = expected
-        if isinstance(ours, np.ndarray) and ours.shape == x.shape and ours.dtype.kind == "f":
-            x = ours
-        if not x.size or not self._is_separate(x):
-            return None
-        x = np.where(np.isfinite(x), x, 0).astype(x.dtype)
-        scale = float(np.abs(expected).max(initial=0.0, where=np.isfinite(expected))) or 1.0
-        best, least = x, np.full(x.shape, np.inf)
-        restarted, told = np.zeros(x.shape, bool), np.zeros(x.shape, bool)
-        for _ in range(_ROUNDS):
-            step = (1e-3 * np.maximum(np.abs(x), 1e-2)).astype(x.dtype)
-            ends = [self(each) for each in (x, x + step, x - step)]
-            if not all(isinstance(each, np.ndarray) for each in ends):
-                return None
-            middle, upper, lower = (np.asarray(each, np.float64) for each in ends)
-            miss = expected - middle
-            slope = (upper - lower) / (2 * step)
-            flat = np.abs(slope) < _FLAT
-            # At a corner, as that of a ReLU at 0, one side is flat.
-            sides = np.sort([np.abs(upper - middle), np.abs(middle - lower)], axis=0)
-            smooth = ~flat & (sides[0] >= sides[1] / 2)
-            better = np.abs(miss) < least
-            best, told = np.where(better, x, best), np.where(better, smooth, told)
-            least = np.where(better, np.abs(miss), least)
-            open_ = least > _SAME * scale
-            if not open_.any():
-                break
-            move = np.divide(miss, slope, out=np.zeros(x.shape), where=~flat)
-            move = np.clip(move, -1 - np.abs(x), 1 + np.abs(x))
-            # Where the function is flat, as a ReLU below 0, the shown number is a good start.
-            jump = flat & open_ & ~restarted
-            restarted |= jump
-            x = np.where(jump, expected, np.where(open_, x + move, x)).astype(x.dtype)
-        solved = least <= _NEAR * scale
-        return Inverse(best, told & solved) if solved.mean() > _MOSTLY else None
-
-    def _is_separate(self, x: Array) -> bool:
-        """Whether each element that is shown depends on the same element of ours only."""
-        places = np.random.default_rng(0).choice(x.size, min(_PROBES, x.size), replace=False)
-        other = x.copy().reshape(-1)
-        other[places] += 1 + np.abs(other[places])
-        before, after = self(x), self(other.reshape(x.shape))
-        if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
-            return False
-        if before.shape != x.shape or after.shape != x.shape:
-            return False
-        changed = np.flatnonzero(before != after)
-        return bool(changed.size) and set(changed.tolist()) <= set(places.tolist())
 
     def _put_back(self, ours: Value, expected: Array) -> Inverse | None:
         """Undo operators that only move elements; None if they do more."""

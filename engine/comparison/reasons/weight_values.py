@@ -427,6 +427,8 @@ class _Products(NamedTuple):
         The inputs of each output position, by group.
     residual : ndarray of shape (P, O)
         Expected result minus ours.
+    told : ndarray of bool and shape (P, O)
+        Where that is known for sure.
     weights : ndarray of shape (O, K)
         Ours.
     name : str
@@ -435,6 +437,7 @@ class _Products(NamedTuple):
 
     rows: Array
     residual: Array
+    told: Array
     weights: Array
     name: str = "weight"
 
@@ -444,7 +447,8 @@ def _products(case: Case) -> Iterator[Alternative]:
     if found is None:
         return
     floors = _floors(case, len(found.weights))
-    channels = np.flatnonzero(np.abs(found.residual).max(0, initial=0.0) > floors)
+    largest = np.abs(found.residual).max(0, initial=0.0, where=found.told)
+    channels = np.flatnonzero(largest > floors)
     if not channels.size:
         return
     precise = explained_by_rounding(found.rows, found.residual, found.weights, channels)
@@ -461,8 +465,9 @@ def _products(case: Case) -> Iterator[Alternative]:
     for group in range(found.rows.shape[1]):
         case.check_cancelled()
         own = channels[channels // per_group == group]
-        case.spend(_work_of(found.rows[:, group]) + own.size * found.rows[:, group].size)
-        solved = _solve(found.rows[:, group], found.residual[:, own], floors[own])
+        rows, told = found.rows[:, group], found.told[:, own]
+        case.spend(_work_of(rows) * (1 if told.all() else own.size) + own.size * rows.size)
+        solved = _solve(rows, found.residual[:, own], told, floors[own])
         if solved is None:
             yield from _of_few_channels(case, found, channels)
             return
@@ -531,7 +536,7 @@ def _floors(case: Case, outputs: int) -> Array:
     return np.broadcast_to(np.reshape(case.discrepancy.floor_over(others), -1), outputs)
 
 
-def _solve(rows: Array, residuals: Array, floors: Array) -> Array | None:
+def _solve(rows: Array, residuals: Array, told: Array, floors: Array) -> Array | None:
     """Return the correction of the channels' weights; None if the data do not determine it.
 
     A few wrong elements are located one by one. Otherwise there must be more equations than
@@ -541,6 +546,8 @@ def _solve(rows: Array, residuals: Array, floors: Array) -> Array | None:
     ----------
     rows : ndarray of shape (P, K)
     residuals : ndarray of shape (P, O)
+    told : ndarray of bool and shape (P, O)
+        Which residuals are known. Each channel is solved by its own, unless all are.
     floors : ndarray of shape (O,)
         Smaller differences of each channel are rounding.
 
@@ -549,13 +556,33 @@ def _solve(rows: Array, residuals: Array, floors: Array) -> Array | None:
     ndarray of shape (K, O), or None
     """
     sparse = []
-    for residual, floor in zip(residuals.T, floors, strict=True):
-        few = _few_elements(rows, residual, float(floor))
+    for residual, seen, floor in zip(residuals.T, told.T, floors, strict=True):
+        few = _few_elements(*_seen_of(seen, rows, residual), float(floor))
         if few is None:
             break
         sparse.append(few)
     else:
         return np.array(sparse).T.reshape(rows.shape[1], -1)
+    if told.all():
+        return _all_elements(rows, residuals)
+    if rows.shape[0] * rows.shape[1] ** 2 * told.shape[1] > _MOST_WORK:
+        return None
+    solutions = []
+    for place, seen in enumerate(told.T):
+        found = _all_elements(*_seen_of(seen, rows, residuals[:, place : place + 1]))
+        if found is None:
+            return None
+        solutions.append(found)
+    return np.concatenate(solutions, 1)
+
+
+def _seen_of(seen: Array, rows: Array, residuals: Array) -> tuple[Array, Array]:
+    """Return the rows and residuals of the positions that are known."""
+    return (rows, residuals) if seen.all() else (rows[seen], residuals[seen])
+
+
+def _all_elements(rows: Array, residuals: Array) -> Array | None:
+    """Return the least squares solution; None if it is not exact, or not the only one."""
     places, unknowns = rows.shape
     if places < _RICH * unknowns or places * unknowns**2 > _MOST_WORK:
         return None
@@ -588,30 +615,34 @@ def _as_products(case: Case) -> _Products | None:
     x, weight = case.input, case.weights.get("weight")
     assert case.pair is not None  # noqa: S101 - the caller has checked it
     residual = case.pair[1].astype(np.float64) - case.pair[0]
+    told = np.ones(residual.shape, bool) if case.told is None else case.told
     windows = sliding_of(case)
     if x is None or not np.isfinite(residual).all():
         return None
     if OUTPUT_WEIGHT in case.weights:
-        return _as_projected_heads(case, residual)
+        return _as_projected_heads(case, residual, told)
     if weight is None:
         return None
     if case.type == "nn.Linear":
         rows = x.reshape(-1, 1, x.shape[-1])
-        chosen = _chosen(len(rows), rows.shape[2])
-        return _Products(rows[chosen], residual.reshape(-1, len(weight))[chosen], weight)
+        chosen = _chosen(len(rows), rows.shape[2], told)
+        ends, known = (each.reshape(-1, len(weight))[chosen] for each in (residual, told))
+        return _Products(rows[chosen], ends, known, weight)
     if windows is None or windows.family == "pool" or not case.type.startswith("nn."):
         return None
     batch = x if x.ndim == windows.rank + 2 else x[np.newaxis]
-    residual = residual.reshape(len(batch), -1, *residual.shape[-windows.rank :])
+    residual, told = (
+        each.reshape(len(batch), -1, *each.shape[-windows.rank :]) for each in (residual, told)
+    )
     groups = case.value("groups", 1)
     kernels = _kernels(weight, groups, transposed=windows.family == "transpose")
     views = _views(case, batch, windows)
     if views is None or views.shape[2 : 2 + windows.rank] != residual.shape[2:]:
         return None
-    return _gathered(views, residual, kernels, groups)
+    return _gathered(views, residual, told, kernels, groups)
 
 
-def _as_projected_heads(case: Case, residual: Array) -> _Products | None:
+def _as_projected_heads(case: Case, residual: Array, told: Array) -> _Products | None:
     """Return the projection at the end of an attention: a linear layer of the joined heads."""
     weight = case.weights[OUTPUT_WEIGHT]
     plain: dict[str, Array] = {OUTPUT_WEIGHT: np.eye(weight.shape[1], dtype=weight.dtype)}
@@ -622,32 +653,40 @@ def _as_projected_heads(case: Case, residual: Array) -> _Products | None:
     if not isinstance(heads, np.ndarray) or not np.isfinite(heads).all():
         return None
     rows = heads.reshape(-1, 1, weight.shape[1])
-    chosen = _chosen(len(rows), weight.shape[1])
-    ends = residual.reshape(-1, len(weight))[chosen]
-    return _Products(rows[chosen], ends, weight, OUTPUT_WEIGHT)
+    chosen = _chosen(len(rows), weight.shape[1], told)
+    ends, known = (each.reshape(-1, len(weight))[chosen] for each in (residual, told))
+    return _Products(rows[chosen], ends, known, weight, OUTPUT_WEIGHT)
 
 
-def _gathered(views: Array, residual: Array, kernels: Array, groups: int) -> _Products:
+def _gathered(
+    views: Array, residual: Array, told: Array, kernels: Array, groups: int
+) -> _Products:
     """Gather the windows of some positions, (N, C, H'..., K...), as rows."""
     samples, channels = views.shape[:2]
     sizes = residual.shape[2:]
     rank = len(sizes)
     count = samples * int(np.prod(sizes))
     unknowns = kernels.shape[1]
-    chosen = np.arange(count)[_chosen(count, unknowns * groups)]
+    chosen = np.arange(count)[_chosen(count, unknowns * groups, told)]
     at = np.unravel_index(chosen, (samples, *sizes))
     rows = views[(at[0], slice(None), *at[1:])].reshape(len(chosen), groups, -1)
     if rows.shape[2] != unknowns:
         rows = rows.reshape(len(chosen), groups, unknowns)
-    flat = np.moveaxis(residual, 1, -1).reshape(count, -1)[chosen]
+    ends, known = (
+        np.moveaxis(each, 1, -1).reshape(count, -1)[chosen] for each in (residual, told)
+    )
     assert channels % groups == 0 and rank  # noqa: S101, PT018 - the layer has checked it
-    return _Products(np.ascontiguousarray(rows), flat, kernels)
+    return _Products(np.ascontiguousarray(rows), ends, known, kernels)
 
 
-def _chosen(count: int, unknowns: int) -> Any:  # noqa: ANN401 - an index
-    """Return evenly spread indexes of as many positions as needed."""
+def _chosen(count: int, unknowns: int, told: Array) -> Any:  # noqa: ANN401 - an index
+    """Return evenly spread indexes of as many positions as needed.
+
+    Of those, a channel may know few.
+    """
     most = max(_MOST_NUMBERS // max(unknowns, 1), 1)
-    wanted = min(count, most, max(2 * unknowns, 1024))
+    each = 2 if told.all() else 8
+    wanted = min(count, most, max(each * unknowns, 1024))
     if wanted >= count:
         return slice(None)
     return np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))

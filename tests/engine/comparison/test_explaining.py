@@ -59,25 +59,30 @@ def blamed(comparison):
     ]
 
 
-def test_a_bias_before_an_activation_that_is_fused(run):
-    """The ReLU loses half of the numbers; those that are left tell the bias."""
+@pytest.mark.parametrize(
+    ("name", "index", "kind"), [("bias", 2, "bias"), ("weight", (1, 3), "weight_values")]
+)
+def test_a_number_before_an_activation_that_is_fused(run, name, index, kind):
+    """The ReLU loses half of the numbers; those that are left tell the wrong one."""
     x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
-    wrong = bias.copy()
-    wrong[2] += 0.5
+    right = {"weight": weight, "bias": bias}
+    wrong = {key: array.copy() for key, array in right.items()}
+    wrong[name][index] += 0.5
     session = run(
         x,
         f"pnnx.Input in0 0 1 0 #0={SIZE}",
         f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
         f"F.relu act 1 1 1 2 $input=1 #2={SIZE}",
         "pnnx.Output out0 1 0 2",
-        conv__weight=weight,
-        conv__bias=wrong,
+        conv__weight=wrong["weight"],
+        conv__bias=wrong["bias"],
     )
     theirs = shown({"in0x": x, "fused": np.maximum(pointwise(x, weight, bias), 0)})
     found = engine.compare(session, theirs)
-    assert blamed(found) == [("conv", [], ["bias"])]
+    assert blamed(found) == [("conv", [], [kind])]
     (change,) = found.origins[0].reasons[0].changes
-    np.testing.assert_allclose(change.value, bias, atol=1e-4)
+    assert change.name == name
+    np.testing.assert_allclose(change.value, right[name], atol=1e-4)
     assert "seen at F.relu 'act'" in found.origins[0].text
 
 

@@ -282,6 +282,19 @@ REASONS = [
     pytest.param("side", "bias", 3, -6, "bias", "bias of channel 3", id="bias"),
     pytest.param("side", "weight", (5, 2, 1, 1), -9, "weight_values", "channel 5", id="one"),
     pytest.param(
+        "first",
+        "weight",
+        (1, 2, 0, 1),
+        -3,
+        "weight_values",
+        "weight[1, 2, 0, 1]",
+        id="one before a ReLU",
+    ),
+    pytest.param("mix", "bias", 2, 5, "bias", "bias of channel 2", id="bias before a ReLU"),
+    pytest.param(
+        "first", "weight", ..., 0.7, "scale", "times ours before", id="scale before a ReLU"
+    ),
+    pytest.param(
         "deep", "weight", (slice(None), 0, slice(None, None, -1)), 1, None, "", id="right"
     ),
 ]

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from ncnn_files import f32, tagged, write_pair
 
+import engine
 from array_reference import compare, reference_of
 from comparison_network import conv3x3
+from engine.comparison.reasons import explain
 
 
 def normal(seed, *shape):
@@ -237,3 +239,71 @@ def test_a_linear_layer_that_flattens(tmp_path):
     weights = tagged(weight * 4) + f32(np.full(5, BIAS[0]))
     kind, text = first_reason(tmp_path, "InnerProduct 0=5 1=1 2=40", made, weights, x=small)
     assert (kind, "1/4 of ours before the bias" in text) == ("scale", True)
+
+
+FUSED = {
+    "relu": ("9=1", lambda x: np.maximum(x, 0)),
+    "leaky": ("9=2 -23310=1,0.1", lambda x: np.where(x > 0, x, x / 10)),
+    "clip": ("9=3 -23310=2,-4.0,5.0", lambda x: np.clip(x, -4, 5)),
+    "sigmoid": ("9=4", lambda x: 1 / (1 + np.exp(-x))),
+}
+
+
+def fused_reason(folder, name, weight=WEIGHT, bias=BIAS, size=1.0):
+    """What is said of a wrong weight or bias of a convolution with a fused activation."""
+    numbers, function = FUSED[name]
+    made = function(conv3x3(SHORT, WEIGHT * size, BIAS)).astype(np.float32)
+    weights = tagged(weight * size) + f32(bias)
+    return first_reason(folder, f"{CONV} 4=1 {numbers}", made, weights, x=SHORT)
+
+
+def with_one(array, index, number):
+    array = array.copy()
+    array[index] = number
+    return array
+
+
+# A sigmoid of large numbers is 0 or 1 and tells nothing.
+SIZES = {"relu": 1, "leaky": 1, "clip": 0.5, "sigmoid": 0.25}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_a_wrong_number_before_a_fused_activation(tmp_path, name):
+    """Only the elements that the activation does not lose are asked."""
+    size = SIZES[name]
+    kind, text = fused_reason(tmp_path, name, with_one(WEIGHT, (2, 4, 1, 0), 2), size=size)
+    was = WEIGHT[2, 4, 1, 0] * size
+    assert kind == "weight_values"
+    assert text.startswith(f"weight[2, 4, 1, 0] is {was:.3g}"[:-1])
+    assert f"{2 * size:g} in the file" in text
+    kind, text = fused_reason(tmp_path, name, bias=with_one(BIAS, 1, 3), size=size)
+    assert kind == "bias"
+    assert text.startswith(f"The bias of channel 1 is {BIAS[1]:.4g}"[:-1])
+
+
+def test_a_factor_of_the_weight_before_a_fused_relu(tmp_path):
+    kind, text = fused_reason(tmp_path, "relu", WEIGHT / 4)
+    assert (kind, "4 times ours before the bias" in text) == ("scale", True)
+
+
+def test_a_channel_that_the_relu_closes(tmp_path):
+    """Nothing is known of its bias but that it is small enough."""
+    made = np.maximum(conv3x3(SHORT, WEIGHT, with_one(BIAS, 3, -1e3)), 0).astype(np.float32)
+    weights = tagged(WEIGHT) + f32(BIAS)
+    kind, text = first_reason(tmp_path, f"{CONV} 4=1 9=1", made, weights, x=SHORT)
+    assert made[:, 3].max() == 0
+    assert kind == "bias"
+    assert "The bias of channel 3 is -" in text
+
+
+def test_too_few_open_elements(tmp_path):
+    """A channel that is open in two places tells nothing of 54 weights."""
+    whole = conv3x3(SHORT, WEIGHT, BIAS)
+    low = BIAS - np.array([0, 0, np.sort(whole[0, 2].ravel())[-3], 0])
+    made = np.maximum(conv3x3(SHORT, WEIGHT, low), 0).astype(np.float32)
+    assert (made[0, 2] > 0).sum() == 2
+    lines = ("Input in0 0 1 in0", f"{CONV.replace(' ', ' it 1 1 in0 out0 ', 1)} 4=1 9=1")
+    weights = tagged(with_one(WEIGHT, 2, -WEIGHT[2])) + f32(low)
+    operator = engine.load(write_pair(tmp_path, lines, weights)).operator("it")
+    reasons = explain(operator, [SHORT[0]], made[0])
+    assert not any(change.name == "weight" for reason in reasons for change in reason.changes)
