@@ -104,6 +104,7 @@ _KEYBOARD_REASONS: Final = frozenset(
 _LEVELS: Final = (
     0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0,
 )  # fmt: skip
+_LEAST_WITH_LEGEND: Final = 110  # pixels
 
 
 class GraphCanvas(QWidget):
@@ -141,7 +142,7 @@ class GraphCanvas(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
-        self.setMinimumSize(160, 110)
+        self.setMinimumSize(160, 54)
         self.reduced_motion = False
         self._session, self._theme = session, theme
         self._camera, self._pointer = Camera(), Pointer(self)
@@ -358,6 +359,12 @@ class GraphCanvas(QWidget):
             raise ValueError(f"orientation is {choice!r}, not one of {', '.join(choices)}")
         self._choice = choices[choice]
         self._lay_out_if_turned()
+
+    @property
+    def _has_legend(self) -> bool:
+        """Whether the legend is shown: a low canvas leaves its room to the boxes."""
+        is_high = self.height() >= _LEAST_WITH_LEGEND
+        return self._legend_visible and bool(self._scene.boxes) and is_high
 
     def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
         """Show or hide the legend."""
@@ -654,7 +661,7 @@ class GraphCanvas(QWidget):
 
     def _room(self, beside: tuple[float, float] = (0.0, 0.0)) -> QSizeF:
         """Return the scene's part of the canvas, when the minimap takes `beside` of it."""
-        foot = LEGEND_HEIGHT if self._legend_visible and self._scene.boxes else 0.0
+        foot = LEGEND_HEIGHT if self._has_legend else 0.0
         width, height = self.width() - beside[0], self.height() - max(foot, beside[1])
         return QSizeF(max(width, 1.0), max(height, 1.0))
 
@@ -1116,7 +1123,7 @@ class GraphCanvas(QWidget):
         minimap = self._minimap or self._former[1]
         if minimap is not None and not frame.isNull():
             minimap.paint(painter, frame, self._camera.visible)
-        if self._legend_visible and self._scene.boxes:
+        if self._has_legend:
             if not frame.isNull():
                 foot.setRight(frame.left())
             overlay = self._state.overlay

@@ -26,6 +26,9 @@ __all__ = ["GraphView"]
 
 _MODEL_SUFFIX: Final = re.compile(r"(\.pnnx)?\.param$", re.IGNORECASE)
 
+# With a banner above, the window then fits 540 pixels less its title.
+_LEAST_HEIGHT: Final = 84
+
 
 class GraphView(QWidget):
     """The graph of the open model.
@@ -55,7 +58,7 @@ class GraphView(QWidget):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("graph")
-        self.setMinimumHeight(140)
+        self.setMinimumHeight(_LEAST_HEIGHT)
         self._session = session
         self.header = Header(theme)
         self.find_bar = FindBar(session, theme)

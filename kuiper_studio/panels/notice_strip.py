@@ -54,19 +54,20 @@ class _FoldedText(QLabel):
         self._fold()
 
     def _fold(self) -> None:
-        body, link = self._body, ""
-        if not self._fits(body):
+        whole, link = f"{self._title} {self._body}", ""
+        if not self._fits(whole):
             link = _LESS if self._is_unfolded else _MORE
             if not self._is_unfolded:
-                body = self._cut(body)
+                whole = self._cut(whole)
+        title, body = whole[: len(self._title)], whole[len(self._title) :]
         html_link = f' <a href="#">{link}</a>' if link else ""
-        shown = f"<b>{html.escape(self._title)}</b> {html.escape(body)}{html_link}"
+        shown = f"<b>{html.escape(title)}</b>{html.escape(body)}{html_link}"
         if shown != self.text():
             self.setText(shown)
 
-    def _cut(self, body: str) -> str:
+    def _cut(self, whole: str) -> str:
         """Return the first words of a text, as many as there is room for before the link."""
-        words = body.split(" ")
+        words = whole.split(" ")
         few, many = 0, len(words)
         while many - few > 1:
             middle = (few + many) // 2
@@ -74,14 +75,14 @@ class _FoldedText(QLabel):
             few, many = (middle, many) if fits else (few, middle)
         return f"{' '.join(words[:few])} …"
 
-    def _fits(self, body: str) -> bool:
-        """Return whether title and text take no more lines than they may."""
+    def _fits(self, text: str) -> bool:
+        """Return whether a text takes no more lines than it may, the title in bold."""
         bold = QTextLayout.FormatRange()
-        bold.start, bold.length = 0, len(self._title)
+        bold.start, bold.length = 0, min(len(self._title), len(text))
         look = QTextCharFormat()
         look.setFontWeight(QFont.Weight.Bold)
         bold.format = look
-        layout = QTextLayout(f"{self._title} {body}", self.font())
+        layout = QTextLayout(text, self.font())
         layout.setFormats([bold])
         layout.beginLayout()
         for _ in range(_MOST_LINES):

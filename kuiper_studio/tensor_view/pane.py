@@ -44,7 +44,7 @@ from kuiper_studio.tensor_view.view_model import TensorViewModel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from PySide6.QtGui import QKeyEvent
+    from PySide6.QtGui import QKeyEvent, QResizeEvent
 
     from engine.axes import Layout
     from engine.int8_scales import Scales
@@ -57,6 +57,7 @@ __all__ = ["TensorPane"]
 
 _DIFFERENCES: Final = "RdBu_r"  # colour map of differences
 _SETTLING: Final = 120  # ms
+_LINES: Final = 2  # pixels of the lines between parts
 _END: Final = 1 << 40  # larger than any number of channels
 _CHANNEL_KEYS: Final = {
     Qt.Key.Key_PageUp.value: -1,
@@ -614,6 +615,14 @@ class TensorPane(QWidget):
         menu.popup(position)
 
     # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        parts = (self.tools, self.body, self.range_bar)
+        others = sum(part.minimumSizeHint().height() for part in parts) + _LINES
+        room = self.height() - others
+        self.arrangement.set_room(has_room=room >= self.axes.sizeHint().height())
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -41,6 +41,7 @@ class PaneAxes(QObject):
     def __init__(self, parts: PaneParts, parent: QObject) -> None:
         super().__init__(parent)
         self._model, self._actions, self._strip = parts.model, parts.actions, parts.axes
+        self._has_room = True
         strip = self._strip
         strip.placed.connect(self._on_placed)
         strip.role_chosen.connect(self._on_role_chosen)
@@ -52,7 +53,7 @@ class PaneAxes(QObject):
     def show(self) -> None:
         """Show the axes, where they go and what is chosen of them."""
         model = self._model
-        is_shown = self._actions["tensor.axes"].isChecked()
+        is_shown = self._actions["tensor.axes"].isChecked() and self._has_room
         was_visible = self._strip.isVisible()
         self._strip.show_axes(
             model.axes() if is_shown else (),
@@ -65,6 +66,12 @@ class PaneAxes(QObject):
         layout = pane.layout() if pane is not None else None
         if self._strip.isVisible() is not was_visible and layout is not None:
             layout.activate()  # the parts below share their room at once
+
+    def set_room(self, *, has_room: bool) -> None:
+        """Show the axes only where they leave the range and the picture their room."""
+        if has_room is not self._has_room:
+            self._has_room = has_room
+            self.show()
 
     @Slot(int, int)
     def _on_placed(self, axis: int, place: int) -> None:

@@ -769,10 +769,22 @@ def test_rows_are_visible_with_their_marks(view, open_model, session):
         assert view.canvas.scene_rect().contains(box)
 
 
-def test_the_smallest_graph_shows_its_legend(view, open_model):
+def test_a_low_graph_has_boxes_instead_of_the_legend(view, open_model):
     open_model(chain(3))
+    canvas = view.canvas
+    line = canvas._theme.color("line").rgb()
+
+    def foot():
+        """The height of what is below the line across the canvas."""
+        image = canvas.grab().toImage()
+        rows = [y for y in range(image.height()) if image.pixel(250, y) == line]
+        return image.height() - rows[-1] if rows else 0
+
+    view.resize(500, 140)
+    assert foot() == 26
     view.resize(500, view.minimumHeight())
-    assert view.canvas.geometry().bottom() < view.height()
+    assert canvas.geometry().bottom() < view.height()
+    assert foot() == 0
 
 
 def test_resizing_keeps_the_middle(view, open_model):

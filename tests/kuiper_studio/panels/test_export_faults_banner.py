@@ -121,3 +121,23 @@ def test_two_lines_and_a_link_to_the_rest(qtbot, window, banner):
 def test_what_fits_has_no_link(qtbot, banner):
     banner.show_notice("A title", "a short text.")
     assert shown_lines(banner)[1] == "A title. a short text."
+
+
+def test_all_fits_a_small_screen_at_twice_the_size(qtbot, window, banner, settle):
+    """1920x1080 has 960x540 then; the title of the window takes some of it."""
+    window.actions_by_id["debug.step"].trigger()
+    window.actions_by_id["debug.step"].trigger()
+    settle(window.session)
+    pane = window.tensor_view.pane
+    assert pane.axes.isVisible()
+    window.resize(960, 516)
+    qtbot.waitUntil(lambda: not pane.axes.isVisible())
+    assert window.height() == 516
+    qtbot.waitUntil(lambda: shown_lines(banner)[0] <= 2)
+    assert shown_lines(banner)[1].endswith(" … more…")
+    track = pane.range_bar.track
+    foot = track.mapTo(window.tensor_view, track.rect().bottomLeft()).y()
+    assert foot <= window.tensor_view.height()
+    assert track.height() >= track.minimumSizeHint().height()
+    window.resize(1440, 900)
+    qtbot.waitUntil(pane.axes.isVisible)
