@@ -34,7 +34,7 @@ SAMPLED_ROWS: Final = 500
 """Number of rows that decide the column widths."""
 _MARK_SIZE: Final = 14.0  # of a comparison's mark
 _NAME_MARK: Final = 12  # side of a mark beside the name
-_TIME_WIDTH: Final = 30
+_TIME_WIDTH: Final = 34  # of its sorted title
 _VALUE_WIDTH: Final = 58
 _LEAST_TITLES: Final = 96  # pixels that type and name have before other columns give way
 _LEAST_CELL: Final = 4

@@ -1463,6 +1463,9 @@ class TestSortByTime:
             )
             shown = header.model().headerData(OperatorColumn.MS, Qt.Orientation.Horizontal)
             assert shown == title
+            padding = 2 * 4  # of the style sheet
+            room = header.sectionSize(OperatorColumn.MS) - padding
+            assert header.fontMetrics().horizontalAdvance(title) <= room
         assert self.rows(window) == ["in", "relu", "twice", "out"]
 
     def test_the_selected_operator_stays(self, qtbot, window):

@@ -245,9 +245,9 @@ def test_times_keep_off_the_edge_of_the_panel(qtbot, panel) -> None:
     def width() -> int:
         return panel.table.horizontalHeader().sectionSize(OperatorColumn.MS)
 
-    assert width() == 35  # the bar would be beside them
+    assert width() == 39  # the bar would be beside them
     panel.resize(346, 150)
-    qtbot.waitUntil(lambda: width() == 30)
+    qtbot.waitUntil(lambda: width() == 34)
 
 
 def test_selection_behind_what_is_in_view_shows_what_comes_next(panel, studio) -> None:
