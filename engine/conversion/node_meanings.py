@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Sizes = tuple[int | None, ...]  # None where a size is open
+    _Integers = Callable[[], Mapping[str, tuple[int, ...]]]
 
 __all__ = ["AT_ONCE", "BY_SIZES", "NodeSizes"]
 
 
 _PYTORCHS_SLOPE: Final = -0.75  # of the cubic kernel
+_LAST: Final = 2**31 - 1  # from here on, bounds of slices mean the end
 
 
 class NodeSizes(NamedTuple):
@@ -63,7 +65,7 @@ def _softmax_of_matrix(
     )
 
 
-def _each_alone(node: OnnxNode, _opset: int) -> Sequence[OnnxNode] | None:
+def _each_alone(node: OnnxNode, _opset: int, _integers: _Integers) -> Sequence[OnnxNode] | None:
     """Pnnx takes a largest or smallest value of two tensors only."""
     if len(node.inputs) == 1:
         return (OnnxNode("Identity", node.inputs, node.outputs),)
@@ -86,7 +88,9 @@ def _is_of_no_axes(node: OnnxNode, _opset: int) -> bool:
     return bool(node.integer("noop_with_empty_axes", 0))
 
 
-def _element_by_element(node: OnnxNode, opset: int) -> Sequence[OnnxNode] | None:
+def _element_by_element(
+    node: OnnxNode, opset: int, _integers: _Integers
+) -> Sequence[OnnxNode] | None:
     """Pnnx reduces all dimensions also where ``noop_with_empty_axes`` says none."""
     if not _is_of_no_axes(node, opset) or any(node.inputs[1:]):
         return None
@@ -106,7 +110,7 @@ def _reduce_no_axes(node: OnnxNode, _opset: int, sizes: NodeSizes) -> Sequence[O
     return _reduce_nothing(node) if first is not None and sizes.outputs[0] == first else None
 
 
-def _keep_resize(node: OnnxNode, opset: int) -> Sequence[OnnxNode] | None:
+def _keep_resize(node: OnnxNode, opset: int, _integers: _Integers) -> Sequence[OnnxNode] | None:
     """Pnnx takes any image with ``floor``, or without a rounding, for one that PyTorch resizes.
 
     Where PyTorch has nothing like it, another rounding makes it stay ONNX's. It means nothing
@@ -148,6 +152,54 @@ def _is_of_pytorch(node: OnnxNode, position: str) -> bool:
         and not node.integer("exclude_outside", 0)
         and not node.integer("antialias", 0)
     )
+
+
+def _slice_backwards(
+    node: OnnxNode, _opset: int, integers: _Integers
+) -> Sequence[OnnxNode] | None:
+    """Pnnx removes a slice that keeps the sizes, also if it turns a dimension around.
+
+    So the dimension gets one element more before. To gather by indices backwards would be
+    simpler, but pnnx takes that for a selection of one index where another slice follows.
+    """
+    if len(node.inputs) < 5:
+        return None
+    known = integers()
+    starts, ends, steps = (known.get(node.inputs[place], ()) for place in (1, 2, 4))
+    axes = known.get(node.inputs[3], ()) if node.inputs[3] else tuple(range(len(starts)))
+    is_known = len(starts) == len(ends) == len(steps) == len(axes)
+    if not is_known or -1 not in steps:
+        return None
+    (result,) = node.outputs
+    value = node.inputs[0]
+    made: list[OnnxNode] = []
+    for axis in (axis for axis, step in zip(axes, steps, strict=True) if step == -1):
+        first, longer = f"{result}/first {axis}", f"{result}/longer {axis}"
+        made += _slice_constants(value, first, ((0,), (1,), (axis,), (1,)))
+        made.append(OnnxNode("Concat", (value, first), (longer,), {"axis": axis}))
+        value = longer
+    ranges = [
+        _in_longer(start, end) if step == -1 else (start, end)
+        for start, end, step in zip(starts, ends, steps, strict=True)
+    ]
+    begins, stops = zip(*ranges, strict=True)
+    return (*made, *_slice_constants(value, result, (begins, stops, axes, steps)))
+
+
+def _in_longer(start: int, end: int) -> tuple[int, int]:
+    """Return where a slice backwards is, if the dimension has one element more at its end."""
+    begin = -2 if start >= _LAST else start - 1 if start < 0 else start
+    return begin, end - 1 if -_LAST < end < 0 else end
+
+
+def _slice_constants(
+    value: str, result: str, numbers: Sequence[Sequence[int]]
+) -> Sequence[OnnxNode]:
+    names = [f"{result}/{word}" for word in ("starts", "ends", "axes", "steps")]
+    constants = [
+        constant_node(name, np.array(each)) for name, each in zip(names, numbers, strict=True)
+    ]
+    return (*constants, OnnxNode("Slice", (value, *names), (result,)))
 
 
 def _is_same(node: OnnxNode) -> bool:
@@ -354,13 +406,19 @@ _REDUCTIONS: Final = (
     "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
 )  # fmt: skip
 
-AT_ONCE: Final[Mapping[str, Callable[[OnnxNode, int], Sequence[OnnxNode] | None]]] = {
+AT_ONCE: Final[
+    Mapping[str, Callable[[OnnxNode, int, _Integers], Sequence[OnnxNode] | None]]
+] = {
     "Max": _each_alone,
     "Min": _each_alone,
     "Resize": _keep_resize,
+    "Slice": _slice_backwards,
     **dict.fromkeys(_REDUCTIONS, _element_by_element),
 }
-"""By the type of a node: what to write instead, of node and opset; None if it is right."""
+"""By the type of a node: what to write instead; None if it is right.
+
+The functions get the node, the opset, and a function that finds the graph's small constants.
+"""
 
 BY_SIZES: Final[Mapping[str, _BySizes]] = {
     **dict.fromkeys(

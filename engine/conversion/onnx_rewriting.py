@@ -10,9 +10,11 @@ Field numbers are those of ``onnx.proto3``.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from engine.conversion.node_meanings import AT_ONCE, BY_SIZES, NodeSizes
+from engine.conversion.onnx_constants import find_integers
 from engine.conversion.onnx_nodes import encode_note, read_node
 from engine.conversion.onnx_weights import FilePart, write_parts
 from engine.conversion.protobuf import (
@@ -125,9 +127,10 @@ def rewrite_copy(prepared: Path, simplified: Path, rewritten: Path) -> bool:
 
 def _prepare_nodes(file: BinaryIO, graph: Field, opset: int) -> Iterator[tuple[Field, bytes]]:
     """Yield the fields of nodes that change, and what to write there."""
+    integers = cache(lambda: find_integers(file, graph))
     for number, field, node in _nodes(file, graph):
         at_once, by_sizes = AT_ONCE.get(node.type), BY_SIZES.get(node.type)
-        if at_once and (new := at_once(node, opset)):
+        if at_once and (new := at_once(node, opset, integers)):
             yield field, _encode_nodes(new)
         elif by_sizes and by_sizes.concerns(node, opset):
             message = read_bytes(file, field)

@@ -158,6 +158,23 @@ def test_a_node_computes_what_onnx_says(real_exporter, tmp_path, opset, node, in
     )
 
 
+@pytest.mark.parametrize("in_nodes", [False, True])
+def test_a_slice_backwards_turns_around(real_exporter, tmp_path, in_nodes):
+    """Channels from the last one on, rows from the one but last, and every other column."""
+    numbers = {"s": [-1, 6, 1], "e": [-9, -8, 8], "a": [1, -2, 3], "p": [-1, -1, 2]}
+    weights = {name: np.array(each) for name, each in numbers.items()}
+    nodes = [make_node("Slice", ["x", *numbers], ["y"])]
+    if in_nodes:
+        constants = [
+            make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(each))
+            for name, each in weights.items()
+        ]
+        nodes, weights = [*constants, *nodes], {}
+    path = write_model(tmp_path / "m.onnx", 13, nodes, IMAGE, weights)
+    (found,) = computed(path, IMAGE)
+    np.testing.assert_array_equal(found, IMAGE["x"][:, ::-1, 6:0:-1, 1:8:2])
+
+
 @pytest.mark.parametrize("axes", [[], ["none"]])
 @pytest.mark.parametrize(
     "type_", ["ReduceSum", "ReduceMax", "ReduceL1", "ReduceLogSum", "ReduceSumSquare"]
