@@ -37,6 +37,8 @@ _RICH: Final = 1.25  # equations for each unknown
 _FEW_OF: Final = 8  # at most one channel in this many counts as few
 _MOST_ELEMENTS: Final = 6  # elements located one by one
 _LEAST: Final = 0.98
+_LEAST_PLACES: Final = 3  # that tell a factor
+_EXACTLY: Final = 1e-4  # of a difference, that its explanation may leave
 
 
 def reference_weights(case: Case) -> Iterator[Alternative]:
@@ -222,6 +224,11 @@ def _describe_change(name: str, ours: Array, theirs: Array) -> str:
             f"{float(ours[at]):.6g} in the file. Set it."
         )
     channels = sorted({int(place[0]) for place in places})
+    own = slice(channels[0], channels[0] + 1)
+    factor = _common_factor({name: ours[own]}, {name: theirs[own]})
+    if len(channels) == 1 and factor is not None:
+        words = describe_factor(factor)
+        return f"The {name} of channel {channels[0]} of the reference is {words}. Scale it."
     of = f"channel {channels[0]}" if len(channels) == 1 else f"{len(channels)} channels"
     largest = float(np.abs(theirs - ours).max())
     return (
@@ -467,18 +474,19 @@ def _products(case: Case) -> Iterator[Alternative]:
         own = channels[channels // per_group == group]
         rows, told = found.rows[:, group], found.told[:, own]
         case.spend(_work_of(rows) * (1 if told.all() else own.size) + own.size * rows.size)
-        solved = _solve(rows, found.residual[:, own], told, floors[own])
+        solved = _solve(rows, found.residual[:, own], told, floors[own], found.weights[own])
         if solved is None:
             yield from _of_few_channels(case, found, channels)
             return
         changes[own] = solved.T
-    fitted = int(np.count_nonzero(changes))
+    fitted = sum(map(_count_fitted, found.weights, changes))
     wanted = found.weights + changes
     weight = case.weights[found.name]
     theirs = _in_file_order(case, wanted, weight)
     text = _describe_change(found.name, weight, theirs)
     if len(channels) < len(found.weights):
-        text = f"{text} Only {_name_channels(channels)} of {len(found.weights)} differ."
+        differ = "differs" if channels.size == 1 else "differ"
+        text = f"{text} Only {_name_channels(channels)} of {len(found.weights)} {differ}."
     yield Alternative(
         "weight_values", text, (Change(found.name, theirs),), weights={found.name: theirs},
         fitted=min(fitted, case.discrepancy.count // 2), least=_LEAST,
@@ -536,11 +544,13 @@ def _floors(case: Case, outputs: int) -> Array:
     return np.broadcast_to(np.reshape(case.discrepancy.floor_over(others), -1), outputs)
 
 
-def _solve(rows: Array, residuals: Array, told: Array, floors: Array) -> Array | None:
+def _solve(
+    rows: Array, residuals: Array, told: Array, floors: Array, weights: Array
+) -> Array | None:
     """Return the correction of the channels' weights; None if the data do not determine it.
 
-    A few wrong elements are located one by one. Otherwise there must be more equations than
-    unknowns, and the solution must be exact.
+    A factor of a channel is one number. A few wrong elements are located one by one. Otherwise
+    there must be more equations than unknowns, and the solution must be exact.
 
     Parameters
     ----------
@@ -550,14 +560,19 @@ def _solve(rows: Array, residuals: Array, told: Array, floors: Array) -> Array |
         Which residuals are known. Each channel is solved by its own, unless all are.
     floors : ndarray of shape (O,)
         Smaller differences of each channel are rounding.
+    weights : ndarray of shape (O, K)
+        Ours.
 
     Returns
     -------
     ndarray of shape (K, O), or None
     """
     sparse = []
-    for residual, seen, floor in zip(residuals.T, told.T, floors, strict=True):
-        few = _few_elements(*_seen_of(seen, rows, residual), float(floor))
+    for residual, seen, floor, own in zip(residuals.T, told.T, floors, weights, strict=True):
+        known = _seen_of(seen, rows, residual)
+        few = _of_factor(*known, own, float(floor))
+        if few is None:
+            few = _few_elements(*known, float(floor))
         if few is None:
             break
         sparse.append(few)
@@ -594,6 +609,29 @@ def _all_elements(rows: Array, residuals: Array) -> Array | None:
     return solution
 
 
+def _of_factor(rows: Array, residual: Array, weights: Array, floor: float) -> Array | None:
+    """Return the change of a channel's weights by one factor; None if that is not it."""
+    product = rows.astype(np.float64) @ weights
+    square = float(product @ product)
+    if not square or np.count_nonzero(weights) < 2 or len(rows) < _LEAST_PLACES:
+        return None
+    change = float(product @ residual) / square
+    apart = np.abs(residual - change * product).max()
+    # The rounding of our weights is scaled, too.
+    rounding = floor * max(1.0, abs(1 + change))
+    is_factor = apart <= max(rounding, _EXACTLY * np.abs(residual).max())
+    return change * weights.astype(np.float64) if is_factor else None
+
+
+def _count_fitted(weights: Array, changes: Array) -> int:
+    """Return how many numbers were fitted for the changes of a channel."""
+    count = int(np.count_nonzero(changes))
+    if count < 2 or not np.array_equal(changes != 0, weights != 0):
+        return count
+    factors = changes[changes != 0] / weights[changes != 0]
+    return 1 if np.allclose(factors, factors[0], rtol=1e-6) else count
+
+
 def _few_elements(rows: Array, residual: Array, floor: float) -> Array | None:
     """Locate a few elements by orthogonal matching pursuit; None if there are more."""
     norms = np.sqrt(np.square(rows, dtype=np.float64).sum(0))
@@ -604,7 +642,7 @@ def _few_elements(rows: Array, residual: Array, floor: float) -> Array | None:
         part = rows[:, chosen].astype(np.float64)
         numbers, *_ = np.linalg.lstsq(part, residual, rcond=None)
         left = residual - part @ numbers
-        if float(np.abs(left).max(initial=0.0)) <= max(floor, 1e-4 * np.abs(residual).max()):
+        if np.abs(left).max(initial=0.0) <= max(floor, _EXACTLY * np.abs(residual).max()):
             result = np.zeros(rows.shape[1])
             result[chosen] = numbers
             return result

@@ -290,6 +290,7 @@ REASONS = [
         "weight[1, 2, 0, 1]",
         id="one before a ReLU",
     ),
+    pytest.param("mix", "weight", 7, 0.5, "weight_values", "weight of channel 7", id="channel"),
     pytest.param("mix", "bias", 2, 5, "bias", "bias of channel 2", id="bias before a ReLU"),
     pytest.param(
         "first", "weight", ..., 0.7, "scale", "times ours before", id="scale before a ReLU"

@@ -286,6 +286,14 @@ def test_a_factor_of_the_weight_before_a_fused_relu(tmp_path):
     assert (kind, "4 times ours before the bias" in text) == ("scale", True)
 
 
+def test_a_factor_of_one_channel_before_a_fused_relu(tmp_path):
+    """64 places, half of them closed, are too few for 54 weights, but not for a factor."""
+    wrong = with_one(WEIGHT, 1, WEIGHT[1] / 4)
+    kind, text = fused_reason(tmp_path, "relu", wrong)
+    assert kind == "weight_values"
+    assert text.startswith("The weight of channel 1 of the reference is 4 times ours.")
+
+
 def test_a_channel_that_the_relu_closes(tmp_path):
     """Nothing is known of its bias but that it is small enough."""
     made = np.maximum(conv3x3(SHORT, WEIGHT, with_one(BIAS, 3, -1e3)), 0).astype(np.float32)
