@@ -12,6 +12,8 @@ from engine.conversion.onnx_nodes import OnnxNode, constant_node
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from engine.values import Array
+
     Sizes = tuple[int | None, ...]  # None where a size is open
     _Integers = Callable[[], Mapping[str, tuple[int, ...]]]
 
@@ -152,6 +154,46 @@ def _is_of_pytorch(node: OnnxNode, position: str) -> bool:
         and not node.integer("exclude_outside", 0)
         and not node.integer("antialias", 0)
     )
+
+
+def _is_old_resizing(node: OnnxNode, opset: int) -> bool:
+    return opset < 11 and node.text("mode", "nearest") in ("linear", "bilinear")
+
+
+def _resize_by_products(
+    node: OnnxNode, _opset: int, sizes: NodeSizes
+) -> Sequence[OnnxNode] | None:
+    """Before opset 11 the first elements lie on each other, in PyTorch the middles of borders.
+
+    Neither has words for the other, so weights of the elements take the place of the node.
+    """
+    old, new = _known(sizes.inputs[0]), _known(sizes.outputs[0])
+    if old is None or new is None or len(old) > 4 or old[:2] != new[:2] or 0 in old:
+        return None
+    (result,) = node.outputs
+    across, down, wide = (f"{result}/{word}" for word in ("across", "down", "wide"))
+    last = _resizing_weights(old[-1], new[-1])
+    if len(old) == 3:
+        return (
+            constant_node(across, last.T.copy()),
+            OnnxNode("MatMul", (node.inputs[0], across), (result,)),
+        )
+    return (
+        constant_node(across, last.T.copy()),
+        OnnxNode("MatMul", (node.inputs[0], across), (wide,)),
+        constant_node(down, _resizing_weights(old[2], new[2])),
+        OnnxNode("MatMul", (down, wide), (result,)),
+    )
+
+
+def _resizing_weights(old: int, new: int) -> Array:
+    """Return a row for each new element, with the weights of the old ones."""
+    places = np.minimum(np.arange(new) * (old / new), old - 1)
+    below = places.astype(int)
+    weights = np.zeros((new, old))
+    np.add.at(weights, (np.arange(new), below), 1 - (places - below))
+    np.add.at(weights, (np.arange(new), np.minimum(below + 1, old - 1)), places - below)
+    return weights.astype("<f4")
 
 
 def _slice_backwards(
@@ -430,6 +472,7 @@ BY_SIZES: Final[Mapping[str, _BySizes]] = {
     "MaxPool": _BySizes(_is_a_pooling_to_write, _pool),
     "ConvTranspose": _BySizes(_has_output_shape, _pad_transposed),
     "PRelu": _BySizes(_always, _slope_by_last),
+    **dict.fromkeys(("Resize", "Upsample"), _BySizes(_is_old_resizing, _resize_by_products)),
     "SpaceToDepth": _BySizes(_always, _blocks_first),
 }
 """The same for nodes of which the sizes must be known."""

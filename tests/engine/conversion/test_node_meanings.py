@@ -148,6 +148,15 @@ def resize(**attributes):
                 ("asymmetric", {"mode": "nearest", "nearest_mode": "floor"}),
             )
         ),
+        *(
+            (opset, make_node(type_, ["x", "s"], ["y"], mode="linear"), {"x": normal(*shape)},
+             {"s": np.float32(scales)})
+            for opset, type_, shape, scales in (
+                (9, "Upsample", (1, 2, 3, 4), [1, 1, 2, 3]),
+                (9, "Upsample", (1, 2, 4), [1, 1, 2]),
+                (10, "Resize", (1, 2, 6, 5), [1, 1, 0.5, 1.6]),
+            )
+        ),
         (18, resize(mode="linear", antialias=1), {"x": normal(1, 2, 8, 8)},
          {"s": np.float32([1, 1, 0.5, 0.5])}),
     ],
