@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _BOX_ROOM = 8  # characters in a text box
+_PLACES = 20  # of a range that are told apart
 _LEAST_SPAN = 1e-300  # with steps that floats can distinguish
 
 
@@ -58,22 +59,30 @@ def format_range(low: float, high: float) -> str:
 
 
 def format_bound(value: float, other: float) -> str:
-    """Format one end of a range, with enough digits to distinguish it from the other end.
+    """Format one end of a range, with enough digits to place it between the ends.
 
-    Six digits if the box has room, at least three.
+    Six digits if the box has room, at least three. More where rounding would move it by a
+    twentieth of the range, as about a constant.
     """
     for digits in (6, 5, 4, 3):
         text = _tidy(f"{value:.{digits}g}")
         fits = len(text) <= _BOX_ROOM or digits == 3
-        differs = value == other or text != _tidy(f"{other:.{digits}g}")
         # Rounding the largest numbers may overflow.
-        if fits and differs and parse_number(text) is not None:
+        if fits and parse_number(text) is not None and _is_placed(value, other, digits):
             return text
     for digits in range(6, 18):
-        text = f"{value:.{digits}g}"
-        if value == other or text != f"{other:.{digits}g}":
-            return _tidy(text)
+        if _is_placed(value, other, digits):
+            return _tidy(f"{value:.{digits}g}")
     return _tidy(repr(value))
+
+
+def _is_placed(value: float, other: float, digits: int) -> bool:
+    """Return whether rounding to some digits keeps a number in its place to another."""
+    text = f"{value:.{digits}g}"
+    if value == other:
+        return True
+    moved = abs(float(text) - value)
+    return text != f"{other:.{digits}g}" and _PLACES * moved <= abs(value - other)
 
 
 def parse_number(text: str) -> float | None:
