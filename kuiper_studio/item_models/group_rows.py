@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from engine.states import OperatorStatus
-from engine.text import format_amount, format_bytes, format_count, format_duration
+from engine.text import format_amount, format_bytes, format_count, format_duration, format_share
 from kuiper_studio.item_models.operands import OperandRow
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def group_rows(session: StudioSession, group: Group) -> Iterator[tuple[str, str,
     yield "run", f"{len(ran)} of {group.size}", "Operators that have run"
     if ran:
         seconds = sum(record.seconds for record in ran)
-        share = 100 * seconds / (sum(record.seconds for record in records) or 1.0)
-        yield "time", f"{format_duration(seconds)}, {share:.0f} %", "Share of the time so far"
+        share = format_share(seconds / (sum(record.seconds for record in records) or 1.0))
+        yield "time", f"{format_duration(seconds)}, {share}", "Share of the time so far"
     macs = float(costs.macs[inside].sum())
     if macs:
         yield "MACs", format_amount(macs, "MAC"), "Multiply-accumulates of one run"
