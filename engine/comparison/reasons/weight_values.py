@@ -487,6 +487,8 @@ def _products(case: Case) -> Iterator[Alternative]:
     if len(channels) < len(found.weights):
         differ = "differs" if channels.size == 1 else "differ"
         text = f"{text} Only {_name_channels(channels)} of {len(found.weights)} {differ}."
+    if case.int8_step is not None and fitted > channels.size:
+        text = f"{text} Rounding to int8 leaves uncertain which numbers, and by how much."
     yield Alternative(
         "weight_values", text, (Change(found.name, theirs),), weights={found.name: theirs},
         fitted=min(fitted, case.discrepancy.count // 2), least=_LEAST,

@@ -291,6 +291,15 @@ REASONS = [
         id="one before a ReLU",
     ),
     pytest.param("mix", "weight", 7, 0.5, "weight_values", "weight of channel 7", id="channel"),
+    pytest.param(
+        "mix",
+        "weight",
+        (5, slice(4)),
+        -1,
+        "weight_values",
+        "Only output channel 5 of 16 differs. Rounding to int8 leaves uncertain",
+        id="several",
+    ),
     pytest.param("mix", "bias", 2, 5, "bias", "bias of channel 2", id="bias before a ReLU"),
     pytest.param(
         "first", "weight", ..., 0.7, "scale", "times ours before", id="scale before a ReLU"
