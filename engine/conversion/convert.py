@@ -148,7 +148,8 @@ def _make_entry(
     with suppress(FileExistsError), written_beside(entry, replace=False, durable=False) as kept:
         kept.mkdir()
         work, ended = _export_copy(kept.parent, source, export)
-        if not _is_pair(work):
+        outputs = _count_outputs(work)
+        if outputs is None:
             reason = explain(ended, source, time_limit, has_sizes=has_sizes)
             raise ConversionError(source.path, reason, ended.lines)
         lost = restore_constants(ended.lines, work / SIMPLIFIED, work / PARAM, work / BIN)
@@ -156,7 +157,7 @@ def _make_entry(
         has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
             (work / name).rename(kept / name)
-        notes = (*find_notes(ended), *filter(None, (lost,)))
+        notes = (*find_notes(ended, source, outputs), *filter(None, (lost,)))
         record = {"ncnn": has_ncnn, "notes": notes}
         write_file(kept / _RECORD, json.dumps(record).encode(), durable=False)
         log = "\n".join(ended.lines).encode("utf-8", "replace")
@@ -189,16 +190,19 @@ def _export_copy(
     return again, export(again)
 
 
-def _is_pair(work: Path) -> bool:
-    """Whether there is a PNNX pair, even if the exporter crashed after it wrote one."""
+def _count_outputs(work: Path) -> int | None:
+    """Count the outputs of the PNNX pair, even if the exporter crashed after it wrote one.
+
+    Return None if there is no pair.
+    """
     param, weights = work / PARAM, work / BIN
     if not (_is_made(param) and _is_made(weights)):
-        return False
+        return None
     try:
-        load_pair(param, weights)
+        graph = load_pair(param, weights)
     except ModelFileError:
-        return False  # it crashed while writing the pair, for example
-    return True
+        return None  # it crashed while writing the pair, for example
+    return sum(each.type == "pnnx.Output" for each in graph.operators)
 
 
 def _is_made(path: Path) -> bool:

@@ -123,9 +123,20 @@ def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool)
     return f"{ended}{f' ({thrown[0]})' if thrown else ''}; {advice}"
 
 
-def find_notes(run: Run) -> tuple[str, ...]:
-    """Return remarks on a conversion that gave a pair."""
+def find_notes(run: Run, source: SourceFile, output_count: int) -> tuple[str, ...]:
+    """Return remarks on a conversion that gave a pair of a number of outputs."""
     notes: list[str] = []
+    if source.trains:
+        notes.append(
+            "it was traced in training mode, and pnnx takes BatchNorm and Dropout as in "
+            "evaluation; call model.eval() before torch.jit.trace"
+        )
+    wanted = source.output_count or output_count
+    if output_count < wanted:
+        notes.append(
+            f"pnnx left out {wanted - output_count} of {format_count(wanted, 'output')}; it "
+            "keeps none that is a constant of the file"
+        )
     if run.timed_out:
         notes.append(f"pnnx took too long{_behind(run.lines)}: there is no ncnn model")
     elif run.status:

@@ -42,6 +42,10 @@ class SourceFile:
         Whether it is traced TorchScript.
     parts : tuple of bytes or FilePart
         The file with the weights beside it in itself; empty if there are none beside it.
+    trains : bool
+        Whether it is TorchScript that was traced in training mode.
+    output_count : int, optional
+        Known of ONNX.
     """
 
     path: Path
@@ -50,6 +54,8 @@ class SourceFile:
     has_shapes: bool
     is_traced: bool = False
     parts: tuple[bytes | FilePart, ...] = ()
+    trains: bool = False
+    output_count: int | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -88,15 +94,19 @@ def inspect(path: Path) -> SourceFile:
         if head.startswith(ZIP):
             script = read_torchscript(path)
             return SourceFile(
-                path, "torchscript", script.inputs, script.is_traced, script.is_traced
-            )
+                path, "torchscript", script.inputs, script.is_traced, script.is_traced,
+                trains=script.trains,
+            )  # fmt: skip
         if known := PICKLED if head.startswith(_PICKLE) else explain_foreign(path, head):
             raise ConversionError(path, known)
         onnx = _read_onnx(path)
     except OSError as exc:
         raise ConversionError(path, f"it cannot be read: {format_os_error(exc)}") from exc
     has_shapes = not any(given.is_open for given in onnx.inputs)
-    return SourceFile(path, "onnx", onnx.inputs, has_shapes, parts=onnx.parts)
+    return SourceFile(
+        path, "onnx", onnx.inputs, has_shapes,
+        parts=onnx.parts, output_count=onnx.output_count,
+    )  # fmt: skip
 
 
 def _read_onnx(path: Path) -> OnnxFile:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["OnnxFile", "read_onnx"]
 
 _GRAPH: Final = 7  # of ModelProto
-_INITIALIZER, _INPUT = 5, 11  # of GraphProto
+_INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # of GraphProto
 _SPARSE_INITIALIZER: Final = 15
 _VALUE_NAME, _VALUE_TYPE = 1, 2  # of ValueInfoProto
 _TENSOR_TYPE: Final = 1  # of TypeProto
@@ -47,10 +47,12 @@ class OnnxFile(NamedTuple):
         Inputs that are not weights.
     parts : tuple of bytes or FilePart
         The file with its external weights in itself; empty if it has none.
+    output_count : int
     """
 
     inputs: tuple[SourceInput, ...]
     parts: tuple[bytes | FilePart, ...]
+    output_count: int
 
 
 def read_onnx(path: Path) -> OnnxFile:
@@ -78,7 +80,7 @@ def _read_model(path: Path, file: BinaryIO) -> OnnxFile:
     inputs: dict[str, SourceInput] = {}
     weights: set[str] = set()
     size = os.fstat(file.fileno()).st_size
-    found = False
+    found, outputs = False, 0
     for model_field in read_fields(file, 0, size):
         if model_field.number != _GRAPH or model_field.wire != BYTES:
             continue
@@ -89,6 +91,8 @@ def _read_model(path: Path, file: BinaryIO) -> OnnxFile:
             if field.number == _INPUT and len(inputs) < _MOST_INPUTS:
                 given = _read_input(file, field)
                 inputs[given.name] = given
+            elif field.number == _OUTPUT:
+                outputs += 1
             elif field.number == _INITIALIZER:
                 weights.add(_read_weight_name(file, field))
             elif field.number == _SPARSE_INITIALIZER:
@@ -96,7 +100,7 @@ def _read_model(path: Path, file: BinaryIO) -> OnnxFile:
     if not found:
         raise WireError("there is no graph in it")
     wanted = (given for name, given in inputs.items() if name not in weights)
-    return OnnxFile(tuple(wanted), find_parts(path, file, size))
+    return OnnxFile(tuple(wanted), find_parts(path, file, size), outputs)
 
 
 def _read_weight_name(file: BinaryIO, place: Field) -> str:

@@ -20,6 +20,7 @@ from engine.errors import ConversionError
 from engine.foreign_files import HOW_TO_TRACE, explain_foreign
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 __all__ = ["ZIP", "TorchScriptFile", "read_torchscript"]
@@ -29,6 +30,11 @@ ZIP: Final = b"PK\x03\x04"
 
 _LONGEST_CODE: Final = 4 << 20  # most bytes read of a module's source
 _LONGEST_HEAD: Final = 1 << 16  # and of the pickle, to find its first class
+# Without statistics of its own (None), a BatchNorm takes those of the batch in any mode.
+_TRAINING: Final = re.compile(
+    r"torch\.batch_norm\((?:[^,()\n]+, ){3}(?!None\b)[^,()\n]+, [^,()\n]+, True, "
+    r"|torch\.(?:alpha_|feature_|feature_alpha_)?dropout_?\([^()\n]+, True\)"
+)
 _TENSORS: Final = ("Tensor", "Optional[Tensor]")
 _DAMAGE: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError,
@@ -45,10 +51,13 @@ class TorchScriptFile(NamedTuple):
         Empty if the code was not understood.
     is_traced : bool
         Whether it holds the inputs of the trace, whose sizes pnnx reads.
+    trains : bool
+        Whether it was traced in training mode.
     """
 
     inputs: tuple[SourceInput, ...]
     is_traced: bool
+    trains: bool = False
 
 
 def read_torchscript(path: Path) -> TorchScriptFile:
@@ -81,7 +90,21 @@ def _read_archive(path: Path, archive: zipfile.ZipFile) -> TorchScriptFile:
     root = roots[0]
     present = frozenset(names)
     inputs = _find_inputs(archive, root, present)
-    return TorchScriptFile(inputs, f"{root}traced_inputs.pkl" in present)
+    is_traced = f"{root}traced_inputs.pkl" in present
+    return TorchScriptFile(inputs, is_traced, is_traced and _trains(archive, root, names))
+
+
+def _trains(archive: zipfile.ZipFile, root: str, names: Sequence[str]) -> bool:
+    """Whether the code normalises by statistics of a batch although it has others, or drops."""
+    left = _LONGEST_CODE
+    for name in names:
+        if not (name.startswith(f"{root}code/") and name.endswith(".py")) or left <= 0:
+            continue
+        code = _head(archive, name, left)
+        left -= len(code)
+        if _TRAINING.search(code.decode("utf-8", "replace")):
+            return True
+    return False
 
 
 def _is_constants(name: str) -> bool:

@@ -219,3 +219,12 @@ def test_indices_of_a_pooling_are_those_of_the_whole_tensor(real_exporter, tmp_p
                     found = indices[image, channel, row // 2, column // 3]
                     assert found == np.ravel_multi_index(place, expected.shape)
     np.testing.assert_array_equal(unpooled, expected)
+
+
+def test_outputs_that_are_constants_are_missed(real_exporter, tmp_path):
+    nodes = [make_node("Add", ["x", "w"], ["y"])]
+    path = write_model(
+        tmp_path / "m.onnx", 13, nodes, MATRIX, {"w": normal(4)}, outputs=("y", "w")
+    )
+    (note,) = engine.load(path).conversion.notes
+    assert note.startswith("pnnx left out 1 of 2 outputs; it keeps none that is a constant")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.conversion.inspection import inspect
 from engine.conversion.records import ConversionOptions
 from engine.errors import ConversionError
 
@@ -84,3 +85,33 @@ def test_networks_of_users_convert_and_run(real_exporter, tmp_path, kind):
     for ours, theirs in ((script, onnx), (onnx, script)):
         found = engine.compare(ours, theirs)
         assert (found.verdict, found.origins, found.missing_outputs) == ("same", (), ())
+
+
+@pytest.mark.filterwarnings("ignore::Warning")  # of the tracer
+@pytest.mark.parametrize(
+    ("name", "training", "words"),
+    [
+        ("BatchNorm2d", True, "traced in training mode"),
+        ("BatchNorm2d", False, ""),
+        ("Dropout", True, "traced in training mode"),
+        ("Dropout", False, ""),
+        ("AlphaDropout", True, "traced in training mode"),
+    ],
+)
+def test_a_trace_in_training_mode_is_told(real_exporter, tmp_path, name, training, words):
+    torch = pytest.importorskip("torch")
+    layer = getattr(torch.nn, name)
+    model = torch.nn.Sequential(layer(3) if "Norm" in name else layer(0.5), torch.nn.ReLU())
+    traced = torch.jit.trace(model.train(training), torch.zeros(2, 3, 4, 4), check_trace=False)
+    traced.save(tmp_path / "m.pt")
+    notes = engine.load(tmp_path / "m.pt").conversion.notes
+    assert [words in note for note in notes] == [True] * bool(words)
+
+
+@pytest.mark.filterwarnings("ignore::Warning")  # of the tracer
+def test_statistics_of_the_batch_are_no_training(tmp_path):
+    """A BatchNorm without others takes them in evaluation, too."""
+    torch = pytest.importorskip("torch")
+    model = torch.nn.BatchNorm2d(3, track_running_stats=False).eval()
+    torch.jit.trace(model, torch.zeros(2, 3, 4, 4)).save(tmp_path / "m.pt")
+    assert not inspect(tmp_path / "m.pt").trains
