@@ -120,7 +120,7 @@ _can_copy: Final = _shown & _has("can_copy", "there are too many numbers: choose
 _has_region: Final = _shown & _has("has_region", "no rectangle is chosen: drag with Shift")
 _has_stepped: Final = _has("has_stepped", "no axis has a slider")
 _has_own_axes: Final = _has("has_own_axes", "the axes are where they are by default")
-_has_other_tab: Final = _has("has_other_tab", "there is no other tab")
+_has_other_tab: Final = _has("has_other_tab", "there is no other tab: lock a tensor in one")
 
 _S: Final = Surface
 
