@@ -248,6 +248,22 @@ class Case:
             return None
         return (one, other) if other.dtype.kind in "fiu" else None
 
+    @cached_property
+    def int8_trial(self) -> Array | None:
+        """What other weights that round to the same int8 ones change; None for float ones."""
+        weight, step = self.weights.get("weight"), self.int8_step
+        if weight is None or step is None:
+            return None
+        apart = np.random.default_rng(0).uniform(-0.5, 0.5, weight.shape) * step
+        weights = {"weight": apart.astype(np.float32)}
+        if "bias" in self.weights:
+            weights["bias"] = np.zeros_like(self.weights["bias"])
+        self.spend(self.work)
+        found = self.without_activation.run(Alternative("", "", weights=weights))
+        if not (isinstance(self.ours, np.ndarray) and isinstance(found, np.ndarray)):
+            return None
+        return found if found.shape == self.ours.shape else None
+
     def of_result(self, place: int, expected: Array) -> Case:
         """Return the case of one of several results, as one of an operator that returns it.
 

@@ -79,6 +79,7 @@ _CLAMPED: Final = 3  # equal elements that show a bound
 _LEAST_FACTOR: Final = 1e-6
 _LOW_VALUES: Final = 16  # numbers of a list in a text
 _MOST_CHANNELS: Final = 1 << 12
+_VARIES: Final = 4.0  # times as much as one trial, rounding to int8 may vary over a channel
 
 
 def is_activation(operator_type: str) -> bool:
@@ -306,6 +307,8 @@ def other_bias(case: Case) -> Iterator[Alternative]:
         return  # one element per channel tells nothing
     offsets = _offsets(residual, others, case.told)
     offsets[np.abs(offsets) <= case.discrepancy.floor_over(others)] = 0
+    if _varies_beyond_int8(case, residual - offsets, offsets, others):
+        return
     spread = ours - ours.mean(others, keepdims=True)
     many = 2 * np.count_nonzero(offsets) > offsets.size
     if many and _length(spread) <= _ALIKE * _length(ours):
@@ -317,6 +320,25 @@ def other_bias(case: Case) -> Iterator[Alternative]:
         "bias", _describe_bias(bias, wanted, offsets), (Change("bias", _as_weight(wanted)),),
         result=ours + offsets, fitted=int(np.count_nonzero(offsets)), least=0.995,
     )  # fmt: skip
+
+
+def _varies_beyond_int8(
+    case: Case, left: Array, offsets: Array, others: tuple[int, ...]
+) -> bool:
+    """Whether what offsets leave is more than rounding to int8, which they absorb, can leave.
+
+    Where inputs hardly vary, most of what rounding changes is an offset as well, and so is
+    most of what a wrong weight does.
+    """
+    noise = case.int8_trial
+    if noise is None:
+        return False
+    limit = _VARIES * noise.std(others, keepdims=True)
+    where = True if case.told is None else case.told
+    count = np.maximum(np.sum(np.broadcast_to(where, left.shape), others, keepdims=True), 1)
+    size = np.sqrt(np.square(left).sum(others, keepdims=True, where=where) / count)
+    moved = offsets != 0  # of many channels, some vary more by chance
+    return bool(np.count_nonzero((size > limit) & moved) * 2 > np.count_nonzero(moved))
 
 
 def _offsets(residual: Array, axes: tuple[int, ...], told: Array | None) -> Array:

@@ -340,6 +340,25 @@ def test_clipped_inputs_are_no_fault_of_the_weights(compared):
     assert origin.reasons == ()
 
 
+@pytest.mark.parametrize(
+    ("key", "index", "kind"),
+    [("bias", 3, "bias"), ("bias", ..., "bias"), ("weight", 5, "weight_values")],
+    ids=["bias", "biases", "weight"],
+)
+def test_inputs_that_hardly_vary(tmp_path, key, index, kind):
+    """Rounding and wrong weights are almost offsets then; what varies tells them apart."""
+    rng = np.random.default_rng(7)
+    x = rng.uniform(1, 2, (16, 1, 1)) + 0.03 * rng.standard_normal((16, 12, 12))
+    x = x.astype(np.float32)
+    weight = (rng.standard_normal((8, 16, 1, 1)) / 4).astype(np.float32)
+    lines = ("Input in0 0 1 in0", "Convolution it 1 1 in0 out0 0=8 1=1 5=1 6=128")
+    data = tagged(weight) + f32(rng.uniform(1, 2, 8))
+    exact = write_pair(tmp_path, lines, data, "float.ncnn")
+    param = write_int8_pair(exact, [x], tmp_path, change=changed("it", key, index, 0.6))
+    (reason, *_) = explain(engine.load(param).operator("it"), [x], run(exact, x).value("out0"))
+    assert reason.kind == kind
+
+
 def write_loud_pair(folder):
     """A layer whose first channel is a hundred times as large as the others."""
     rng = np.random.default_rng(5)
