@@ -14,6 +14,7 @@ from engine.conversion.executable import find_pnnx, format_identity
 from engine.conversion.failures import explain, find_notes
 from engine.conversion.inspection import inspect
 from engine.conversion.lost_constants import restore_constants
+from engine.conversion.old_defaults import state_defaults
 from engine.conversion.onnx_rewriting import prepare_copy, rewrite_copy
 from engine.conversion.records import (
     BIN,
@@ -153,6 +154,8 @@ def _make_entry(
             reason = explain(ended, source, time_limit, has_sizes=has_sizes)
             raise ConversionError(source.path, reason, ended.lines)
         lost = restore_constants(ended.lines, work / SIMPLIFIED, work / PARAM, work / BIN)
+        if source.kind == "onnx":
+            state_defaults(work / _name_of(source), work / PARAM, work / BIN)
         ncnn = (work / NCNN_PARAM, work / NCNN_BIN)
         has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):

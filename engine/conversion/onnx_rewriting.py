@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from engine.conversion.node_meanings import Sizes
     from engine.conversion.onnx_nodes import OnnxNode
 
-__all__ = ["prepare_copy", "rewrite_copy"]
+__all__ = ["prepare_copy", "read_opset", "rewrite_copy"]
 
 _GRAPH, _OPSET = 7, 8  # of ModelProto
 _OPSET_DOMAIN, _OPSET_VERSION = 1, 2  # of OperatorSetIdProto
@@ -123,6 +123,21 @@ def rewrite_copy(prepared: Path, simplified: Path, rewritten: Path) -> bool:
             and (new := BY_SIZES[node.type].rewrite(node, opset, known[number]))
         ]
     return _write(prepared, graph, changes, rewritten)
+
+
+def read_opset(path: Path) -> int:
+    """Read the version of ONNX's operators that a file uses.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return _find_graph(file)[0]
+    except WireError as exc:  # pnnx read it
+        raise OSError(str(exc)) from exc
 
 
 def _prepare_nodes(file: BinaryIO, graph: Field, opset: int) -> Iterator[tuple[Field, bytes]]:

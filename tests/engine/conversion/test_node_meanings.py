@@ -228,3 +228,16 @@ def test_outputs_that_are_constants_are_missed(real_exporter, tmp_path):
     )
     (note,) = engine.load(path).conversion.notes
     assert note.startswith("pnnx left out 1 of 2 outputs; it keeps none that is a constant")
+
+
+@pytest.mark.parametrize("opset", [10, 16])
+def test_regions_lie_where_the_opset_says(real_exporter, tmp_path, opset):
+    nodes = [
+        make_node("RoiAlign", ["x", "r", "b"], ["y"], output_height=2, output_width=3,
+                  sampling_ratio=2, spatial_scale=0.8),
+    ]  # fmt: skip
+    regions = np.float32([[0, 0, 3, 3], [1, 1, 5, 4.5], [2, 2, 2.5, 2.5]])
+    inputs = {"x": IMAGE["x"][:1], "r": regions}
+    weights = {"b": np.zeros(3, np.int64)}
+    path = write_model(tmp_path / "m.onnx", opset, nodes, inputs, weights)
+    compare_with_onnxruntime(path, inputs)
