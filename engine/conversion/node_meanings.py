@@ -57,7 +57,7 @@ def _softmax_of_matrix(
     axis, first = node.integer("axis", 1), sizes.inputs[0]
     if first is not None and axis % max(len(first), 1) == len(first) - 1:
         return None
-    (result,) = node.outputs
+    result = node.outputs[0]
     shape, matrix, done = (f"{result}/{word}" for word in ("shape", "matrix", "done"))
     return (
         OnnxNode("Shape", node.inputs, (shape,)),
@@ -73,7 +73,7 @@ def _each_alone(node: OnnxNode, _opset: int, _integers: _Integers) -> Sequence[O
         return (OnnxNode("Identity", node.inputs, node.outputs),)
     if len(node.inputs) == 2:
         return None
-    (result,) = node.outputs
+    result = node.outputs[0]
     done = node.inputs[0]
     made: list[OnnxNode] = []
     for number, each in enumerate(node.inputs[1:], 2):
@@ -170,7 +170,7 @@ def _resize_by_products(
     old, new = _known(sizes.inputs[0]), _known(sizes.outputs[0])
     if old is None or new is None or len(old) > 4 or old[:2] != new[:2] or 0 in old:
         return None
-    (result,) = node.outputs
+    result = node.outputs[0]
     across, down, wide = (f"{result}/{word}" for word in ("across", "down", "wide"))
     last = _resizing_weights(old[-1], new[-1])
     if len(old) == 3:
@@ -212,7 +212,7 @@ def _slice_backwards(
     is_known = len(starts) == len(ends) == len(steps) == len(axes)
     if not is_known or -1 not in steps:
         return None
-    (result,) = node.outputs
+    result = node.outputs[0]
     value = node.inputs[0]
     made: list[OnnxNode] = []
     for axis in (axis for axis, step in zip(axes, steps, strict=True) if step == -1):
@@ -230,7 +230,7 @@ def _slice_backwards(
 
 def _in_longer(start: int, end: int) -> tuple[int, int]:
     """Return where a slice backwards is, if the dimension has one element more at its end."""
-    begin = -2 if start >= _LAST else start - 1 if start < 0 else start
+    begin = -2 if start >= _LAST else start - 1 if -_LAST < start < 0 else start
     return begin, end - 1 if -_LAST < end < 0 else end
 
 
@@ -272,6 +272,8 @@ def _find_pads(node: OnnxNode, sizes: NodeSizes) -> list[int] | None:
     if image is None or window is None:
         return None
     strides = node.integers("strides") or (1,) * len(image)
+    if not len(image) == len(window) == len(strides) or 0 in strides:
+        return None
     if node.type == "Conv" and set(strides) == {1}:
         return None  # what pnnx takes it for
     totals = [
@@ -290,6 +292,8 @@ def _window_of(node: OnnxNode, sizes: NodeSizes) -> list[int] | None:
     if kernel is None:
         return None
     dilations = node.integers("dilations") or (1,) * len(kernel)
+    if len(dilations) != len(kernel):
+        return None
     return [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
 
 
@@ -323,7 +327,7 @@ def _pool(node: OnnxNode, opset: int, sizes: NodeSizes) -> Sequence[OnnxNode] | 
 
 def _pad_before(node: OnnxNode, opset: int) -> Sequence[OnnxNode]:
     """Pad by the least number of float32 before a pooling."""
-    (result,) = node.outputs
+    result = node.outputs[0]
     both, least, padded = (f"{result}/{word}" for word in ("both", "least", "padded"))
     pads = node.integers("pads") or ()
     half = len(pads) // 2
@@ -381,6 +385,8 @@ def _pad_transposed(node: OnnxNode, _opset: int, sizes: NodeSizes) -> Sequence[O
     wanted = wanted[-len(image) :]
     strides = node.integers("strides") or (1,) * len(image)
     more = node.integers("output_padding") or (0,) * len(image)
+    if not len(image) == len(window) == len(strides) == len(more) == len(wanted):
+        return None
     surplus = [
         stride * (size - 1) + added + extent - last
         for stride, size, added, extent, last in zip(
@@ -409,7 +415,7 @@ def _slope_by_last(node: OnnxNode, opset: int, sizes: NodeSizes) -> Sequence[Onn
     along = [len(first) - len(slopes) + axis for axis, size in enumerate(slopes) if size != 1]
     if not along or along == [1]:
         return None
-    (result,) = node.outputs
+    result = node.outputs[0]
     value, slope = node.inputs
     above, minus, below, moved = (
         f"{result}/{word}" for word in ("above", "minus", "below", "moved")
@@ -426,11 +432,11 @@ def _slope_by_last(node: OnnxNode, opset: int, sizes: NodeSizes) -> Sequence[Onn
 def _blocks_first(node: OnnxNode, _opset: int, sizes: NodeSizes) -> Sequence[OnnxNode] | None:
     """Pnnx takes it for PyTorch's, which has the channels before the places in a block."""
     shape, block = _known(sizes.inputs[0]), node.integer("blocksize", 1)
-    if shape is None or shape[1] == 1 or len(shape) != 4:
+    if shape is None or len(shape) != 4 or shape[1] == 1 or not block:
         return None
     images, channels, height, width = shape
     rows, columns = height // block, width // block
-    (result,) = node.outputs
+    result = node.outputs[0]
     split, apart, moved, last = (
         f"{result}/{word}" for word in ("split", "apart", "moved", "last")
     )

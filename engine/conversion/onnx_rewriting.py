@@ -117,10 +117,10 @@ def rewrite_copy(prepared: Path, simplified: Path, rewritten: Path) -> bool:
         opset, graph = _find_graph(file)
         changes = [
             (field, _encode_nodes(new))
-            for number, field, node in _nodes(file, graph)
-            if node.note == f"{_NOTE}{number}"
-            and number in known
-            and (new := BY_SIZES[node.type].rewrite(node, opset, known[number]))
+            for _, field, node in _nodes(file, graph)
+            if node.type in BY_SIZES
+            and node.note in known
+            and (new := BY_SIZES[node.type].rewrite(node, opset, known[node.note]))
         ]
     return _write(prepared, graph, changes, rewritten)
 
@@ -185,7 +185,8 @@ def _nodes(file: BinaryIO, graph: Field) -> Iterator[_Place]:
     )
     for number, field in enumerate(places):
         node = read_node(file, field)
-        if node is not None and node.domain in ("", "ai.onnx"):
+        is_onnx = node is not None and node.domain in ("", "ai.onnx")
+        if node is not None and is_onnx and node.inputs and node.outputs:
             yield _Place(number, field, node)
 
 
@@ -213,8 +214,8 @@ def _write(
     return True
 
 
-def _read_sizes(file: BinaryIO) -> dict[int, NodeSizes]:
-    """Return the sizes of the first input and output of nodes with notes, by their numbers."""
+def _read_sizes(file: BinaryIO) -> dict[str, NodeSizes]:
+    """Return the sizes of inputs and outputs of the nodes with notes, by their notes."""
     _, graph = _find_graph(file)
     sizes: dict[str, Sizes] = {}
     for field in read_fields(file, graph.value, graph.end):
@@ -224,12 +225,12 @@ def _read_sizes(file: BinaryIO) -> dict[int, NodeSizes]:
             sizes.update(_read_value(file, field))
         elif field.number == _INITIALIZER:
             sizes.update(_read_weight(file, field))
-    known: dict[int, NodeSizes] = {}
+    known: dict[str, NodeSizes] = {}
     for _, _, node in _nodes(file, graph):
         if node.note.startswith(_NOTE):
             inputs = tuple(map(sizes.get, node.inputs))
             outputs = tuple(map(sizes.get, node.outputs))
-            known[int(node.note.removeprefix(_NOTE))] = NodeSizes(inputs, outputs)
+            known[node.note] = NodeSizes(inputs, outputs)
     return known
 
 

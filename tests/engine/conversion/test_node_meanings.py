@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import engine
+from engine.conversion.onnx_rewriting import prepare_copy, rewrite_copy
 
 onnx = pytest.importorskip("onnx")
 make_node = onnx.helper.make_node
@@ -241,3 +242,43 @@ def test_regions_lie_where_the_opset_says(real_exporter, tmp_path, opset):
     weights = {"b": np.zeros(3, np.int64)}
     path = write_model(tmp_path / "m.onnx", opset, nodes, inputs, weights)
     compare_with_onnxruntime(path, inputs)
+
+
+def test_damaged_nodes_are_left_to_the_exporter(tmp_path):
+    """Nothing raises, whatever the bytes are; sizes are taken from the damaged file itself."""
+    nodes = [
+        make_node("Slice", ["x", "s", "e", "a", "p"], ["f"]),
+        make_node("MaxPool", ["f"], ["m", "i"], kernel_shape=[3, 2], auto_pad="SAME_UPPER"),
+        make_node("Conv", ["m", "w"], ["c"], auto_pad="SAME_LOWER", strides=[2, 2]),
+        make_node("SpaceToDepth", ["c"], ["d"], blocksize=2),
+        make_node("Softmax", ["d"], ["y"]),
+    ]
+    weights = {
+        name: np.array([each]) for name, each in zip("seap", (-1, -9, 3, -1), strict=True)
+    }
+    weights["w"] = normal(2, 3, 1, 1)
+    path = write_model(tmp_path / "m.onnx", 11, nodes, IMAGE, weights)
+    content = path.read_bytes()
+    drawn = np.random.default_rng(0)
+    prepared, rewritten = tmp_path / "prepared.onnx", tmp_path / "rewritten.onnx"
+    assert prepare_copy(path, prepared)
+    assert rewrite_copy(prepared, prepared, rewritten)
+    for _ in range(100):
+        damaged = bytearray(content)
+        for place in drawn.integers(len(content), size=3):
+            damaged[place] = drawn.integers(256)
+        path.write_bytes(damaged)
+        prepared.unlink(missing_ok=True)
+        rewritten.unlink(missing_ok=True)
+        if prepare_copy(path, prepared):
+            rewrite_copy(prepared, prepared, rewritten)
+
+
+def test_nodes_behind_others_that_were_rewritten_are_found(real_exporter, tmp_path):
+    nodes = [
+        make_node("Max", ["x", "a", "b"], ["m"]),
+        make_node("Softmax", ["m"], ["y"], axis=0),
+    ]
+    weights = {"a": normal(4), "b": normal(3, 1)}
+    path = write_model(tmp_path / "m.onnx", 11, nodes, MATRIX, weights)
+    compare_with_onnxruntime(path, MATRIX)
