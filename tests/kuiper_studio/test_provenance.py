@@ -409,7 +409,7 @@ def test_noise_outside_of_the_field_changes_nothing(window, qtbot):
 
 
 def test_what_has_no_derivative_is_said(open_window, make_pair, qtbot):
-    lines = "pnnx.Input in 0 1 0", "torch.cumprod odd 1 1 0 1 dim=0", "pnnx.Output o 1 0 1"
+    lines = "pnnx.Input in 0 1 0", "torch.logcumsumexp odd 1 1 0 1 dim=0", "pnnx.Output o 1 0 1"
     pair = make_pair(*lines)
     window = open_window(pair, [np.ones(4, np.float32)])
     window.session.resume()
