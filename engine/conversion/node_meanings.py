@@ -22,6 +22,7 @@ __all__ = ["AT_ONCE", "BY_SIZES", "NodeSizes"]
 
 _PYTORCHS_SLOPE: Final = -0.75  # of the cubic kernel
 _LAST: Final = 2**31 - 1  # from here on, bounds of slices mean the end
+_MOST_WRITTEN: Final = 1 << 24  # elements of a constant; a file may state any size
 
 
 class NodeSizes(NamedTuple):
@@ -170,6 +171,8 @@ def _resize_by_products(
     old, new = _known(sizes.inputs[0]), _known(sizes.outputs[0])
     if old is None or new is None or len(old) > 4 or old[:2] != new[:2] or 0 in old:
         return None
+    if any(one * other > _MOST_WRITTEN for one, other in zip(old[2:], new[2:], strict=True)):
+        return None
     result = node.outputs[0]
     across, down, wide = (f"{result}/{word}" for word in ("across", "down", "wide"))
     last = _resizing_weights(old[-1], new[-1])
@@ -298,10 +301,10 @@ def _window_of(node: OnnxNode, sizes: NodeSizes) -> list[int] | None:
 
 
 def _known(sizes: Sizes | None) -> tuple[int, ...] | None:
-    """Return sizes of which none is open."""
+    """Return sizes of which none is open, or larger than what pnnx counts with."""
     if sizes is None:
         return None
-    known = tuple(each for each in sizes if each is not None)
+    known = tuple(each for each in sizes if each is not None and 0 <= each <= _LAST)
     return known if len(known) == len(sizes) else None
 
 
@@ -352,7 +355,7 @@ def _pad_before(node: OnnxNode, opset: int) -> Sequence[OnnxNode]:
 def _pool_with_indices(node: OnnxNode, sizes: NodeSizes) -> Sequence[OnnxNode] | None:
     """PyTorch's indices are those in each plane, ONNX's those in the whole tensor."""
     shape = _known(sizes.inputs[0])
-    if shape is None:
+    if shape is None or math.prod(shape[:2]) > _MOST_WRITTEN:
         return None
     indices = node.outputs[1]
     found, starts, size, plane, before, within = (
@@ -432,9 +435,11 @@ def _slope_by_last(node: OnnxNode, opset: int, sizes: NodeSizes) -> Sequence[Onn
 def _blocks_first(node: OnnxNode, _opset: int, sizes: NodeSizes) -> Sequence[OnnxNode] | None:
     """Pnnx takes it for PyTorch's, which has the channels before the places in a block."""
     shape, block = _known(sizes.inputs[0]), node.integer("blocksize", 1)
-    if shape is None or len(shape) != 4 or shape[1] == 1 or not block:
+    if shape is None or len(shape) != 4 or shape[1] == 1:
         return None
     images, channels, height, width = shape
+    if not 0 < block <= min(height, width):
+        return None
     rows, columns = height // block, width // block
     result = node.outputs[0]
     split, apart, moved, last = (

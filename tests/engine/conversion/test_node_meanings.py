@@ -274,6 +274,34 @@ def test_damaged_nodes_are_left_to_the_exporter(tmp_path):
             rewrite_copy(prepared, prepared, rewritten)
 
 
+@pytest.mark.parametrize(
+    ("opset", "shape", "node"),
+    [
+        (9, (1, 1, 1 << 20, 1 << 20), make_node("Upsample", ["x", "s"], ["y"], mode="linear")),
+        (11, (1 << 20, 1 << 20, 4, 4),
+         make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2, 2])),
+        (11, (1, 3, 4, 4), make_node("SpaceToDepth", ["x"], ["y"], blocksize=1 << 62)),
+    ],
+    ids=["weights of a resize", "places of planes", "blocks"],
+)  # fmt: skip
+def test_sizes_that_no_constant_can_have_are_left_to_the_exporter(tmp_path, opset, shape, node):
+    """A file may state any; their constants would take terabytes."""
+    float32 = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [node], "g",
+        [onnx.helper.make_tensor_value_info("x", float32, shape)],
+        [onnx.helper.make_tensor_value_info("y", float32, shape)],
+        [onnx.numpy_helper.from_array(np.ones(4, "f"), "s")],
+    )  # fmt: skip
+    path, prepared = tmp_path / "m.onnx", tmp_path / "prepared.onnx"
+    model = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8
+    )
+    onnx.save(model, path)
+    assert prepare_copy(path, prepared)
+    assert not rewrite_copy(prepared, prepared, tmp_path / "rewritten.onnx")
+
+
 def test_nodes_behind_others_that_were_rewritten_are_found(real_exporter, tmp_path):
     nodes = [
         make_node("Max", ["x", "a", "b"], ["m"]),
