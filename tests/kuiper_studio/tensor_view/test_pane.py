@@ -256,9 +256,10 @@ def test_range_of_all_nan_is_said(pane):
 
 
 def test_constant_range_is_printed(pane):
+    """A constant has a range of a millionth of it to each side."""
     pane.set_value("x", np.full((3, 3), 7.0))
-    assert pane.range_bar.low_box.text() == "6.99999"
-    assert pane.range_bar.high_box.text() == "7.00001"
+    assert pane.range_bar.low_box.text() == "6.999993"
+    assert pane.range_bar.high_box.text() == "7.000007"
 
 
 # Signals for the status bar
