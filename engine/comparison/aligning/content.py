@@ -93,9 +93,16 @@ class Content:
         """
         if similar.distance > EXACT or operator.type == COPY or is_free(operator.type):
             return True
+        distance = self._distance(operand, result, similar)
+        return distance is None or distance <= CONFIRMING
+
+    def _distance(
+        self, operand: RuntimeOperand, result: Array, similar: Similar
+    ) -> float | None:
+        """Return the relative distance of all elements; None if the tensor cannot be read."""
         reading = Reading(similar.key, result.shape, similar.layout)
         theirs = self._values.read(operand.name, reading)
-        return theirs is None or relative_distance(result, theirs) <= CONFIRMING
+        return None if theirs is None else relative_distance(result, theirs)
 
     def _similar(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Array
@@ -178,9 +185,8 @@ class Content:
         """
         if not self._labels.is_placed(operator, operand, similar.key):
             return False
-        reading = Reading(similar.key, result.shape, similar.layout)
-        theirs = self._values.read(operand.name, reading)
-        return theirs is not None and relative_distance(result, theirs) < CONFIRMING
+        distance = self._distance(operand, result, similar)
+        return distance is not None and distance < CONFIRMING
 
     def _likeliest(
         self, operator: RuntimeOperator, operand: RuntimeOperand, similar: Sequence[Similar]

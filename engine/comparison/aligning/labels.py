@@ -39,12 +39,12 @@ class Labels:
         """Yield tensors with evidence: those of the same weights first."""
         if len(operator.outputs) != 1:
             return
-        layer = self._matcher.layers(operator)
+        layer = self._layer_in_order(operator)
         for key in self._with_weights_in_place(operator):
             yield self._calls.end_of_layer(key, layer), 3.0, WEIGHTS
         for key in self._matcher.modules(operator):
             yield key, 2.5, NAME
-        for key in sorted(layer, key=self._sides.reference.index.__getitem__):
+        for key in layer:
             yield key, 2.5, NAME
 
     def of(self, operator: RuntimeOperator) -> set[str]:
@@ -86,9 +86,13 @@ class Labels:
 
     def own_of_twin(self, operator: RuntimeOperator) -> str | None:
         """Return the tensor of an operator's name, for one whose elements name its twin."""
-        place_of = self._sides.reference.index.__getitem__
-        own = sorted(self._matcher.layers(operator), key=place_of)
+        own = self._layer_in_order(operator)
         return self._calls.end_of_layer(own[0], own) if own else None
+
+    def _layer_in_order(self, operator: RuntimeOperator) -> list[str]:
+        """Return the tensors of the reference's layer of an operator's name, in order."""
+        place_of = self._sides.reference.index.__getitem__
+        return sorted(self._matcher.layers(operator), key=place_of)
 
     @cached_property
     def _by_layer(self) -> Mapping[str, RuntimeOperator]:
