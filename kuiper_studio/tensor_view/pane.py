@@ -268,6 +268,7 @@ class TensorPane(QWidget):
             self._show_value()
         else:
             self._show_top()
+            self.arrangement.show()  # it names them
             self.shown_changed.emit()
 
     def set_labels(self, labels: tuple[str, ...], data_set: str = AUTOMATIC) -> None:

@@ -50,6 +50,17 @@ def test_a_chip_for_each_axis(pane, scores):
     assert not pane.axes.isVisible()
 
 
+def test_chips_have_the_words_of_a_layout_that_comes_later(pane):
+    """Where the layout moves no axis, the words are new all the same."""
+    pane.resize(900, 600)
+    pane.set_value("x", np.zeros((1, 12, 200), np.float32))
+    before = texts(pane)
+    axes = Axis(Meaning.BATCH, 1), Axis(Meaning.TOKEN, 12), Axis(Meaning.VOCABULARY, 200)
+    pane.set_layout(Layout(axes))
+    assert texts(pane) != before
+    assert [text.split()[1] for text in texts(pane)] == ["tokens", "vocabulary"]
+
+
 def test_a_menu_moves_an_axis(pane, scores):
     value, layout = scores
     pane.set_value("x", value, layout=layout)
