@@ -33,6 +33,7 @@ from kuiper_studio.item_models.comparisons import (
     ComparisonsModel,
 )
 from kuiper_studio.item_models.operator_rows import ROW_ROLE, SortModel, table_text
+from kuiper_studio.sort_header import SortHeader
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -230,12 +231,10 @@ class _Table(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setProperty("headed", True)  # noqa: FBT003 - Qt's signature
-        self.setSortingEnabled(True)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
-        header = self.horizontalHeader()
+        header = SortHeader(theme, self)
         header.setFixedHeight(_ROW_HEIGHT)
-        header.setHighlightSections(False)
         header.setStretchLastSection(True)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         for column, width in _WIDTHS.items():

@@ -55,10 +55,10 @@ _WIDTHS: Final[Mapping[int, int]] = {
     _C.MATCHED: 96,
     _C.MAX_ABS: 62,
     _C.ERROR: 62,
-    _C.COSINE: 56,
+    _C.COSINE: 60,
     _C.SNR: 42,
     _C.BORN: 62,
-    _C.INHERITED: 62,
+    _C.INHERITED: 68,
 }
 _BADGE: Final = 13.0  # diameter
 

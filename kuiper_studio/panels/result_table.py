@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from kuiper_studio.item_models.operator_rows import ROW_ROLE, Face, SortModel
 from kuiper_studio.panels.table import Index, RowDelegate, Table
+from kuiper_studio.sort_header import SortHeader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,10 +123,9 @@ class ResultTable(Table):
         self.shown: SortModel[Any] = SortModel(rows, self)
         self.setModel(self.shown)
         self.setItemDelegate(ResultDelegate(theme, self))
-        self.setSortingEnabled(True)
+        header = SortHeader(theme, self)
+        self.prepare_header()
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        header = self.horizontalHeader()
-        header.setSortIndicatorShown(True)
         for column, width in widths.items():
             self.setColumnWidth(column, width)
         header.setMinimumSectionSize(widths[_FIRST])

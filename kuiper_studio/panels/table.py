@@ -69,11 +69,16 @@ class Table(QTableView):
         self.verticalHeader().setMinimumSectionSize(1)
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.set_row_height(ROW_HEIGHT)
-        self.horizontalHeader().setHighlightSections(False)
-        self.horizontalHeader().setMinimumSectionSize(1)
-        self.horizontalHeader().setFixedHeight(ROW_HEIGHT)
+        self.prepare_header()
         self.show_header(shown=True)
         theme.changed.connect(self.viewport().update)
+
+    def prepare_header(self) -> None:
+        """Give the column titles the looks of all lists."""
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setMinimumSectionSize(1)
+        header.setFixedHeight(ROW_HEIGHT)
 
     def paints_selected(self, row: int) -> bool:
         """Whether a row that is being painted is selected."""
