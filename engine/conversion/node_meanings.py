@@ -10,7 +10,7 @@ import numpy as np
 from engine.conversion.onnx_nodes import OnnxNode, constant_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from engine.values import Array
 
@@ -22,6 +22,7 @@ __all__ = ["AT_ONCE", "BY_SIZES", "NodeSizes"]
 
 _PYTORCHS_SLOPE: Final = -0.75  # of the cubic kernel
 _LAST: Final = 2**31 - 1  # from here on, bounds of slices mean the end
+_VERY_LAST: Final = 2**63 - 1
 _MOST_WRITTEN: Final = 1 << 24  # elements of a constant; a file may state any size
 
 
@@ -199,8 +200,43 @@ def _resizing_weights(old: int, new: int) -> Array:
     return weights.astype("<f4")
 
 
+def _write_slice(node: OnnxNode, opset: int, integers: _Integers) -> Sequence[OnnxNode] | None:
+    """Pnnx reads bounds as integers of 32 bits, and removes slices backwards."""
+    if opset < 10:
+        return _bound_attributes(node)
+    known = integers()
+    bounds = [known.get(name, ()) for name in node.inputs[1:3]]
+    nearer = [tuple(map(_nearer, each)) for each in bounds]
+    if backwards := _slice_backwards(node, known, nearer):
+        return backwards
+    inputs = list(node.inputs)
+    made: list[OnnxNode] = []
+    for place, (old, new) in enumerate(zip(bounds, nearer, strict=True), 1):
+        if new != old:
+            inputs[place] = f"{node.outputs[0]}/bounds {place}"
+            made.append(constant_node(inputs[place], np.array(new)))
+    return (*made, OnnxNode(node.type, tuple(inputs), node.outputs)) if made else None
+
+
+def _bound_attributes(node: OnnxNode) -> Sequence[OnnxNode] | None:
+    """Before opset 10 the bounds are attributes."""
+    bounds = {name: node.integers(name) or () for name in ("starts", "ends")}
+    nearer = {name: tuple(map(_nearer, each)) for name, each in bounds.items()}
+    if nearer == bounds:
+        return None
+    attributes = {**node.attributes, **nearer}
+    return (OnnxNode(node.type, node.inputs, node.outputs, attributes),)
+
+
+def _nearer(bound: int) -> int:
+    """Return a bound that pnnx reads right; it knows the very last ones."""
+    if abs(bound) >= _VERY_LAST:
+        return bound
+    return max(-_LAST, min(bound, _LAST))
+
+
 def _slice_backwards(
-    node: OnnxNode, _opset: int, integers: _Integers
+    node: OnnxNode, known: Mapping[str, tuple[int, ...]], bounds: Sequence[tuple[int, ...]]
 ) -> Sequence[OnnxNode] | None:
     """Pnnx removes a slice that keeps the sizes, also if it turns a dimension around.
 
@@ -209,8 +245,8 @@ def _slice_backwards(
     """
     if len(node.inputs) < 5:
         return None
-    known = integers()
-    starts, ends, steps = (known.get(node.inputs[place], ()) for place in (1, 2, 4))
+    starts, ends = bounds
+    steps = known.get(node.inputs[4], ())
     axes = known.get(node.inputs[3], ()) if node.inputs[3] else tuple(range(len(starts)))
     is_known = len(starts) == len(ends) == len(steps) == len(axes)
     if not is_known or -1 not in steps:
@@ -245,6 +281,16 @@ def _slice_constants(
         constant_node(name, np.array(each)) for name, each in zip(names, numbers, strict=True)
     ]
     return (*constants, OnnxNode("Slice", (value, *names), (result,)))
+
+
+def _name_all(node: OnnxNode, _opset: int, _integers: _Integers) -> Sequence[OnnxNode] | None:
+    """Pnnx forgets outputs that nobody uses, and takes the next for them."""
+    if all(node.outputs):
+        return None
+    outputs = tuple(
+        name or f"{node.outputs[0]}/{place}" for place, name in enumerate(node.outputs)
+    )
+    return (OnnxNode(node.type, node.inputs, outputs, node.attributes),)
 
 
 def _is_same(node: OnnxNode) -> bool:
@@ -353,26 +399,54 @@ def _pad_before(node: OnnxNode, opset: int) -> Sequence[OnnxNode]:
 
 
 def _pool_with_indices(node: OnnxNode, sizes: NodeSizes) -> Sequence[OnnxNode] | None:
-    """PyTorch's indices are those in each plane, ONNX's those in the whole tensor."""
+    """PyTorch's indices are those in each plane, ONNX's those in the whole tensor.
+
+    With ``storage_order`` they are those of planes with the first size innermost.
+    """
     shape = _known(sizes.inputs[0])
     if shape is None or math.prod(shape[:2]) > _MOST_WRITTEN:
         return None
     indices = node.outputs[1]
-    found, starts, size, plane, before, within = (
-        f"{indices}/{word}" for word in ("found", "starts", "size", "plane", "before", "within")
+    attributes = dict(node.attributes)
+    is_turned = attributes.pop("storage_order", 0) and len(shape) > 3
+    found, starts, size, plane, before, within, turned = (
+        f"{indices}/{word}"
+        for word in ("found", "starts", "size", "plane", "before", "within", "turned")
     )
     length = math.prod(shape[2:])
     numbers = np.arange(math.prod(shape[:2])) * length
     return (
-        OnnxNode(node.type, node.inputs, (node.outputs[0], found), node.attributes),
+        OnnxNode(node.type, node.inputs, (node.outputs[0], found), attributes),
         constant_node(size, np.array(length)),
         constant_node(starts, numbers.reshape(*shape[:2], *(1,) * len(shape[2:]))),
         # Pnnx runs the model to learn sizes, so these must be right for ONNX's indices too.
         OnnxNode("Div", (found, size), (plane,)),
         OnnxNode("Mul", (plane, size), (before,)),
         OnnxNode("Sub", (found, before), (within,)),
-        OnnxNode("Add", (within, starts), (indices,)),
+        *(_turn_indices(within, turned, shape[2:]) if is_turned else ()),
+        OnnxNode("Add", (turned if is_turned else within, starts), (indices,)),
     )
+
+
+def _turn_indices(within: str, result: str, image: Sequence[int]) -> Iterator[OnnxNode]:
+    """Count the elements of a plane with the first size innermost instead of the last."""
+    rest, done = within, ""
+    for axis in range(len(image)):
+        last, first, place, before, left, moved, total = (
+            f"{result}/{word} {axis}"
+            for word in ("last", "first", "place", "before", "left", "moved", "total")
+        )
+        yield constant_node(last, np.array(math.prod(image[axis + 1 :])))
+        yield constant_node(first, np.array(math.prod(image[:axis])))
+        yield OnnxNode("Div", (rest, last), (place,))
+        yield OnnxNode("Mul", (place, last), (before,))
+        yield OnnxNode("Sub", (rest, before), (left,))
+        yield OnnxNode("Mul", (place, first), (moved,))
+        if done:
+            total = result if axis == len(image) - 1 else total
+            yield OnnxNode("Add", (done, moved), (total,))
+        done = total if done else moved
+        rest = left
 
 
 def _has_output_shape(node: OnnxNode, _opset: int) -> bool:
@@ -465,7 +539,8 @@ AT_ONCE: Final[
     "Max": _each_alone,
     "Min": _each_alone,
     "Resize": _keep_resize,
-    "Slice": _slice_backwards,
+    "Slice": _write_slice,
+    "Unique": _name_all,
     **dict.fromkeys(_REDUCTIONS, _element_by_element),
 }
 """By the type of a node: what to write instead; None if it is right.

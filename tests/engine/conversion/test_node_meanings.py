@@ -222,6 +222,51 @@ def test_indices_of_a_pooling_are_those_of_the_whole_tensor(real_exporter, tmp_p
     np.testing.assert_array_equal(unpooled, expected)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5), (1, 2, 4, 5, 6)])
+def test_indices_of_a_pooling_may_count_columns_first(real_exporter, tmp_path, shape):
+    x = {"x": normal(*shape)}
+    kernel = [2] * (len(shape) - 2)
+    nodes = [make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=kernel, storage_order=1)]
+    path = write_model(tmp_path / "m.onnx", 12, nodes, x, outputs=("y", "i"))
+    compare_with_onnxruntime(path, x)
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+@pytest.mark.parametrize("far", [2**31, 2**31 + 5, 2**32 - 1, 2**40, 2**63 - 2])
+def test_bounds_of_slices_may_be_anywhere(real_exporter, tmp_path, opset, far):
+    bounds = {"starts": [1, -far], "ends": [far, 2], "axes": [1, 2]}
+    weights = {name: np.array(each) for name, each in bounds.items()}
+    node = make_node("Slice", ["x", *bounds], ["y"])
+    if opset < 10:
+        weights, node = {}, make_node("Slice", ["x"], ["y"], **bounds)
+    path = write_model(tmp_path / "m.onnx", opset, [node], IMAGE, weights)
+    (found,) = computed(path, IMAGE)
+    np.testing.assert_array_equal(found, IMAGE["x"][:, 1:, :2])
+
+
+@pytest.mark.parametrize("far", [2**31, 2**40, 2**63 - 1])
+def test_slices_backwards_may_begin_anywhere(real_exporter, tmp_path, far):
+    numbers = {"s": [far, far], "e": [-far, 1], "a": [1, 3], "p": [-1, -2]}
+    weights = {name: np.array(each) for name, each in numbers.items()}
+    path = write_model(
+        tmp_path / "m.onnx", 13, [make_node("Slice", ["x", *numbers], ["y"])], IMAGE, weights
+    )
+    (found,) = computed(path, IMAGE)
+    np.testing.assert_array_equal(found, IMAGE["x"][:, ::-1, :, :1:-2])
+
+
+@pytest.mark.parametrize("names", [["y", "", "v"], ["y", "", "", "c"], ["y", "i", "", "c"]])
+def test_unused_outputs_in_between_keep_their_places(real_exporter, tmp_path, names):
+    x = {"x": np.float32([3, 1, 3, 2, 2, 3])}
+    path = write_model(
+        tmp_path / "m.onnx", 11, [make_node("Unique", ["x"], names)], x,
+        outputs=[name for name in names if name],
+    )  # fmt: skip
+    expected = {"y": [1, 2, 3], "i": [1, 3, 0], "v": [2, 0, 2, 1, 1, 2], "c": [1, 2, 3]}
+    found = computed(path, x)
+    assert [each.tolist() for each in found] == [expected[name] for name in names if name]
+
+
 def test_outputs_that_are_constants_are_missed(real_exporter, tmp_path):
     nodes = [make_node("Add", ["x", "w"], ["y"])]
     path = write_model(
