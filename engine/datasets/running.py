@@ -193,16 +193,20 @@ def _clear_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
 
 @contextmanager
 def _nothing_left_unless_begun(folder: Path) -> Iterator[None]:
-    """Remove the names of the inputs if an error comes before a result is kept.
+    """Remove the names of the inputs, and a new dump, if it ends before a result is kept.
 
-    So the command can be put right, or workers started, and it be given again.
+    So the command can be put right, or workers started, and it be given again. A dump that was
+    there before stays: it may be a whole one, whose kept results were removed.
     """
+    had_dump = (folder / DUMP).exists()
     try:
         yield
-    except EngineError:
+    except (EngineError, OSError, KeyboardInterrupt):
         if not (folder / SHARDS).exists():
             for name in LISTED:
                 (folder / name).unlink(missing_ok=True)
+            if not had_dump:
+                shutil.rmtree(folder / DUMP, ignore_errors=True)
         raise
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -241,6 +242,31 @@ def test_a_sweep_that_cannot_begin_leaves_nothing(inputs, tmp_path):
     with pytest.raises(SweepError, match="there is no scheduler"):
         sweep(DIGITS, inputs.parent, out, scheduler="none://x")
     assert sweep(DIGITS, inputs.parent, out, SweepOptions(limit=1), workers=0).inputs.done == 1
+
+
+def test_a_dump_that_holds_nothing_whole_is_not_left(inputs, tmp_path):
+    pytest.importorskip("zarr")
+    out, options = tmp_path / "out", SweepOptions(limit=20, dump=True, shard=16, batch=1)
+
+    def cancelled_after(tasks):
+        looks = iter(range(tasks + 1))
+        return lambda: next(looks) == tasks
+
+    for _ in range(2):  # no task has ended: nothing is asked of the second
+        with pytest.raises(SweepError, match="cancelled"):
+            sweep(DIGITS, inputs, out, options, workers=0, cancelled=cancelled_after(0))
+        assert not (out / "dump.zarr").exists()
+    with pytest.raises(SweepError, match="cancelled"):
+        sweep(DIGITS, inputs, out, options, workers=0, cancelled=cancelled_after(1))
+    with pytest.raises(SweepError, match="--resume continues it"):
+        sweep(DIGITS, inputs, out, options, workers=0)
+    sweep(DIGITS, inputs, out, options, workers=0, resume=True)
+    shutil.rmtree(out / "shards")
+    with pytest.raises(SweepError, match="cancelled"):
+        sweep(
+            DIGITS, inputs, out, options, workers=0, resume=True, cancelled=cancelled_after(0)
+        )
+    assert (out / "dump.zarr").exists()  # it was a whole one
 
 
 def test_a_script_that_its_workers_run_again_is_told_so(tmp_path):
