@@ -82,15 +82,58 @@ def read_attention(call: Call) -> Call:
     return replace(call, arguments=arguments)
 
 
+def _mask_box(shape: tuple[int, ...], lead: Box, rows: Interval) -> Box:
+    """Return the region of a mask for some queries, and all of their keys."""
+    scores = (*lead, rows)[-len(shape) + 1 :] if len(shape) > 1 else ()
+    kept = [
+        each if size > 1 else Interval.whole(size)
+        for each, size in zip(scores, shape, strict=False)
+    ]
+    return (*kept, Interval.whole(shape[-1]))
+
+
+def _seen_keys(mask: Operand | Array, box: Box, count: int, *, seen: bool = True) -> Interval:
+    """Return the keys that a query of a region of a mask may attend to.
+
+    Parameters
+    ----------
+    mask : Operand or ndarray
+        Of bool, or added to the scores.
+    box : Box
+        All keys of some queries.
+    count : int
+        Of keys.
+    seen : bool, optional
+        What a bool mask has for a key that is attended to.
+    """
+    whole = Interval.whole(count)
+    values = (mask.value if isinstance(mask, Operand) else mask)[
+        tuple([slice(each.start, each.stop) for each in box])
+    ]
+    if values.shape[-1] != count or values.dtype.kind not in "bf":
+        return whole
+    if values.dtype.kind == "b":
+        attends = values if seen else ~values
+    else:
+        # The smallest number hides a key as infinity does, unless all keys of a query have it.
+        attends = ~(values <= np.finfo(values.dtype).min / 2)
+        attends |= ~attends.any(axis=-1, keepdims=True) & ~np.isneginf(values)
+    places = np.flatnonzero(attends.any(axis=tuple(range(attends.ndim - 1))))
+    return Interval(int(places[0]), int(places[-1]) + 1) if places.size else whole
+
+
 @locates(scaled_dot_product_attention, ncnn.SDPA)
 def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
-    """Return the queries, all of their keys, and the columns of the values."""
+    """Return the queries, the keys that no mask hides, and the columns of the values."""
     call = read_attention(call)
     query, key, value = (call.array(name) for name in ("query", "key", "value"))
     lead, rows, columns = box[:-2], box[-2], box[-1]
-    keys = Interval.whole(key.shape[-2])
+    mask, keys = call.arguments["attn_mask"], Interval.whole(key.shape[-2])
+    hidden = None if mask is None else _mask_box(mask.shape, lead, rows)
     if call.arguments["is_causal"]:
         keys = Interval(0, max(1, min(rows.stop, key.shape[-2])))
+    elif hidden is not None:
+        keys = _seen_keys(mask, hidden, key.shape[-2])
     found: dict[str, Box] = {}
     for operand, region in (
         (query, _aligned(query, lead, (rows, Interval.whole(query.shape[-1])))),
@@ -98,9 +141,8 @@ def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
         (value, _aligned(value, _heads(call, lead, value), (keys, columns))),
     ):
         found[operand.name] = join_boxes(found.get(operand.name), region)
-    mask = call.arguments["attn_mask"]
-    if isinstance(mask, Operand):
-        found[mask.name] = mask.whole
+    if isinstance(mask, Operand) and hidden is not None:
+        found[mask.name] = join_boxes(found.get(mask.name), hidden)
     return found
 
 
@@ -182,12 +224,16 @@ def _add_mask(
 
 @locates(ncnn.MultiHeadAttention)
 def locate_ncnn_multihead(call: Call, box: Box) -> Mapping[str, Box]:
-    """Return the queries, and all keys and values."""
-    found = {each.name: each.whole for each in call.arrays}
-    query, *others = _split(call)
-    if query.name not in {each.name for each in others if each is not None}:
-        found[query.name] = (box[0], query.whole[1])
-    return found
+    """Return the queries, and the keys and values that no mask hides."""
+    query, key, value, mask = _split(call)
+    keys, found = Interval.whole(key.shape[0]), {each.name: each.whole for each in call.arrays}
+    if mask is not None:
+        found[mask.name] = _mask_box(mask.shape, (Interval.whole(mask.shape[0]),), box[0])
+        keys = _seen_keys(mask, found[mask.name], key.shape[0])
+    regions: dict[str, Box] = {}
+    for each, rows in ((query, box[0]), (key, keys), (value, keys)):
+        regions[each.name] = join_boxes(regions.get(each.name), (rows, each.whole[1]))
+    return {**found, **regions}
 
 
 def _split(call: Call) -> tuple[Operand, Operand, Operand, Operand | None]:
@@ -331,50 +377,77 @@ def read_multihead(call: Call) -> MultiheadInputs:
 
 def _rows_of_masks(given: MultiheadInputs, sample: int, row: int) -> list[Array]:
     """Return the masks of one query, each of shape (S,) or (H, S)."""
-    found = []
     heads = given.layer.heads
-    for mask in (given.mask, given.padding):
-        if mask is None:
-            continue
-        values = mask.value
-        count = given.sequences[1].shape[
-            -2 if given.layer.batch_first or given.sequences[1].ndim == 2 else 0
-        ]
-        rows = given.sequences[0].shape[
-            -2 if given.layer.batch_first or given.sequences[0].ndim == 2 else 0
-        ]
-        if mask.ndim == 2 and (mask is given.padding or mask.shape != (rows, count)):
-            found.append(values[sample])
-        elif mask.ndim < 3:
-            found.append(values[row] if mask.ndim == 2 else values)
-        elif len(values) in {1, given.sequences[0].shape[0 if given.layer.batch_first else 1]}:
-            found.append(values[sample if len(values) > 1 else 0, row])
-        else:
-            found.append(values[sample * heads : (sample + 1) * heads, row])
-    return found
+    of_heads = slice(sample * heads, (sample + 1) * heads)
+    places: dict[str, Any] = {"N": sample, "L": row, "1": 0, "H": of_heads}
+    return [
+        mask.value[tuple([places[axis] for axis in _axes_of_mask(given, mask)[:-1]])]
+        for mask in (given.mask, given.padding)
+        if mask is not None
+    ]
+
+
+def _axes_of_mask(given: MultiheadInputs, mask: Operand) -> str:
+    """Return a letter for each dimension of a mask.
+
+    N are samples, H the heads of all samples, L queries and S keys; 1 stands for any sample.
+    """
+    query, key, _ = given.sequences
+    batch_first = given.layer.batch_first
+    rows, count = (
+        each.shape[-2 if batch_first or each.ndim == 2 else 0] for each in (query, key)
+    )
+    if mask.ndim < 3:
+        is_padding = mask is given.padding or mask.shape != (rows, count)
+        return "S" if mask.ndim == 1 else "NS" if is_padding else "LS"
+    if mask.shape[0] == 1:
+        return "1LS"
+    return "NLS" if mask.shape[0] == query.shape[0 if batch_first else 1] else "HLS"
+
+
+def _region_of_mask(
+    given: MultiheadInputs, mask: Operand, samples: Interval, rows: Interval
+) -> Box:
+    """Return the region of a mask for some queries, and all of their keys."""
+    heads = given.layer.heads
+    regions = {
+        "N": samples,
+        "H": Interval(samples.start * heads, samples.stop * heads),
+        "1": Interval.whole(1),
+        "L": rows,
+        "S": Interval.whole(mask.shape[-1]),
+    }
+    return tuple([regions[axis] for axis in _axes_of_mask(given, mask)])
 
 
 @locates(MultiheadAttention)
 def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
-    """Return the queries, and all keys and values of the sample."""
+    """Return the queries, and the keys and values of the sample that no mask hides."""
     given = read_multihead(call)
     layer, sequences = given.layer, given.sequences
     is_flat = layer.is_flat(sequences)  # type: ignore[arg-type] # only asked for dimensions
-    if call.place:  # weights, of samples, perhaps heads, and queries
+    if is_flat:
+        samples, rows = Interval.whole(1), box[-2]
+    elif call.place:  # weights, of samples, perhaps heads, and queries
         samples, rows = box[0], box[-2]
     else:
         samples, rows = box[:2] if layer.batch_first else box[1::-1]
+    place = -2 if layer.batch_first or is_flat else 0
+    count = sequences[1].shape[place]
+    keys = Interval.whole(count)
     found: dict[str, Box] = {}
-    for part, each in enumerate(sequences):
-        region = list(each.whole)
-        if not is_flat:
-            region[0 if layer.batch_first else 1] = samples
-        if part == 0:
-            region[-2 if layer.batch_first or is_flat else 0] = rows if not is_flat else box[-2]
-        found[each.name] = join_boxes(found.get(each.name), tuple(region))
     for mask in (given.mask, given.padding):
         if mask is not None:
-            found[mask.name] = mask.whole
+            region = _region_of_mask(given, mask, samples, rows)
+            seen = _seen_keys(mask, region, count, seen=False)
+            keys = Interval(max(keys.start, seen.start), min(keys.stop, seen.stop))
+            found[mask.name] = join_boxes(found.get(mask.name), region)
+    for part, each in enumerate(sequences):
+        region_of_each = list(each.whole)
+        if not is_flat:
+            region_of_each[0 if layer.batch_first else 1] = samples
+        region_of_each[place] = rows if part == 0 else keys
+        found[each.name] = join_boxes(found.get(each.name), tuple(region_of_each))
     return found
 
 

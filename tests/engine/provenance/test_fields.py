@@ -514,3 +514,105 @@ def test_boxes_of_what_is_moved_are_tight(make_pair, name):
         field = engine.receptive_field(session, "y", ())
         assert field.guessed == ()
         assert field.inputs[0].slices == tuple([slice(p.min(), p.max() + 1) for p in places])
+
+
+# Which of five keys each of five tokens may attend to, as rows of digits, and the token's mask.
+CAUSAL = "10000 11000 11100 11110 11111"
+BAND = "11000 11100 01110 00111 00011"
+WIDTH, HEADS = 4, 2
+PROJECTIONS = {"in_proj_weight": (12, 4), "in_proj_bias": (12,), "out_proj.weight": (4, 4),
+               "out_proj.bias": (4,)}  # fmt: skip
+
+
+def allowed_keys(text):
+    return np.array([[digit == "1" for digit in row] for row in text.split()])
+
+
+def make_masked(make_pair, kind, allowed):
+    """A model of one attention of five tokens by itself, with a mask of a kind."""
+    rng = np.random.default_rng(3)
+    lowest = np.finfo(np.float32).min
+    mask = {
+        "bool": allowed,
+        "infinity": np.where(allowed, 0, -np.inf).astype(np.float32),
+        "lowest": np.where(allowed, 0.5, lowest).astype(np.float32),
+        "module": ~allowed,
+        "heads": np.repeat(np.where(allowed, 0, -np.inf)[None], 2 * HEADS, 0).astype("f4"),
+    }[kind]
+    dtype = "bool" if mask.dtype == np.bool_ else "f32"
+    shape = ",".join(map(str, mask.shape))
+    weights = {"m.data": mask}
+    if kind in {"module", "heads"}:
+        texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in PROJECTIONS.items())
+        weights |= {f"a.{k}": rng.normal(size=v).astype("f4") for k, v in PROJECTIONS.items()}
+        line = (
+            f"nn.MultiheadAttention a 2 1 x m y num_heads={HEADS} embed_dim={WIDTH} "
+            f"batch_first=True {texts} $attn_mask=m"
+        )
+    else:
+        line = (
+            "F.scaled_dot_product_attention a 4 1 x x x m y $query=x $key=x $value=x "
+            "$attn_mask=m"
+        )
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(2,5,4)f32",
+        f"pnnx.Attribute m 0 1 m @data=({shape}){dtype} #m=({shape}){dtype}",
+        line,
+        "pnnx.Output out 1 0 y",
+        weights=weights,
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([rng.normal(size=(2, 5, WIDTH)).astype(np.float32)])
+    session.run()
+    return session
+
+
+@pytest.mark.parametrize("kind", ["bool", "infinity", "lowest", "module", "heads"])
+@pytest.mark.parametrize("text", [CAUSAL, BAND])
+def test_keys_that_a_mask_hides_are_outside(make_pair, kind, text):
+    allowed = allowed_keys(text)
+    session = make_masked(make_pair, kind, allowed)
+    x = session.value("x")
+    for row in range(5):
+        keys = np.flatnonzero(allowed[row])
+        (source,) = engine.receptive_field(session, "y", (1, row, 2)).inputs
+        assert source.slices[:2] == (slice(1, 2), slice(keys[0], keys[-1] + 1))
+        noise = x + 3
+        noise[source.slices] = x[source.slices]
+        other = session.fork("numpy")
+        other.feed([noise])
+        other.run()
+        assert other.value("y")[1, row, 2] == session.value("y")[1, row, 2]
+
+
+def test_a_query_that_sees_no_key(make_pair):
+    """Of equal scores every key has its share; of none by infinities the result is 0."""
+    session = make_masked(make_pair, "lowest", allowed_keys("00000 11000 00100 00010 00001"))
+    (source,) = engine.receptive_field(session, "y", (0, 0, 1)).inputs
+    assert source.slices[1] == slice(0, 5)
+    (source,) = engine.receptive_field(session, "y", (0, 1, 1)).inputs
+    assert source.slices[1] == slice(0, 2)
+
+
+def test_padding_hides_keys_of_its_sample(make_pair):
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in PROJECTIONS.items())
+    rng = np.random.default_rng(5)
+    weights = {f"a.{k}": rng.normal(size=v).astype("f4") for k, v in PROJECTIONS.items()}
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(2,5,4)f32",
+        "pnnx.Input padding 0 1 m #m=(2,5)bool",
+        f"nn.MultiheadAttention a 2 1 x m y num_heads={HEADS} embed_dim={WIDTH} "
+        f"batch_first=True {texts} $key_padding_mask=m",
+        "pnnx.Output out 1 0 y",
+        weights=weights,
+    )  # fmt: skip
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([
+        rng.normal(size=(2, 5, WIDTH)).astype(np.float32), ~allowed_keys("11111 11100"),
+    ])  # fmt: skip
+    session.run()
+    tokens, mask = engine.receptive_field(session, "y", (1, 1, 0)).inputs
+    assert tokens.slices[:2] == (slice(1, 2), slice(0, 3))
+    assert mask.slices == (slice(1, 2), slice(0, 5))
+    tokens, mask = engine.receptive_field(session, "y", (0, 1, 0)).inputs
+    assert tokens.slices[:2] == (slice(0, 1), slice(0, 5))
