@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.atomic import format_os_error, write_file, written_beside
+from engine.conversion.bool_inputs import restore_bools, without_bools
 from engine.conversion.cache import conversions_folder, evict, find_key, touch
 from engine.conversion.executable import find_pnnx, format_identity
 from engine.conversion.failures import explain, find_notes
@@ -129,6 +130,8 @@ def _arguments(source: SourceFile, options: ConversionOptions) -> list[str]:
         raise OpenSourceError(source.path, source.inputs)
     first = settle_inputs(source.inputs, options.shapes)
     second = settle_inputs(first or source.inputs, options.shapes2)
+    if source.kind == "onnx":  # in which they are those of uint8, for pnnx
+        first, second = map(without_bools, (first, second))
     sizes = (("inputshape", first), ("inputshape2", second))
     return [f"{name}={format_shapes(inputs)}" for name, inputs in sizes if inputs]
 
@@ -156,6 +159,7 @@ def _make_entry(
         lost = restore_constants(ended.lines, work / SIMPLIFIED, work / PARAM, work / BIN)
         if source.kind == "onnx":
             state_defaults(work / _name_of(source), work / PARAM, work / BIN)
+            restore_bools(source.inputs, work / PARAM, work / BIN)
         ncnn = (work / NCNN_PARAM, work / NCNN_BIN)
         has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):

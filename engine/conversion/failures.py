@@ -58,8 +58,8 @@ _PATTERNS: Final = tuple(
         (
             r"Invalid tensor data type 0",
             (
-                "it has an input of bool, or of no number, which pnnx cannot read; export it "
-                "with float32 or int64 there, and a cast behind it"
+                "it has an input of a type that pnnx cannot read, such as text; export it with "
+                "float32 or int64 there, and a cast behind it"
             ),
         ),
         (r"Unknown builtin op: (\S+?)\.?$", _NO_OPERATOR),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from engine.shapes import ExportedShape
 
-__all__ = ["OnnxFile", "read_onnx"]
+__all__ = ["OnnxFile", "read_input", "read_onnx", "read_weight_name"]
 
 _GRAPH: Final = 7  # of ModelProto
 _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # of GraphProto
@@ -89,12 +89,12 @@ def _read_model(path: Path, file: BinaryIO) -> OnnxFile:
             if field.wire != BYTES:
                 continue
             if field.number == _INPUT and len(inputs) < _MOST_INPUTS:
-                given = _read_input(file, field)
+                given = read_input(file, field)
                 inputs[given.name] = given
             elif field.number == _OUTPUT:
                 outputs += 1
             elif field.number == _INITIALIZER:
-                weights.add(_read_weight_name(file, field))
+                weights.add(read_weight_name(file, field))
             elif field.number == _SPARSE_INITIALIZER:
                 raise ConversionError(path, "it has sparse weights, which pnnx cannot read")
     if not found:
@@ -103,14 +103,16 @@ def _read_model(path: Path, file: BinaryIO) -> OnnxFile:
     return OnnxFile(tuple(wanted), find_parts(path, file, size), outputs)
 
 
-def _read_weight_name(file: BinaryIO, place: Field) -> str:
+def read_weight_name(file: BinaryIO, place: Field) -> str:
+    """Read the name of a tensor; ``""`` if it has none."""
     for field in read_fields(file, place.value, place.end):
         if field.number == _TENSOR_NAME:
             return read_text(file, field)
     return ""
 
 
-def _read_input(file: BinaryIO, place: Field) -> SourceInput:
+def read_input(file: BinaryIO, place: Field) -> SourceInput:
+    """Read an input of a graph."""
     name, shape, dtype = "", None, ""
     for field in read_fields(file, place.value, place.end):
         if field.number == _VALUE_NAME:

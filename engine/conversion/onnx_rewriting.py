@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from engine.conversion.node_meanings import AT_ONCE, BY_SIZES, NodeSizes
 from engine.conversion.onnx_constants import find_integers
-from engine.conversion.onnx_nodes import encode_note, read_node
+from engine.conversion.onnx_file import read_input, read_weight_name
+from engine.conversion.onnx_nodes import OnnxNode, encode_note, read_node
 from engine.conversion.onnx_weights import FilePart, write_parts
 from engine.conversion.protobuf import (
     BYTES,
@@ -24,6 +25,7 @@ from engine.conversion.protobuf import (
     WireError,
     encode_bytes,
     encode_head,
+    encode_integer,
     read_bytes,
     read_fields,
     read_integers,
@@ -35,17 +37,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.conversion.node_meanings import Sizes
-    from engine.conversion.onnx_nodes import OnnxNode
 
 __all__ = ["prepare_copy", "read_opset", "rewrite_copy"]
 
 _GRAPH, _OPSET = 7, 8  # of ModelProto
 _OPSET_DOMAIN, _OPSET_VERSION = 1, 2  # of OperatorSetIdProto
 _NODE, _INITIALIZER = 1, 5  # of GraphProto
-_VALUES: Final = (11, 12, 13)  # of GraphProto: inputs, outputs and what is between
+_INPUT: Final = 11  # of GraphProto
+_VALUES: Final = (_INPUT, 12, 13)  # of GraphProto: inputs, outputs and what is between
 _DIMS, _TENSOR_NAME = 1, 8  # of TensorProto
 _VALUE_NAME, _VALUE_TYPE = 1, 2  # of ValueInfoProto
 _TENSOR_TYPE, _SHAPE, _DIM, _DIM_VALUE = 1, 2, 1, 1  # of what is in it, from outside to inside
+_ELEMENT_TYPE: Final = 1  # of TypeProto.Tensor
+_UINT8, _BOOL = 2, 9  # of TensorProto.DataType
 _NOTE: Final = "Kuiper Studio, node "
 
 
@@ -59,6 +63,8 @@ class _Place(NamedTuple):
 
 def prepare_copy(copy: Path, prepared: Path) -> bool:
     """Rewrite nodes for which no sizes are needed, and give notes to those for which they are.
+
+    Inputs of bool, which pnnx cannot read, become those of uint8.
 
     Parameters
     ----------
@@ -80,7 +86,7 @@ def prepare_copy(copy: Path, prepared: Path) -> bool:
     try:
         with copy.open("rb") as file:
             opset, graph = _find_graph(file)
-            changes = list(_prepare_nodes(file, graph, opset))
+            changes = [*_prepare_inputs(file, graph), *_prepare_nodes(file, graph, opset)]
     except WireError:  # which pnnx will tell
         return False
     return _write(copy, graph, changes, prepared)
@@ -153,6 +159,25 @@ def _prepare_nodes(file: BinaryIO, graph: Field, opset: int) -> Iterator[tuple[F
             yield field, encode_bytes(_NODE, message + note)
 
 
+def _prepare_inputs(file: BinaryIO, graph: Field) -> Iterator[tuple[Field, bytes]]:
+    """Yield the inputs of bool, and what to write there; the casts come before all nodes."""
+    fields = [f for f in read_fields(file, graph.value, graph.end) if f.wire == BYTES]
+    weights = {read_weight_name(file, f) for f in fields if f.number == _INITIALIZER}
+    casts: list[OnnxNode] = []
+    for field in (f for f in fields if f.number == _INPUT):
+        given = read_input(file, field)
+        if given.dtype != "bool" or given.name in weights:
+            continue
+        number = f"{given.name}/number"
+        casts.append(OnnxNode("Cast", (number,), (given.name,), {"to": _BOOL}))
+        # Fields behind others of their numbers replace them, or what is in them.
+        dtype = encode_bytes(_TENSOR_TYPE, encode_integer(_ELEMENT_TYPE, _UINT8))
+        new = encode_bytes(_VALUE_NAME, number.encode()) + encode_bytes(_VALUE_TYPE, dtype)
+        yield field, encode_bytes(_INPUT, read_bytes(file, field) + new)
+    if casts:
+        yield graph._replace(start=graph.value, end=graph.value), _encode_nodes(casts)
+
+
 def _find_graph(file: BinaryIO) -> tuple[int, Field]:
     """Return the version of ONNX's operators, and the graph."""
     opset, graph = 1, None
@@ -203,7 +228,7 @@ def _write(
     parts: list[bytes | FilePart] = []
     taken = graph.value
     grown = 0
-    for field, new in changes:
+    for field, new in sorted(changes, key=lambda change: change[0].start):
         parts += [FilePart(source, taken, field.start), new]
         grown += len(new) - (field.end - field.start)
         taken = field.end

@@ -267,6 +267,39 @@ def test_unused_outputs_in_between_keep_their_places(real_exporter, tmp_path, na
     assert [each.tolist() for each in found] == [expected[name] for name in names if name]
 
 
+def test_inputs_of_bool_stay_bool(real_exporter, tmp_path):
+    inputs = {"x": normal(2, 3), "chosen": np.array([[True, False, True]])}
+    nodes = [
+        make_node("Neg", ["x"], ["n"]),
+        make_node("Not", ["chosen"], ["others"]),
+        make_node("Where", ["others", "x", "n"], ["y"]),
+    ]
+    path = write_model(tmp_path / "m.onnx", 13, nodes, inputs, outputs=("y", "others"))
+    found, others = computed(path, inputs)
+    np.testing.assert_array_equal(found, inputs["x"] * [[-1, 1, -1]])
+    assert others.tolist() == [[False, True, False]]
+    graph = engine.load(path)
+    assert [operand.dtype for operand in graph.input_operands] == [np.float32, np.bool_]
+
+
+def test_sizes_of_a_bool_input_may_be_given(real_exporter, tmp_path):
+    graph = onnx.helper.make_graph(
+        [make_node("Not", ["x"], ["y"])], "g",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.BOOL, ["rows", 2])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, ["rows", 2])],
+    )  # fmt: skip
+    opsets = [onnx.helper.make_opsetid("", 13)]
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx"
+    )
+    loaded = engine.load(tmp_path / "m.onnx", conversion=engine.ConversionOptions(("3,2",)))
+    session = engine.Session(loaded, backend="numpy")
+    session.feed([np.array([[True, False]] * 3)])
+    session.run()
+    (found,) = session.outputs()
+    assert found.tolist() == [[False, True]] * 3
+
+
 def test_outputs_that_are_constants_are_missed(real_exporter, tmp_path):
     nodes = [make_node("Add", ["x", "w"], ["y"])]
     path = write_model(
