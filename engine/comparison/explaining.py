@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from engine.comparison.aligning.calls import function_of
 from engine.comparison.crossed import find_crossed
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
@@ -150,13 +151,9 @@ class _Blamed(NamedTuple):
 def _same_above(operator: RuntimeOperator) -> list[RuntimeOperator]:
     """Return the operator that gives an activation its input, if it is the same activation."""
     source = operator.inputs[0].producer if operator.inputs else None
-    if source is None or _function_of(source) != _function_of(operator):
+    if source is None or function_of(source.type) != function_of(operator.type):
         return []
     return [source]
-
-
-def _function_of(operator: RuntimeOperator) -> str:
-    return operator.type.rpartition(".")[2].lower()
 
 
 def _is_open(found: Sequence[_Blamed]) -> bool:
@@ -338,7 +335,7 @@ class Explainer:
         A reference that fuses both shows one tensor for them.
         """
         readers = [each for operand in operator.outputs for each in operand.consumers]
-        if len(readers) != 1 or _function_of(readers[0]) not in _IDLE:
+        if len(readers) != 1 or function_of(readers[0].type) not in _IDLE:
             return None
         return readers[0] if any(map(self._known.repeats, readers[0].outputs)) else None
 
@@ -574,7 +571,9 @@ class Explainer:
             return False
         if sum(part.size for part in parts) != before.size:
             return False
-        if _function_of(producer) in _IDLE:  # a reference may have a norm of no effect there
+        if (
+            function_of(producer.type) in _IDLE
+        ):  # a reference may have a norm of no effect there
             return relative_distance(parts[0], before.reshape(-1)) <= _AGREES
         return has_same_elements(before, parts[0] if len(parts) == 1 else np.concatenate(parts))
 

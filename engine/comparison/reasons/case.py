@@ -248,13 +248,18 @@ class Case:
             return None
         return (one, other) if other.dtype.kind in "fiu" else None
 
+    @property
+    def float_pair(self) -> tuple[Array, Array] | None:
+        """The same pair, if the wanted result is of floating-point numbers."""
+        return self.pair if self.pair is not None and self.pair[1].dtype.kind == "f" else None
+
     @cached_property
     def int8_trial(self) -> Array | None:
         """What other weights that round to the same int8 ones change; None for float ones."""
         weight, step = self.weights.get("weight"), self.int8_step
         if weight is None or step is None:
             return None
-        apart = np.random.default_rng(0).uniform(-0.5, 0.5, weight.shape) * step
+        apart = _lost_by_rounding(np.random.default_rng(0), weight, step)
         weights = {"weight": apart.astype(np.float32)}
         if "bias" in self.weights:
             weights["bias"] = np.zeros_like(self.weights["bias"])
@@ -620,13 +625,18 @@ def _noise_of_trials(case: Case, shown: Array) -> float:
         return 0.0
     generator, noise = np.random.default_rng(0), 0.0
     for _ in range(_TRIALS):
-        apart = generator.uniform(-0.5, 0.5, weight.shape) * step
+        apart = _lost_by_rounding(generator, weight, step)
         other = case.result_of(
             Alternative("", "", weights={"weight": (weight + apart).astype(np.float32)})
         )
         if isinstance(other, np.ndarray) and other.shape == shown.shape:
             noise = max(noise, float(np.abs(other - shown).max(initial=0.0)))
     return _MARGIN * noise
+
+
+def _lost_by_rounding(generator: np.random.Generator, weight: Array, step: Array) -> Array:
+    """Draw what rounding to int8 may have taken from a weight: up to half a step."""
+    return generator.uniform(-0.5, 0.5, weight.shape) * step
 
 
 def _made(weight: Array | LazyArray) -> Array:

@@ -89,15 +89,15 @@ ROUNDINGS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
 
 def other_precision(case: Case) -> Iterator[Alternative]:
     """Return results with weights, inputs and outputs rounded, on either side."""
-    if case.pair is None or case.pair[1].dtype.kind != "f":
+    if case.float_pair is None:
         return
-    few = slice(None, None, step_over(case.pair[0].shape, _ELEMENTS))
-    ours, expected = (array.reshape(-1)[few].astype(np.float64) for array in case.pair)
+    few = slice(None, None, step_over(case.float_pair[0].shape, _ELEMENTS))
+    ours, expected = (array.reshape(-1)[few].astype(np.float64) for array in case.float_pair)
     with np.errstate(all="ignore"):
         size = float(np.abs(ours - expected).mean() / np.abs(expected).mean())
     floats = {n: w for n, w in case.weights.items() if w.dtype.kind == "f"}
-    low = min(0.0, *(float(array.min(initial=0.0)) for array in case.pair))
-    high = max(0.0, *(float(array.max(initial=0.0)) for array in case.pair))
+    low = min(0.0, *(float(array.min(initial=0.0)) for array in case.float_pair))
+    high = max(0.0, *(float(array.max(initial=0.0)) for array in case.float_pair))
     for words, rounded in ROUNDINGS.items():
         if not size <= _LARGEST[words]:
             continue

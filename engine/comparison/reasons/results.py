@@ -278,9 +278,9 @@ def channel_axes(case: Case) -> tuple[int, ...]:
 
 def other_bias(case: Case) -> Iterator[Alternative]:
     """Return an offset of each channel, or of all elements."""
-    if case.pair is None or case.pair[1].dtype.kind != "f":
+    if case.float_pair is None:
         return
-    ours, expected = (array.astype(np.float64) for array in case.pair)
+    ours, expected = (array.astype(np.float64) for array in case.float_pair)
     residual = expected - ours
     if not np.isfinite(residual).all():
         return
@@ -398,9 +398,9 @@ def describe_numbers(numbers: Array) -> str:
 
 def other_scale(case: Case) -> Iterator[Alternative]:
     """Return a factor of all elements, of the weight, or of each channel."""
-    if case.pair is None or case.pair[1].dtype.kind != "f":
+    if case.float_pair is None:
         return
-    ours, expected = (array.astype(np.float64) for array in case.pair)
+    ours, expected = (array.astype(np.float64) for array in case.float_pair)
     weight, bias = case.weights.get("weight"), case.weights.get("bias")
     factor = _factor(ours, expected, case.told)
     if factor is not None:

@@ -182,7 +182,7 @@ def _own_kind(case: Case, name: str, ours: Array, theirs: Array) -> Alternative:
             "groups", f"{text} Set groups={groups}.", (Change("groups", groups), *change),
             {"groups": groups}, weights,
         )  # fmt: skip
-    text = _describe_change(name, ours, theirs)
+    text = _describe_change(case, name, ours, theirs)
     return Alternative(kind_of_weight(name), text, change, weights=weights)
 
 
@@ -206,7 +206,7 @@ def _size(weight: Array) -> float:
     return float(np.abs(weight).max(initial=0.0, where=np.isfinite(weight)))
 
 
-def _describe_change(name: str, ours: Array, theirs: Array) -> str:
+def _describe_change(case: Case, name: str, ours: Array, theirs: Array) -> str:
     """Describe how many numbers of a weight differ; name them if they are few."""
     if ours.shape != theirs.shape:
         shapes = f"the shape {theirs.shape}, the file's {ours.shape}"
@@ -223,9 +223,10 @@ def _describe_change(name: str, ours: Array, theirs: Array) -> str:
             f"{name}{where} is {float(theirs[at]):.6g} in the reference, "
             f"{float(ours[at]):.6g} in the file. Set it."
         )
-    channels = sorted({int(place[0]) for place in places})
-    own = slice(channels[0], channels[0] + 1)
-    factor = _common_factor({name: ours[own]}, {name: theirs[own]})
+    mine, other, differs = (_by_channel(case, name, array) for array in (ours, theirs, differs))
+    channels = np.unique(np.nonzero(differs)[0])
+    own = channels[:1]
+    factor = _common_factor({name: mine[own]}, {name: other[own]})
     if len(channels) == 1 and factor is not None:
         words = describe_factor(factor)
         return f"The {name} of channel {channels[0]} of the reference is {words}. Scale it."
@@ -237,11 +238,19 @@ def _describe_change(name: str, ours: Array, theirs: Array) -> str:
     )
 
 
+def _by_channel(case: Case, name: str, weight: Array) -> Array:
+    """Return a weight with the output's channels first, if it has the input's there."""
+    windows = sliding_of(case)
+    if name != "weight" or windows is None or windows.family != "transpose":
+        return weight
+    return _kernels(weight, case.value("groups", 1), transposed=True)
+
+
 def solved_weights(case: Case) -> Iterator[Alternative]:
     """Return the weights implied by the inputs and the expected result."""
     if case.type == "pnnx.Attribute" and len(case.weights) == 1:
         yield from _stored(case)
-    elif case.pair is None or case.pair[1].dtype.kind != "f":
+    elif case.float_pair is None:
         return
     elif case.type in {"nn.Embedding", "F.embedding"}:
         yield from _table_rows(case)
@@ -259,19 +268,20 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
     Its numbers are unknown. The smallest change that gives the result shows that this weight
     explains the difference; without the hash any weight would do.
     """
-    if case.pair is None or case.pair[1].dtype.kind != "f" or not case.differing:
+    if case.float_pair is None or not case.differing:
         return
     if case.differing in ({"bias"}, {OUTPUT_BIAS}):
         (name,) = case.differing
         axes = channel_axes(case)
-        residual = case.pair[1].astype(np.float64) - case.pair[0]
+        ours, expected = case.float_pair
+        residual = expected.astype(np.float64) - ours
         others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
         yield Alternative(
             "bias",
             f"The {name} differs, as its hash tells; the other weights are equal. Take the "
             "reference's.",
             (Change(name, None),),
-            result=case.pair[0] + residual.mean(others, keepdims=True),
+            result=ours + residual.mean(others, keepdims=True),
             least=_LEAST,
         )
     if case.differing & PROJECTIONS:
@@ -318,7 +328,7 @@ def _stored(case: Case) -> Iterator[Alternative]:
     ((name, ours),) = case.weights.items()
     theirs = case.wanted
     if isinstance(theirs, np.ndarray) and theirs.shape == ours.shape:
-        text = _describe_change(name, ours, theirs)
+        text = _describe_change(case, name, ours, theirs)
         yield Alternative(
             "weight_values", text, (Change(name, theirs),), weights={name: theirs}
         )
@@ -337,7 +347,7 @@ def _table_rows(case: Case) -> Iterator[Alternative]:
     wanted[rows] = expected.reshape(-1, table.shape[1])
     if "weight" in case.weights:
         # A row that is looked up twice must agree: the result tells.
-        text = _describe_change("weight", table, wanted)
+        text = _describe_change(case, "weight", table, wanted)
         change = (Change("weight", wanted),)
         yield Alternative(
             "weight_values", text, change, weights={"weight": wanted}, least=_LEAST
@@ -356,7 +366,7 @@ def _slopes(case: Case) -> Iterator[Alternative]:
     known = weight.reshape(np.shape(squares)).astype(np.float64)
     slopes = np.divide(product.sum(others), squares, out=known, where=squares > 0)
     wanted = np.asarray(slopes, weight.dtype).reshape(weight.shape)
-    text, change = _describe_change("weight", weight, wanted), Change("weight", wanted)
+    text, change = _describe_change(case, "weight", weight, wanted), Change("weight", wanted)
     yield Alternative(
         "weight_values",
         text,
@@ -483,7 +493,7 @@ def _products(case: Case) -> Iterator[Alternative]:
     wanted = found.weights + changes
     weight = case.weights[found.name]
     theirs = _in_file_order(case, wanted, weight)
-    text = _describe_change(found.name, weight, theirs)
+    text = _describe_change(case, found.name, weight, theirs)
     if len(channels) < len(found.weights):
         differ = "differs" if channels.size == 1 else "differ"
         text = f"{text} Only {_name_channels(channels)} of {len(found.weights)} {differ}."

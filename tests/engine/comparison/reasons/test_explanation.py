@@ -80,6 +80,50 @@ def test_one_changed_weight_is_located():
     np.testing.assert_allclose(change.value, theirs, atol=1e-4)
 
 
+def transposed(x, weight):
+    """A slow loop over all inputs of a transposed convolution with a stride of 2."""
+    inputs, kernels, rows, columns = weight.shape
+    sizes = [
+        2 * (size - 1) + span for size, span in zip(x.shape[2:], (rows, columns), strict=True)
+    ]
+    y = np.zeros((len(x), kernels, *sizes))
+    for i in range(x.shape[2]):
+        for j in range(x.shape[3]):
+            for c in range(inputs):
+                spread = x[:, c, i, j].reshape(-1, 1, 1, 1) * weight[c]
+                y[:, :, 2 * i : 2 * i + rows, 2 * j : 2 * j + columns] += spread
+    return y.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda of_channel: of_channel / 4,
+            "The weight of channel 2 of the reference is 4 times",
+        ),
+        (
+            lambda of_channel: of_channel + 0.5,
+            "18 of 72 numbers of the weight differ, in channel 2",
+        ),
+    ],
+)
+def test_channels_of_a_transposed_convolution_are_those_of_its_result(change, words):
+    """Its weight has the input's channels first."""
+    x, theirs = normal(2, 2, 9, 9), normal(2, 4, 3, 3)
+    ours = theirs.copy()
+    ours[:, 2] = change(ours[:, 2])
+    params = {
+        "in_channels": 2, "out_channels": 4, "kernel_size": (3, 3), "stride": (2, 2),
+        "padding": (0, 0), "bias": False,
+    }  # fmt: skip
+    operator = make_operator("nn.ConvTranspose2d", params, {"weight": ours}, [0])
+    (reason, *_) = explain(operator, [x], transposed(x, theirs))
+    assert reason.kind == "weight_values"
+    assert words in reason.text
+    np.testing.assert_allclose(reason.changes[0].value, theirs, atol=1e-4)
+
+
 def test_weights_are_solved_where_the_inputs_are_rich():
     x, theirs = normal(1, 2, 16, 16), normal(4, 2, 3, 3)
     ours = theirs + 0.1 * normal(4, 2, 3, 3)
