@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "activate_sum",
     "add_up",
+    "break_down_constant",
     "format_index",
     "grid",
     "make_factor",
@@ -177,6 +178,25 @@ def _largest_sum(products: npt.NDArray[np.float64]) -> float:
     return min(
         max(in_order, 8 * float(np.linalg.norm(products))), float(np.abs(products).sum())
     )
+
+
+def break_down_constant(index: tuple[int, ...], value: float) -> Breakdown:
+    """Break down an element that is made of no operand's elements.
+
+    Parameters
+    ----------
+    index : tuple of int
+    value : float
+        That the operator puts there.
+
+    Returns
+    -------
+    Breakdown
+        Of one term without factors, and no error.
+    """
+    term = Terms((), np.array([value]), (1,), ("term",))
+    formula = f"y{format_index(index)} = {value:g}, a constant of the operator"
+    return Breakdown(Kind.MOVE, formula, term, value, 0.0)
 
 
 def format_index(index: Sequence[object]) -> str:

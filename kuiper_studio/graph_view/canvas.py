@@ -59,6 +59,7 @@ from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.layout import Layout, Orientation
 from kuiper_studio.layout.nested import TAB_HEIGHT
 from kuiper_studio.session import RunState
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from kuiper_studio.item_models.statuses import DisplayStatus
     from kuiper_studio.layout.groups import Group, OutlineRow
     from kuiper_studio.session import Record, StudioSession
-    from kuiper_studio.theme import Theme
 
 __all__ = ["GraphCanvas"]
 
@@ -1104,9 +1104,7 @@ class GraphCanvas(QWidget):
             painter.setBrush(self._theme.color("focus", 0.14))
             painter.drawRect(area)
         if self.hasFocus() and self._focused_by_keyboard:
-            painter.setPen(QPen(self._theme.color("focus"), 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, self._theme, self.rect())
 
     def _paint_beside(self, painter: QPainter) -> None:
         """Paint legend and minimap over what boxes and edges reach beyond the scene's part."""

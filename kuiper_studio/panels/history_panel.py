@@ -9,12 +9,12 @@ from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
 from PySide6.QtGui import QImage
 from typing_extensions import override
 
-from engine.pictures import colorize, lookup_table
 from engine.text import format_count
 from kuiper_studio.item_models.history_rows import VISIT_WIDTHS, HistoryRowsModel, VisitColumn
 from kuiper_studio.item_models.operator_rows import ROW_ROLE
 from kuiper_studio.item_models.provenance_texts import format_element
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.provenance_maps import color_about_zero
 from kuiper_studio.panels.result_table import ResultDelegate, ResultTable
 from kuiper_studio.session.asking import Place
 
@@ -33,21 +33,13 @@ _HINT: Final = "Click an element of the tensor, then Analyse → History of this
 
 
 def strip_image(values: Array) -> QImage:
-    """Make a picture one pixel high of numbers; NaN and infinities have colours of their own.
+    """Make a picture one pixel high of numbers, coloured by `color_about_zero`.
 
     Parameters
     ----------
     values : ndarray of float32, shape (N,)
-        Of both signs around white, else from dark to light.
     """
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    if low < 0:
-        high = max(-low, high)
-        low, name = -high, "RdBu_r"
-    else:
-        low, high, name = 0.0, high or 1.0, "viridis"
-    pixels = np.ascontiguousarray(colorize(values[np.newaxis], low, high, lookup_table(name)))
+    pixels = np.ascontiguousarray(color_about_zero(values[np.newaxis]))
     width = values.size
     return QImage(pixels.data, width, 1, 4 * width, QImage.Format.Format_RGBA8888).copy()
 

@@ -28,6 +28,7 @@ from kuiper_studio.panels.class_colors import class_color, ink_on
 from kuiper_studio.panels.output_images import MaskView, picture_of
 from kuiper_studio.panels.picture_canvas import ARROWS, PictureCanvas
 from kuiper_studio.panels.timeline_model import Scale, round_ticks
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from engine.meanings.results import Result, Row
-    from kuiper_studio.theme import Theme
 
 __all__ = ["OutputCanvas", "has_picture"]
 
@@ -428,8 +428,7 @@ class OutputCanvas(PictureCanvas):
             self._paint_points(painter, result.points.tolist(), color, self._selected)
         painter.restore()
         if self.hasFocus():
-            painter.setPen(QPen(self._theme.color("focus"), 2))
-            painter.drawRect(QRectF(self.rect()).adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, self._theme, self.rect())
         painter.end()
 
     @override

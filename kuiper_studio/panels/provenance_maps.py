@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.values import Array
     from kuiper_studio.theme import Theme
 
-__all__ = ["JoinedMaps", "Maps", "join_maps"]
+__all__ = ["JoinedMaps", "Maps", "color_about_zero", "join_maps"]
 
 _CAPTION: Final = 18
 _GAP: Final = 16  # between maps, and for the signs between matrices
@@ -122,14 +122,27 @@ def join_maps(
     )
 
 
-def _color(values: Array, *, signed: bool | None = None) -> npt.NDArray[np.uint8]:
-    """Colour numbers: about zero where they have both signs."""
+def color_about_zero(values: Array, *, signed: bool = False) -> npt.NDArray[np.uint8]:
+    """Colour numbers: around white if some are negative, else from dark to light.
+
+    Parameters
+    ----------
+    values : ndarray of float32, shape (H, W)
+        NaN and infinities have colours of their own.
+    signed : bool, optional
+        Around white in any case.
+
+    Returns
+    -------
+    ndarray of uint8, shape (H, W, 4)
+        RGBA.
+    """
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    if signed or (signed is None and low < 0):
+    if signed or low < 0:
         high = max(-low, high) or 1.0
         return colorize(values, -high, high, lookup_table("RdBu_r"))
-    return colorize(values, min(low, 0.0), high or 1.0, lookup_table("viridis"))
+    return colorize(values, 0.0, high or 1.0, lookup_table("viridis"))
 
 
 def _number(value: float) -> str:
@@ -171,7 +184,9 @@ class JoinedMaps(QWidget):
         """Show maps; None for nothing."""
         self._maps = maps
         if maps is not None:
-            self._images = tuple([cells_image(_color(x)) for x in (maps.output, maps.input)])
+            self._images = tuple(
+                [cells_image(color_about_zero(x)) for x in (maps.output, maps.input)]
+            )
             row, column = maps.pick
             top, left, high, wide = maps.window
             self.setAccessibleName(
@@ -265,7 +280,7 @@ class JoinedMaps(QWidget):
             rows, columns = values.shape
             area = QRectF(left, top, columns * side, rows * high)
             self._draw_caption(painter, area, title)
-            colors = _color(values, signed=place > 0 or None)
+            colors = color_about_zero(values, signed=place > 0)
             painter.setFont(self._theme.mono_font(9))  # five figures do not touch the next cell
             for row, column in np.ndindex(rows, columns):
                 cell = QRectF(left + column * side, top + row * high, side - 1, high - 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFont, QFontMetrics, QGuiApplication, QPainter, QPen
+from PySide6.QtGui import QFont, QFontMetrics, QGuiApplication, QPainter
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton, QWidget
 from typing_extensions import override
 
@@ -17,11 +17,11 @@ from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.menus import make_menu
 from kuiper_studio.panels.recents import RecentModel, Recents, folder_text, when_text
 from kuiper_studio.resource_paths import home_folder
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QContextMenuEvent, QPaintEvent, QResizeEvent
 
-    from kuiper_studio.theme import Theme
 
 __all__ = ["RecentRow"]
 
@@ -145,8 +145,7 @@ class RecentRow(QAbstractButton):
         right = QRect(middle + 100, 0, self.width() - middle - 144, HEIGHT)
         self._write(painter, right, self._when, plain, "text2", Qt.AlignmentFlag.AlignRight)
         if self.hasFocus():
-            painter.setPen(QPen(theme.color("focus"), 2))
-            painter.drawRect(area.adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, theme, area)
         painter.end()
 
     def _write(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetrics, QPainter, QPen
+from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QTabBar, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from kuiper_studio.icons import pixmap
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from PySide6.QtGui import QKeyEvent, QPaintEvent
 
-    from kuiper_studio.theme import Theme
 
 __all__ = ["Section", "SectionHead", "SectionTabs"]
 
@@ -82,8 +82,7 @@ class SectionHead(QAbstractButton):
         )
         painter.drawText(room, middle, suffix)
         if self.hasFocus():
-            painter.setPen(QPen(theme.color("focus"), 2))
-            painter.drawRect(area.adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, theme, area)
         painter.end()
 
 

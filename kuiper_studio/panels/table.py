@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -17,11 +17,12 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from kuiper_studio.theme import Theme, draw_focus_ring
+
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent, QObject
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
 
-    from kuiper_studio.theme import Theme
 
 __all__ = ["ROW_HEIGHT", "Index", "RowDelegate", "Table"]
 
@@ -175,8 +176,7 @@ class Table(QTableView):
             wrapped = flags.value | Qt.TextFlag.TextWordWrap.value
             painter.drawText(area, wrapped, self._empty_text)
         if self._ringed:
-            painter.setPen(QPen(self._theme.color("focus"), 2))
-            painter.drawRect(self.viewport().rect().adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, self._theme, self.viewport().rect())
         painter.end()
 
     def _paint_cells(self, painter: QPainter, event: QPaintEvent) -> None:

@@ -23,6 +23,7 @@ from kuiper_studio.panels.timeline_errors import ErrorPainter
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter
 from kuiper_studio.session import RunState
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeOperator
     from kuiper_studio.session import StudioSession
-    from kuiper_studio.theme import Theme
 
 __all__ = ["TimelineCanvas"]
 
@@ -295,9 +295,7 @@ class TimelineCanvas(QWidget):
             self._paint_overlay(painter)
         if self._ringed:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-            painter.setPen(QPen(self._theme.color("focus"), 2))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, self._theme, self.rect())
         painter.end()
 
     @override

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFontMetrics, QImage, QPainter, QPen
+from PySide6.QtGui import QFontMetrics, QImage, QPainter
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
@@ -18,13 +18,13 @@ from kuiper_studio.panels.weights import (
     largest_magnitude,
     lay_out_tiles,
 )
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QWheelEvent
 
     from engine.values import Array
     from kuiper_studio.panels.filters import Filters
-    from kuiper_studio.theme import Theme
 
 __all__ = ["SIDE", "ColorBar", "FilterBars", "Histogram", "ValueStrip", "WeightPicture"]
 
@@ -137,8 +137,7 @@ class WeightPicture(QWidget):
         if self._image is not None:
             painter.drawImage(0, 0, self._image)
         if self.hasFocus():
-            painter.setPen(QPen(self._theme.color("focus"), 2))
-            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, self._theme, self.rect())
         painter.end()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QRect, QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QPainter, QPen
+from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QPainter
 from PySide6.QtWidgets import (
     QAbstractButton,
     QCheckBox,
@@ -40,13 +40,13 @@ from kuiper_studio.panels.weight_canvas import (
     WeightPicture,
 )
 from kuiper_studio.panels.weights import TilePages
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QEnterEvent, QMouseEvent, QPaintEvent
 
     from engine.runtime import RuntimeAttribute
     from engine.values import Array
-    from kuiper_studio.theme import Theme
 
 __all__ = ["WeightSummary", "WeightView", "summarize"]
 
@@ -176,8 +176,7 @@ class _Head(QAbstractButton):
             flags = middle | Qt.AlignmentFlag.AlignRight
             painter.drawText(area.adjusted(0, 0, -10, 0), flags, self._range)
         if self.hasFocus():
-            painter.setPen(QPen(theme.color("focus"), 2))
-            painter.drawRect(area.adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, theme, area)
         painter.end()
 
 

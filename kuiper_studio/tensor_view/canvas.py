@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QContextMenuEvent, QPainter, QPen
+from PySide6.QtGui import QContextMenuEvent, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
 
 from kuiper_studio.tensor_view.color_bar import bar_space
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.places import Region
+from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     )
 
     from engine.values import Array
-    from kuiper_studio.theme import Theme
 
 __all__ = ["KEYBOARD_REASONS", "Canvas", "ElementCanvas"]
 
@@ -73,9 +73,7 @@ class Canvas(QWidget):
         """Paint the focus ring, if it is visible."""
         if self._ringed:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(self.theme.color("focus"), 2))
-            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+            draw_focus_ring(painter, self.theme, self.rect())
 
     # Overrides of Qt methods
 

@@ -208,9 +208,7 @@ def contrasting(color: QColor) -> QColor:
 def hatch_brush(color: QColor, *, rising: bool, scale: float = 1.0) -> QBrush:
     """Make a hatch of lines 5 logical pixels apart: ``//`` if rising, else backslashes."""
     side = HATCH_PITCH
-    pixmap = QPixmap(round(side * scale), round(side * scale))
-    pixmap.setDevicePixelRatio(scale)
-    pixmap.fill(Qt.GlobalColor.transparent)
+    pixmap = _clear_square(side, scale)
     painter = QPainter(pixmap)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(color, _HATCH_STROKE))
@@ -234,9 +232,7 @@ def mark_brush(kind: str, side: int, scale: float = 1.0) -> QBrush:
     scale : float, optional
         Device pixel ratio.
     """
-    pixmap = QPixmap(round(side * scale), round(side * scale))
-    pixmap.setDevicePixelRatio(scale)
-    pixmap.fill(Qt.GlobalColor.transparent)
+    pixmap = _clear_square(side, scale)
     painter = QPainter(pixmap)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     half, reach = side / 2, min(side * 0.25, 10.0)
@@ -255,6 +251,14 @@ def mark_brush(kind: str, side: int, scale: float = 1.0) -> QBrush:
         painter.drawPolygon(QPolygonF(corners))
     painter.end()
     return QBrush(pixmap)
+
+
+def _clear_square(side: int, scale: float) -> QPixmap:
+    """Return transparent pixels for a square of logical ones."""
+    pixmap = QPixmap(round(side * scale), round(side * scale))
+    pixmap.setDevicePixelRatio(scale)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    return pixmap
 
 
 def special_masks(values: Array) -> dict[str, npt.NDArray[np.bool_]]:

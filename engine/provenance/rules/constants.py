@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.layers import creation
-from engine.provenance.arithmetic import format_index
+from engine.provenance.arithmetic import break_down_constant
 from engine.provenance.call import NoBreakdownError, Operand
-from engine.provenance.records import Breakdown, Kind, Terms
 from engine.provenance.table import codes_of, explains, locates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.provenance.call import Call
-    from engine.provenance.records import Box
+    from engine.provenance.records import Box, Breakdown
 
 __all__ = ["CONSTANTS", "explain_constant", "locate_constant"]
 
@@ -43,10 +42,7 @@ def explain_constant(call: Call, index: tuple[int, ...]) -> Breakdown:
     found = np.asarray(call.forward(values))
     if found.shape != call.shape:
         raise NoBreakdownError("its size is computed")
-    value = float(found[index])
-    none = Terms((), np.array([value]), (1,), ("term",))
-    formula = f"y{format_index(index)} = {value:g}, a constant of the operator"
-    return Breakdown(Kind.MOVE, formula, none, value, 0.0)
+    return break_down_constant(index, float(found[index]))
 
 
 @locates(*CONSTANTS)

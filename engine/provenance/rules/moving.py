@@ -33,7 +33,7 @@ from engine.layers import (
 )
 from engine.layers.ncnn import resizing as ncnn_resizing
 from engine.layers.ncnn import shapes as ncnn
-from engine.provenance.arithmetic import format_index
+from engine.provenance.arithmetic import break_down_constant, format_index
 from engine.provenance.call import NoBreakdownError, Operand, take
 from engine.provenance.records import Breakdown, Interval, Kind, Terms, join_boxes
 from engine.provenance.table import codes_of, explains, find_moved, locates, moves
@@ -240,10 +240,7 @@ def explain_move(call: Call, index: tuple[int, ...]) -> Breakdown:
     numbers = element_numbers(call, moved, tuple([Interval(at, at + 1) for at in index]))
     found = next(origins(moved, numbers), None)
     if found is None:
-        value = float(call.dtype.type(numbers.reshape(-1)[0]))
-        none = Terms((), np.array([value]), (1,), ("term",))
-        formula = f"y{format_index(index)} = {value:g}, a constant of the operator"
-        return Breakdown(Kind.MOVE, formula, none, value, 0.0)
+        return break_down_constant(index, float(call.dtype.type(numbers.reshape(-1)[0])))
     operand, flat = found
     return _moved_from(operand, index, np.unravel_index(int(flat[0]), operand.shape))
 
