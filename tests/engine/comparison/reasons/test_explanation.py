@@ -98,13 +98,15 @@ def transposed(x, weight):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            lambda of_channel: of_channel / 4,
+        pytest.param(
+            lambda own: own / 4,
             "The weight of channel 2 of the reference is 4 times",
+            id="scaled",
         ),
-        (
-            lambda of_channel: of_channel + 0.5,
+        pytest.param(
+            lambda own: own + 0.5,
             "18 of 72 numbers of the weight differ, in channel 2",
+            id="moved",
         ),
     ],
 )
