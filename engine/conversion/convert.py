@@ -16,7 +16,12 @@ from engine.conversion.failures import explain, find_notes
 from engine.conversion.inspection import inspect
 from engine.conversion.lost_constants import restore_constants
 from engine.conversion.old_defaults import state_defaults
-from engine.conversion.onnx_rewriting import prepare_copy, rewrite_copy
+from engine.conversion.onnx_rewriting import (
+    find_control_flow,
+    has_inner_nodes,
+    prepare_copy,
+    rewrite_copy,
+)
 from engine.conversion.records import (
     BIN,
     LOG,
@@ -154,7 +159,10 @@ def _make_entry(
         work, ended = _export_copy(kept.parent, source, export)
         outputs = _count_outputs(work)
         if outputs is None:
-            reason = explain(ended, source, time_limit, has_sizes=has_sizes)
+            reason = explain(
+                ended, source, time_limit, has_sizes=has_sizes,
+                control_flow=find_control_flow(work / _name_of(source)),
+            )  # fmt: skip
             raise ConversionError(source.path, reason, ended.lines)
         lost = restore_constants(ended.lines, work / SIMPLIFIED, work / PARAM, work / BIN)
         if source.kind == "onnx":
@@ -164,7 +172,8 @@ def _make_entry(
         has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
             (work / name).rename(kept / name)
-        notes = (*find_notes(ended, source, outputs), *filter(None, (lost,)))
+        control_flow = find_control_flow(work / SIMPLIFIED)
+        notes = (*find_notes(ended, source, outputs, control_flow), *filter(None, (lost,)))
         record = {"ncnn": has_ncnn, "notes": notes}
         write_file(kept / _RECORD, json.dumps(record).encode(), durable=False)
         log = "\n".join(ended.lines).encode("utf-8", "replace")
@@ -176,6 +185,8 @@ def _export_copy(
 ) -> tuple[Path, Run]:
     """Run the exporter on a copy; again, where sizes show that it took nodes wrong.
 
+    Nodes of branches and functions are only found in the model that it simplified.
+
     Return the folder with its output.
     """
     work = folder / "work"
@@ -186,9 +197,18 @@ def _export_copy(
     if source.kind != "onnx":
         return work, export(work)
     prepared = folder / name
-    if not prepare_copy(copy, prepared):
-        return work, export(work)
-    prepared.replace(copy)
+    if prepare_copy(copy, prepared):
+        prepared.replace(copy)
+    if has_inner_nodes(copy):
+        ended = export(work)
+        if not _is_made(work / SIMPLIFIED):
+            return work, ended
+        if not prepare_copy(work / SIMPLIFIED, prepared):
+            return work, ended
+        work = folder / "flat"
+        work.mkdir()
+        copy = work / name
+        prepared.replace(copy)
     ended = export(work)
     again = folder / "again"
     again.mkdir()

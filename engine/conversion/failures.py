@@ -21,6 +21,7 @@ _NO_OPERATOR: Final = (
     "it uses the operator {0}, which pnnx does not support; export the model without it, or "
     "replace it by operators of PyTorch"
 )
+_REFUSED: Final = "ort CreateSession failed"
 # Outputs of the exporter and their meanings; the first match counts.
 _PATTERNS: Final = tuple(
     (re.compile(pattern), sentence)
@@ -70,7 +71,7 @@ _PATTERNS: Final = tuple(
         (r"failed finding central directory|read_proto_from_binary failed", _DAMAGED),
         (r"Load torchscript failed: (.*)", "PyTorch's reader refuses it: {0}"),
         (
-            r"ort CreateSession failed (.*)",
+            rf"{_REFUSED} (.*)",
             "ONNX Runtime refuses it: {0}; repair the model, or export it as TorchScript",
         ),
         (
@@ -89,7 +90,9 @@ _UNREAD: Final = re.compile(
 _LONGEST: Final = 300  # most characters to quote from the exporter
 
 
-def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool) -> str:
+def explain(
+    run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool, control_flow: str = ""
+) -> str:
     """Explain why there is no pair.
 
     Parameters
@@ -100,11 +103,18 @@ def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool)
         Seconds that the exporter had.
     has_sizes : bool
         Whether sizes of the inputs were known.
+    control_flow : str, optional
+        Type of a node with branches, such as ``If``.
     """
     if run.timed_out:
         return (
             f"pnnx did not finish within {time_limit:g} s{_behind(run.lines)} and was stopped; "
             "convert it by hand, and open the .pnnx.param"
+        )
+    if control_flow and any(_REFUSED in line for line in run.lines):
+        return (
+            f"it has branches, of the operator {control_flow}, which pnnx cannot convert; "
+            "trace the model with torch.jit.trace, which follows those that the example takes"
         )
     for pattern, sentence in _PATTERNS:
         for line in run.lines:
@@ -123,9 +133,20 @@ def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool)
     return f"{ended}{f' ({thrown[0]})' if thrown else ''}; {advice}"
 
 
-def find_notes(run: Run, source: SourceFile, output_count: int) -> tuple[str, ...]:
-    """Return remarks on a conversion that gave a pair of a number of outputs."""
+def find_notes(
+    run: Run, source: SourceFile, output_count: int, control_flow: str = ""
+) -> tuple[str, ...]:
+    """Return remarks on a conversion that gave a pair of a number of outputs.
+
+    `control_flow` is the type of a node with branches that is left in the pair.
+    """
     notes: list[str] = []
+    if control_flow:
+        notes.append(
+            f"the operator {control_flow} has branches that depend on values, and is not "
+            "computed; trace the model with torch.jit.trace, which follows those that the "
+            "example takes"
+        )
     if source.trains:
         notes.append(
             "it was traced in training mode, and pnnx takes BatchNorm and Dropout as in "

@@ -38,19 +38,23 @@ if TYPE_CHECKING:
 
     from engine.conversion.node_meanings import Sizes
 
-__all__ = ["prepare_copy", "read_opset", "rewrite_copy"]
+__all__ = ["find_control_flow", "has_inner_nodes", "prepare_copy", "read_opset", "rewrite_copy"]
 
-_GRAPH, _OPSET = 7, 8  # of ModelProto
+_GRAPH, _OPSET, _FUNCTION = 7, 8, 25  # of ModelProto
 _OPSET_DOMAIN, _OPSET_VERSION = 1, 2  # of OperatorSetIdProto
 _NODE, _INITIALIZER = 1, 5  # of GraphProto
 _INPUT: Final = 11  # of GraphProto
 _VALUES: Final = (_INPUT, 12, 13)  # of GraphProto: inputs, outputs and what is between
+_FUNCTION_NODE: Final = 7  # of FunctionProto
+_NODE_TYPE, _ATTRIBUTE = 4, 5  # of NodeProto
+_INNER_GRAPHS: Final = (6, 11)  # of AttributeProto
 _DIMS, _TENSOR_NAME = 1, 8  # of TensorProto
 _VALUE_NAME, _VALUE_TYPE = 1, 2  # of ValueInfoProto
 _TENSOR_TYPE, _SHAPE, _DIM, _DIM_VALUE = 1, 2, 1, 1  # of what is in it, from outside to inside
 _ELEMENT_TYPE: Final = 1  # of TypeProto.Tensor
 _UINT8, _BOOL = 2, 9  # of TensorProto.DataType
 _NOTE: Final = "Kuiper Studio, node "
+_MOST_NESTED: Final = 16
 
 
 class _Place(NamedTuple):
@@ -59,6 +63,88 @@ class _Place(NamedTuple):
     number: int
     field: Field
     node: OnnxNode
+
+
+def has_inner_nodes(copy: Path) -> bool:
+    """Whether branches or functions have nodes in them that may have to be rewritten.
+
+    They are at the top of the model that pnnx simplified, where the branch is known.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    try:
+        with copy.open("rb") as file:
+            return any(
+                type_ in AT_ONCE or type_ in BY_SIZES
+                for place in _inner_graphs(file)
+                for type_ in _types_in(file, place)
+            )
+    except WireError:  # which pnnx will tell
+        return False
+
+
+def find_control_flow(path: Path) -> str:
+    """Return the type of the first node with branches, such as ``If``.
+
+    Return ``""`` if there is none, no such file, or if it is not ONNX.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            _, graph = _find_graph(file)
+            for node in _messages(file, graph, _NODE):
+                if any(_graphs_of(file, node)):
+                    return _type_of(file, node)
+    except (FileNotFoundError, WireError):
+        pass
+    return ""
+
+
+class _Inner(NamedTuple):
+    """The message of a branch or a function, and the number of its field for nodes."""
+
+    place: Field
+    number: int
+
+
+def _inner_graphs(file: BinaryIO) -> Iterator[_Inner]:
+    for field in read_fields(file, 0, file.seek(0, 2)):
+        if field.wire != BYTES:
+            continue
+        if field.number == _FUNCTION:
+            yield _Inner(field, _FUNCTION_NODE)
+        elif field.number == _GRAPH:
+            for node in _messages(file, field, _NODE):
+                yield from _graphs_of(file, node)
+
+
+def _graphs_of(file: BinaryIO, node: Field) -> Iterator[_Inner]:
+    for attribute in _messages(file, node, _ATTRIBUTE):
+        for number in _INNER_GRAPHS:
+            for graph in _messages(file, attribute, number):
+                yield _Inner(graph, _NODE)
+
+
+def _types_in(file: BinaryIO, inner: _Inner, depth: int = 0) -> Iterator[str]:
+    """Yield the types of the nodes of a branch or a function, and of those in them."""
+    for node in _messages(file, inner.place, inner.number):
+        yield _type_of(file, node)
+        if depth < _MOST_NESTED:
+            for graph in _graphs_of(file, node):
+                yield from _types_in(file, graph, depth + 1)
+
+
+def _type_of(file: BinaryIO, node: Field) -> str:
+    for field in _messages(file, node, _NODE_TYPE):
+        return read_text(file, field)
+    return ""
 
 
 def prepare_copy(copy: Path, prepared: Path) -> bool:

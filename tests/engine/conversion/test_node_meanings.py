@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import engine
-from engine.conversion.onnx_rewriting import prepare_copy, rewrite_copy
+from engine.conversion.onnx_rewriting import (
+    find_control_flow,
+    has_inner_nodes,
+    prepare_copy,
+    rewrite_copy,
+)
 
 onnx = pytest.importorskip("onnx")
 make_node = onnx.helper.make_node
@@ -267,6 +272,83 @@ def test_unused_outputs_in_between_keep_their_places(real_exporter, tmp_path, na
     assert [each.tolist() for each in found] == [expected[name] for name in names if name]
 
 
+def branch(node, name):
+    float32 = onnx.TensorProto.FLOAT
+    output = onnx.helper.make_tensor_value_info(name, float32, MATRIX["x"].shape)
+    return onnx.helper.make_graph([node], "branch", [], [output])
+
+
+OTHERS = [
+    make_node("Neg", ["x"], ["n"]),
+    make_node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=1),
+]
+
+
+def choice():
+    return make_node(
+        "If", ["c"], ["y"],
+        then_branch=branch(make_node("Max", ["x", "m", "n"], ["t"]), "t"),
+        else_branch=branch(make_node("Softmax", ["x"], ["e"], axis=0), "e"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_nodes_of_a_branch_that_is_known_are_found(real_exporter, tmp_path, chosen):
+    weights = {"c": np.array(chosen)}
+    path = write_model(tmp_path / "m.onnx", 11, [*OTHERS, choice()], MATRIX, weights)
+    compare_with_onnxruntime(path, MATRIX)
+
+
+def test_a_branch_that_depends_on_values_is_told(real_exporter, tmp_path):
+    nodes = [
+        make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        make_node("Greater", ["s", "zero"], ["c"]),
+        *OTHERS,
+        choice(),
+    ]
+    weights = {"zero": np.float32(0)}
+    path = write_model(tmp_path / "m.onnx", 11, nodes, MATRIX, weights)
+    (note,) = engine.load(path).conversion.notes
+    assert note.startswith(
+        "the operator If has branches that depend on values, and is not computed"
+    )
+
+
+def test_a_loop_is_refused_by_name(real_exporter, tmp_path):
+    value = onnx.helper.make_tensor_value_info
+    types = onnx.TensorProto
+    body = onnx.helper.make_graph(
+        [make_node("Identity", ["go"], ["on"]), make_node("Add", ["old", "w"], ["new"])],
+        "body",
+        [value("i", types.INT64, []), value("go", types.BOOL, []),
+         value("old", types.FLOAT, [3, 4])],
+        [value("on", types.BOOL, []), value("new", types.FLOAT, [3, 4])],
+    )  # fmt: skip
+    path = write_model(
+        tmp_path / "m.onnx", 11, [make_node("Loop", ["n", "c", "x"], ["y"], body=body)], MATRIX,
+        {"n": np.array(3), "c": np.array(True), "w": normal(4)},
+    )  # fmt: skip
+    with pytest.raises(
+        engine.errors.ConversionError, match=r"of the operator Loop, which .*; trace the model"
+    ):
+        engine.load(path)
+
+
+def test_nodes_of_a_function_are_found(real_exporter, tmp_path):
+    function = onnx.helper.make_function(
+        "mine", "Shares", ["a"], ["b"], [make_node("Softmax", ["a"], ["b"])],
+        [onnx.helper.make_opsetid("", 11)],
+    )  # fmt: skip
+    x = {"x": normal(2, 3, 4)}
+    path = write_model(tmp_path / "m.onnx", 11, [make_node("Neg", ["x"], ["y"])], x)
+    model = onnx.load(path)
+    model.functions.append(function)
+    model.opset_import.append(onnx.helper.make_opsetid("mine", 1))
+    model.graph.node[0].CopyFrom(make_node("Shares", ["x"], ["y"], domain="mine"))
+    onnx.save(model, path)
+    compare_with_onnxruntime(path, x)
+
+
 def test_inputs_of_bool_stay_bool(real_exporter, tmp_path):
     inputs = {"x": normal(2, 3), "chosen": np.array([[True, False, True]])}
     nodes = [
@@ -329,7 +411,8 @@ def test_damaged_nodes_are_left_to_the_exporter(tmp_path):
         make_node("MaxPool", ["f"], ["m", "i"], kernel_shape=[3, 2], auto_pad="SAME_UPPER"),
         make_node("Conv", ["m", "w"], ["c"], auto_pad="SAME_LOWER", strides=[2, 2]),
         make_node("SpaceToDepth", ["c"], ["d"], blocksize=2),
-        make_node("Softmax", ["d"], ["y"]),
+        make_node("Softmax", ["d"], ["z"]),
+        make_node("If", ["k"], ["y"], then_branch=branch(make_node("Max", ["z"], ["t"]), "t")),
     ]
     weights = {
         name: np.array([each]) for name, each in zip("seap", (-1, -9, 3, -1), strict=True)
@@ -341,6 +424,8 @@ def test_damaged_nodes_are_left_to_the_exporter(tmp_path):
     prepared, rewritten = tmp_path / "prepared.onnx", tmp_path / "rewritten.onnx"
     assert prepare_copy(path, prepared)
     assert rewrite_copy(prepared, prepared, rewritten)
+    assert has_inner_nodes(path)
+    assert find_control_flow(path) == "If"
     for _ in range(100):
         damaged = bytearray(content)
         for place in drawn.integers(len(content), size=3):
@@ -348,6 +433,8 @@ def test_damaged_nodes_are_left_to_the_exporter(tmp_path):
         path.write_bytes(damaged)
         prepared.unlink(missing_ok=True)
         rewritten.unlink(missing_ok=True)
+        has_inner_nodes(path)
+        find_control_flow(path)
         if prepare_copy(path, prepared):
             rewrite_copy(prepared, prepared, rewritten)
 
