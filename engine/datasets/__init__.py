@@ -16,6 +16,7 @@ from engine.datasets.failures import FailedInput
 from engine.datasets.inputs import InputReader, InputSet
 from engine.datasets.model import LoadedModel, OperandFacts
 from engine.datasets.options import SweepOptions
+from engine.datasets.pool import WorkerPool
 from engine.datasets.results import (
     ChannelSummary,
     ExtremeInputs,
@@ -50,6 +51,7 @@ __all__ = [
     "SweepOptions",
     "SweptInputs",
     "SweptModel",
+    "WorkerPool",
     "has_extra",
     "open_sweep",
     "require_extra",

@@ -8,6 +8,7 @@ set.
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import os
@@ -19,7 +20,6 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -29,6 +29,7 @@ from distributed.comm.core import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
 from typing_extensions import override
 
+from engine.backends.heap import trim_heap
 from engine.datasets.plan import MergeTree, merge_results
 from engine.datasets.shard import ShardRunner
 from engine.datasets.unguarded import require_guard
@@ -38,12 +39,20 @@ from engine.threads import limit_threads, thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from engine.datasets.plan import Result, SweepPlan
     from engine.datasets.progress import Run
     from engine.datasets.studies import Study
 
-__all__ = ["Worker", "run_on_cluster", "run_tasks", "submit_ahead", "workers_started"]
+__all__ = [
+    "Worker",
+    "connected",
+    "run_on_cluster",
+    "run_tasks",
+    "submit_ahead",
+    "workers_prepared",
+]
 
 _PLUGIN: Final = "kuiper-studio-sweep"
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -68,16 +77,18 @@ class Worker(Protocol):
         ...
 
 
-def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Run) -> Result:
-    """Run all tasks of a sweep on processes of this machine, or on a scheduler's workers.
+def run_on_cluster(
+    plan: SweepPlan, client: distributed.Client, scheduler: str | None, run: Run
+) -> Result:
+    """Run all tasks of a sweep on workers.
 
     Parameters
     ----------
     plan : SweepPlan
-    workers : int
-        Processes to start, if there is no scheduler.
+    client : distributed.Client
+        Of `connected`.
     scheduler : str or None
-        Address.
+        Its address, if the workers are not our own.
     run : Run
 
     Raises
@@ -86,7 +97,7 @@ def run_on_cluster(plan: SweepPlan, workers: int, scheduler: str | None, run: Ru
         If the workers cannot be used, were lost, or a task fails.
     """
     make = partial(ShardRunner, plan)
-    with workers_started(make, Path(plan.output), workers, scheduler, run) as client:
+    with workers_prepared(make, client, scheduler):
         merge = partial(_merge, plan.studies)
         # Merging first keeps the memory of the workers small.
         tree: MergeTree[Any] = MergeTree(partial(client.submit, merge, priority=1, pure=False))
@@ -114,7 +125,7 @@ def run_tasks(
     Parameters
     ----------
     client : distributed.Client
-        Of `workers_started`.
+        Whose workers are prepared.
     tasks : sequence
         For `Worker.run`.
     finished : callable
@@ -139,36 +150,52 @@ def run_tasks(
 
 
 @contextmanager
-def workers_started(
-    make: Callable[[], Worker], folder: Path, workers: int, scheduler: str | None, run: Run
-) -> Iterator[distributed.Client]:
-    """Let processes of this machine, or the workers of a scheduler, prepare for tasks.
+def workers_prepared(
+    make: Callable[[], Worker], client: distributed.Client, scheduler: str | None
+) -> Iterator[None]:
+    """Let workers prepare for tasks.
 
     Parameters
     ----------
     make : callable
         Returns what runs the tasks; called once in each worker.
-    folder : Path
-        Where a file may be written for a moment.
-    workers : int
-        Processes to start, if there is no scheduler.
+    client : distributed.Client
+        Of `connected`.
     scheduler : str or None
-        Address.
-    run : Run
+        Its address, if the workers are not our own.
 
     Raises
     ------
     SweepError
         If the workers cannot be used, or were lost.
     """
+    with _losses_told(scheduler):
+        try:
+            _register(client, make, own=scheduler is None)
+            yield
+        finally:
+            _unregister(client)  # also where it failed: new workers would fail to start
+
+
+@contextmanager
+def connected(
+    folder: Path, workers: int, scheduler: str | None, run: Run
+) -> Iterator[distributed.Client]:
+    """Start processes of this machine, or connect to a scheduler; see `WorkerPool.client`."""
+    with (
+        _losses_told(scheduler),
+        _quiet(),
+        _client_of(folder, workers, scheduler, run) as client,
+    ):
+        _check_versions(client)
+        yield client
+
+
+@contextmanager
+def _losses_told(scheduler: str | None) -> Iterator[None]:
+    """Turn what Dask raises where workers or the scheduler are lost into a sentence."""
     try:
-        with _quiet(), _connected(folder, workers, scheduler, run) as client:
-            _check_versions(client)
-            try:
-                _register(client, make, own=scheduler is None)
-                yield client
-            finally:
-                _unregister(client)  # also where it failed: new workers would fail to start
+        yield
     except (CommClosedError, CancelledError, TimeoutError) as exc:
         where = f"the scheduler at {scheduler}" if scheduler else "Dask"
         raise SweepError(f"the connection to {where} was lost; {_RESUMED}") from exc
@@ -216,7 +243,7 @@ def _limited_threads(most: int) -> Iterator[None]:
 
 
 @contextmanager
-def _connected(
+def _client_of(
     folder: Path, workers: int, scheduler: str | None, run: Run
 ) -> Iterator[distributed.Client]:
     if scheduler is not None:
@@ -312,6 +339,10 @@ class _ModelPlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
     def teardown(self, worker: distributed.Worker) -> None:
         if self.runner is not None:
             self.runner.close()
+            # The model and its session have cycles, and other work needs the memory.
+            self.runner = None
+            gc.collect()
+            trim_heap()
         if not self._own:
             limit_threads(None)
 

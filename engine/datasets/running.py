@@ -19,6 +19,7 @@ from engine.datasets.inputs import LISTED, InputReader, find_inputs
 from engine.datasets.model import LoadedModel, once, own_batch, picture_size, repeated
 from engine.datasets.options import SweepOptions, describe_model
 from engine.datasets.plan import SHARDS, MergeTree, SweepPlan, merge_results
+from engine.datasets.pool import WorkerPool, pool_of
 from engine.datasets.progress import Run
 from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep, summaries_of
 from engine.datasets.shard import ShardRunner, write_arrays
@@ -32,7 +33,7 @@ from engine.inputs import IMAGE_SUFFIXES
 from engine.plain import plain
 from engine.runtime import RuntimeGraph, load
 from engine.text import format_count
-from engine.threads import processor_count, thread_count
+from engine.threads import processor_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +68,7 @@ def sweep(
     output: str | Path,
     options: SweepOptions | None = None,
     *,
-    workers: int | None = None,
+    workers: int | WorkerPool | None = None,
     scheduler: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -88,9 +89,9 @@ def sweep(
     output : path
         Folder of the results; created.
     options : SweepOptions, optional
-    workers : int, optional
+    workers : int or WorkerPool, optional
         Processes on this machine; one a processor by default. With 0 everything runs in this
-        process, without Dask.
+        process, without Dask. A pool keeps its workers for what comes after the sweep.
     scheduler : str, optional
         Address of a Dask scheduler, such as ``tcp://host:8786``, whose workers are used.
         They read model and inputs, and write results, at the paths given here.
@@ -123,44 +124,54 @@ def sweep(
     """
     leave_importing_worker()
     asked = options or SweepOptions()
-    if scheduler is not None and workers is not None:
-        raise SweepError("a scheduler has its own workers: give its address or their number")
-    count = 0 if scheduler is not None else thread_count() if workers is None else workers
-    if count or scheduler is not None or asked.dump:
-        require_extra()
-    folder = _make_folder(Path(output))
-    try:
-        with locked(folder / _LOCK, 0.0) as held:
-            if not held:
-                raise SweepError(f"another process runs a sweep into {folder}")
-            _clear_folder(folder, resume=resume, overwrite=overwrite)
-            graph = model if isinstance(model, RuntimeGraph) else _load_model(model, asked)
-            hashes = _hashes(graph)
-            own = max(count, 1) if scheduler is None else 0
-            with _nothing_left_unless_begun(folder):
-                plan = _make_plan(graph, hashes, inputs, folder, asked, own)
-                run = Run(plan.inputs.count, progress, cancelled, note)
-                remarks = _remarks(graph, plan)
-                for remark in remarks:
-                    run.tell(remark)
-                if count == 0 and scheduler is None:
-                    result = _run_here(plan, graph, run)
-                else:
-                    from engine.datasets.cluster import run_on_cluster
+    with pool_of(workers, scheduler) as pool:
+        if not pool.is_here or asked.dump:
+            require_extra()
+        folder = _make_folder(Path(output))
+        try:
+            with locked(folder / _LOCK, 0.0) as held:
+                if not held:
+                    raise SweepError(f"another process runs a sweep into {folder}")
+                _clear_folder(folder, resume=resume, overwrite=overwrite)
+                graph = model if isinstance(model, RuntimeGraph) else _load_model(model, asked)
+                run = Run(0, progress, cancelled, note)
+                _sweep_into(folder, graph, inputs, asked, pool, run)
+                found = open_sweep(folder)
+                # Imported only here: workers import this module and draw no page.
+                from engine.datasets.page import write_summary_page
 
-                    result = run_on_cluster(plan, count, scheduler, run)
-            _write_results(plan, graph, hashes, asked, result, remarks)
-            found = open_sweep(folder)
-            # Imported only here: workers import this module and draw no page.
-            from engine.datasets.page import write_summary_page
-
-            write_summary_page(found, command=command)
-    except OSError as exc:
-        raise SweepError(
-            f"{exc.filename or folder} cannot be written: {format_os_error(exc)}; what is "
-            "finished is kept"
-        ) from exc
+                write_summary_page(found, command=command)
+        except OSError as exc:
+            raise SweepError(
+                f"{exc.filename or folder} cannot be written: {format_os_error(exc)}; what is "
+                "finished is kept"
+            ) from exc
     return found
+
+
+def _sweep_into(
+    folder: Path,
+    graph: RuntimeGraph,
+    inputs: str | Path,
+    asked: SweepOptions,
+    pool: WorkerPool,
+    run: Run,
+) -> None:
+    """Run all inputs, and write the results but for the page."""
+    hashes = _hashes(graph)
+    with _nothing_left_unless_begun(folder):
+        plan = _make_plan(graph, hashes, inputs, folder, asked, pool.sharing)
+        run.total = plan.inputs.count
+        remarks = _remarks(graph, plan)
+        for remark in remarks:
+            run.tell(remark)
+        if pool.is_here:
+            result = _run_here(plan, graph, run)
+        else:
+            from engine.datasets.cluster import run_on_cluster
+
+            result = run_on_cluster(plan, pool.client(folder, run), pool.scheduler, run)
+    _write_results(plan, graph, hashes, asked, result, remarks)
 
 
 # The folder

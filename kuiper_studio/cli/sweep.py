@@ -25,30 +25,30 @@ _LISTED_FAILURES = 5
 
 def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
     """Run the sweep of a command line, with a progress bar."""
-    from engine.datasets import require_extra, sweep
+    from engine.datasets import WorkerPool, require_extra, sweep
     from engine.datasets.page import write_summary_page
 
     if arguments.workers != 0 or arguments.dump:
         require_extra()  # before the model is loaded or converted
     command = ["kuiper-studio", *sys.argv[1:]]
-    studies = SweepStudies(arguments, load_graph(arguments), sweep_options(arguments))
-    with progress_shown("sweeping", "inputs") as show:
-        found = sweep(
-            studies.graph,
-            arguments.inputs,
-            arguments.output,
-            replace(studies.options, studies=studies.studies),
-            workers=arguments.workers,
-            scheduler=arguments.scheduler,
-            resume=arguments.resume,
-            overwrite=arguments.overwrite,
-            progress=show,
-            note=complain,
-            command=command,
-        )
-    if studies.studies:
-        studies.conclude(found)
-        write_summary_page(found, command=command)
+    with WorkerPool(arguments.workers, arguments.scheduler) as pool:
+        studies = SweepStudies(arguments, load_graph(arguments), sweep_options(arguments))
+        with progress_shown("sweeping", "inputs") as show:
+            found = sweep(
+                studies.graph,
+                arguments.inputs,
+                arguments.output,
+                replace(studies.options, studies=studies.studies),
+                workers=pool,
+                resume=arguments.resume,
+                overwrite=arguments.overwrite,
+                progress=show,
+                note=complain,
+                command=command,
+            )
+        if studies.studies:
+            studies.conclude(found, pool)
+            write_summary_page(found, command=command)
     return found, studies
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from engine.datasets import Study, Sweep, SweepOptions
+    from engine.datasets import Study, Sweep, SweepOptions, WorkerPool
     from engine.datasets.against import AgainstStudy, OtherSpec
     from engine.datasets.calibration import CalibrationStudy
     from engine.runtime import RuntimeGraph
@@ -79,10 +79,17 @@ class SweepStudies:
         keep = self.facts.get("calibration", {}).get("keep_float32")
         return keep is None or bool(keep["reached"])
 
-    def conclude(self, found: Sweep) -> None:
-        """Calculate and write the results of the studies of a finished sweep."""
+    def conclude(self, found: Sweep, pool: WorkerPool) -> None:
+        """Calculate and write the results of the studies of a finished sweep.
+
+        Parameters
+        ----------
+        found : Sweep
+        pool : WorkerPool
+            The workers of the sweep.
+        """
         if self._calibration is not None:
-            self.facts["calibration"] = self._calibrate(found, self._calibration)
+            self.facts["calibration"] = self._calibrate(found, self._calibration, pool)
         if self._against is not None:
             from engine.datasets.against import write_against
 
@@ -119,7 +126,9 @@ class SweepStudies:
             other = dump_spec(arguments.reference)
         return prepare_against(self.graph, arguments.inputs, other, options, arguments.labels)
 
-    def _calibrate(self, found: Sweep, study: CalibrationStudy) -> dict[str, Any]:
+    def _calibrate(
+        self, found: Sweep, study: CalibrationStudy, pool: WorkerPool
+    ) -> dict[str, Any]:
         from engine.datasets.calibration import CalibrationOptions, calibrate_sweep
 
         arguments, options = self._arguments, self.options
@@ -133,7 +142,7 @@ class SweepStudies:
         with progress_shown("measuring", "runs") as show:
             calibration = calibrate_sweep(
                 found, self.graph, study, options, chosen, lambda done: show(done, done + 1),
-                workers=arguments.workers, scheduler=arguments.scheduler,
+                workers=pool,
             )  # fmt: skip
         return calibration.to_json()
 

@@ -26,12 +26,12 @@ from engine.datasets.calibration.magnitudes import Magnitudes
 from engine.datasets.inputs import InputReader
 from engine.datasets.model import require_operands
 from engine.datasets.options import describe_model
+from engine.datasets.pool import WorkerPool, pool_of
 from engine.datasets.progress import Run
 from engine.datasets.unguarded import leave_importing_worker
 from engine.errors import EngineError, SweepError
 from engine.runtime import load
 from engine.shapes import parse_shapes
-from engine.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -175,7 +175,7 @@ def calibrate_sweep(
     options: CalibrationOptions | None = None,
     progress: Callable[[int], None] = lambda _: None,
     *,
-    workers: int | None = None,
+    workers: int | WorkerPool | None = None,
     scheduler: str | None = None,
 ) -> Calibration:
     """Calibrate a model by what a sweep has counted; see `calibrate`.
@@ -195,7 +195,7 @@ def calibrate_sweep(
     progress : callable, optional
         Called with the number of runs of the model so far; an exception ends the work.
     workers, scheduler : optional
-        What measures, as for `sweep`.
+        What measures, as for `sweep`; the same pool as for it starts no workers again.
 
     Raises
     ------
@@ -210,8 +210,7 @@ def calibrate_sweep(
     layers = quantisable_layers(graph)
     magnitudes = {layer.name: counts[layer.inputs[0].name] for layer in layers}
     every = range(found.inputs.set.count)
-    own = 0 if scheduler is not None else thread_count() if workers is None else workers
-    with InputReader(found.inputs.set) as reader:
+    with InputReader(found.inputs.set) as reader, pool_of(workers, scheduler) as pool:
         inputs_of = partial(_inputs_of, reader, graph, swept)
         measured = _chosen(every, study)
 
@@ -223,16 +222,16 @@ def calibrate_sweep(
 
         @contextmanager
         def on_workers(scales: ScalesOf) -> Iterator[HeldOut]:
-            spec = describe_model(graph, swept, own)
+            spec = describe_model(graph, swept, pool.sharing)
             plan = HeldOutPlan(spec, found.inputs.set, scales, options.backend)
             readable = [index for index, _ in inputs_of(measured)]
-            with _held_out_on_workers(plan, readable, found, own, scheduler, progress) as run:
+            with _held_out_on_workers(plan, readable, found, pool, progress) as run:
                 yield run
 
         return calibrate(
             graph,
             magnitudes,
-            here if own == 0 and scheduler is None else on_workers,
+            here if pool.is_here else on_workers,
             lambda: (
                 inputs for _, inputs in inputs_of(x for x in every if not study.holds_out(x))
             ),
@@ -268,12 +267,11 @@ def _held_out_on_workers(
     plan: HeldOutPlan,
     indices: Sequence[int],
     found: Sweep,
-    workers: int,
-    scheduler: str | None,
+    pool: WorkerPool,
     progress: Callable[[int], None],
 ) -> Iterator[HeldOut]:
-    """Run tasks on processes of this machine, or on the workers of a scheduler."""
-    from engine.datasets.cluster import run_tasks, workers_started
+    """Run tasks on the workers of a pool."""
+    from engine.datasets.cluster import run_tasks, workers_prepared
 
     run, done = Run(len(indices)), 0
 
@@ -283,7 +281,8 @@ def _held_out_on_workers(
         progress(done)
 
     make = partial(HeldOutWorker, plan)
-    with workers_started(make, found.path, workers, scheduler, run) as client:
+    client = pool.client(found.path, run)
+    with workers_prepared(make, client, pool.scheduler):
 
         def held_out(task: Task[T], most: int | None = None) -> Iterator[T]:
             given = [(task, number, index) for number, index in enumerate(indices[:most])]

@@ -14,7 +14,7 @@ import pytest
 from ncnn_files import F16, f32, tagged, write_pair
 
 import engine
-from engine.datasets import SweepOptions, sweep
+from engine.datasets import SweepOptions, WorkerPool, sweep
 from engine.datasets.calibration import (
     REPORT,
     TABLE,
@@ -429,6 +429,28 @@ class TestSweeps:
             runs.append(done[-1] + (workers == 0))  # here it is told before each run
         assert written[0] == written[1]
         assert runs[0] <= runs[1]  # what another worker has run is run again
+
+    def test_the_workers_of_the_sweep_measure(self, swept, graph, tmp_path):
+        pytest.importorskip("distributed")
+        import psutil
+
+        def processes():
+            return {each.pid for each in psutil.Process().children(recursive=True)}
+
+        alone, study, options = swept
+        before = processes()
+        with WorkerPool(1) as pool:
+            assert processes() == before
+            data = tmp_path / "set.npy"
+            found = sweep(graph, data, tmp_path / "pooled", options, workers=pool)
+            swept_by = processes()
+            mine = calibrate_sweep(found, graph, study, options, workers=pool)
+            assert processes() == swept_by > before
+        assert not processes() & (swept_by - before)
+        theirs = calibrate_sweep(alone, graph, study, options, workers=0)
+        assert mine.to_json() == theirs.to_json()
+        with pytest.raises(SweepError, match="a scheduler has its own workers"):
+            sweep(graph, data, tmp_path / "other", workers=pool, scheduler="tcp://nowhere:1")
 
     def test_a_script_that_its_workers_run_again_is_told_so(self, swept, graph, tmp_path):
         pytest.importorskip("distributed")
