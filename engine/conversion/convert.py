@@ -14,6 +14,7 @@ from engine.conversion.cache import conversions_folder, evict, find_key, touch
 from engine.conversion.executable import find_pnnx, format_identity
 from engine.conversion.failures import explain, find_notes
 from engine.conversion.inspection import inspect
+from engine.conversion.inverted_masks import invert_masks
 from engine.conversion.lost_constants import restore_constants
 from engine.conversion.old_defaults import state_defaults
 from engine.conversion.onnx_rewriting import (
@@ -165,6 +166,7 @@ def _make_entry(
             )  # fmt: skip
             raise ConversionError(source.path, reason, ended.lines)
         lost = restore_constants(ended.lines, work / SIMPLIFIED, work / PARAM, work / BIN)
+        inverted = invert_masks(work / PARAM, work / BIN)
         if source.kind == "onnx":
             state_defaults(work / _name_of(source), work / PARAM, work / BIN)
             restore_bools(source.inputs, work / PARAM, work / BIN)
@@ -173,7 +175,10 @@ def _make_entry(
         for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
             (work / name).rename(kept / name)
         control_flow = find_control_flow(work / SIMPLIFIED)
-        notes = (*find_notes(ended, source, outputs, control_flow), *filter(None, (lost,)))
+        notes = (
+            *find_notes(ended, source, outputs, control_flow),
+            *filter(None, (lost, inverted if has_ncnn else "")),
+        )
         record = {"ncnn": has_ncnn, "notes": notes}
         write_file(kept / _RECORD, json.dumps(record).encode(), durable=False)
         log = "\n".join(ended.lines).encode("utf-8", "replace")

@@ -115,3 +115,41 @@ def test_statistics_of_the_batch_are_no_training(tmp_path):
     model = torch.nn.BatchNorm2d(3, track_running_stats=False).eval()
     torch.jit.trace(model, torch.zeros(2, 3, 4, 4)).save(tmp_path / "m.pt")
     assert not inspect(tmp_path / "m.pt").trains
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_bool_masks_of_fused_attentions_mean_what_they_meant(real_exporter, tmp_path):
+    """pnnx makes a module of such an attention, in which true is a key to ignore."""
+    torch = pytest.importorskip("torch")
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.query, self.key, self.value, self.last = (
+                torch.nn.Linear(8, 8) for _ in range(4)
+            )
+            places = torch.arange(5)
+            self.register_buffer("mask", (places[None] <= places[:, None])[None, None])
+
+        def forward(self, x):
+            projected = self.query(x) * 4**-0.5, self.key(x), self.value(x)
+            query, key, value = (each.view(1, -1, 2, 4).transpose(1, 2) for each in projected)
+            mixed = torch.nn.functional.scaled_dot_product_attention(
+                query, key, value, attn_mask=self.mask, scale=1.0
+            )
+            return self.last(mixed.transpose(1, 2).reshape(1, -1, 8))
+
+    torch.manual_seed(3)
+    network, x = Attention().eval(), torch.randn(1, 5, 8)
+    with torch.no_grad():
+        expected = network(x).numpy()
+        torch.jit.trace(network, x).save(str(tmp_path / "m.pt"))
+    graph = engine.load(tmp_path / "m.pt")
+    session = engine.Session(graph, backend="numpy")
+    session.feed([x.numpy()])
+    session.run()
+    assert "nn.MultiheadAttention" in [each.type for each in graph.operators]
+    np.testing.assert_allclose(session.outputs()[0], expected, rtol=1e-4, atol=1e-5)
+    (note,) = graph.conversion.notes
+    assert note.startswith("pnnx took the bool masks of 1 attention for the opposite")
+    assert graph.export_faults == ()
