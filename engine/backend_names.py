@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -54,6 +53,9 @@ def installed_version(name: str) -> str:
     """Return the version of a backend's library; ``""`` if it is unknown."""
     if missing_packages(name):
         return ""
+    # Here, for it imports much, and the window starts without.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1011,9 +1011,10 @@ class MainWindow(QMainWindow):
 
     @override
     def childEvent(self, event: QChildEvent) -> None:
-        bar = event.child()
         # Qt elides the tabs of docks, to "Pr…" where there are many.
-        if event.type() == QEvent.Type.ChildPolished and isinstance(bar, QTabBar):
+        if event.type() == QEvent.Type.ChildPolished and isinstance(
+            bar := event.child(), QTabBar
+        ):
             bar.setElideMode(Qt.TextElideMode.ElideNone)
             bar.setUsesScrollButtons(True)
         super().childEvent(event)

@@ -17,7 +17,7 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, MethodDescriptorType
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from shiboken6 import Shiboken
@@ -111,16 +111,19 @@ def make_overrides_safe() -> None:
 
 def _wrap_overrides(cls: type) -> None:
     """Wrap the Python functions of a class that stand for a method of Qt."""
-    for name, value in list(vars(cls).items()):
-        if isinstance(value, FunctionType) and _is_of_qt(cls, name):
-            setattr(cls, name, _raising_instances(value))
+    names = [name for name, value in vars(cls).items() if isinstance(value, FunctionType)]
+    if not names:
+        return
+    of_qt = frozenset[str]().union(*map(_methods_of_qt, cls.__mro__[1:]))
+    for name in of_qt.intersection(names):
+        if not name.startswith("__"):
+            setattr(cls, name, _raising_instances(vars(cls)[name]))
 
 
-def _is_of_qt(cls: type, name: str) -> bool:
-    if name.startswith("__"):
-        return False
-    methods = (vars(base).get(name) for base in cls.__mro__[1:])
-    return any(type(method).__name__ == "method_descriptor" for method in methods)
+@functools.cache
+def _methods_of_qt(cls: type) -> frozenset[str]:
+    """Return the names of a class's own methods that are Qt's."""
+    return frozenset([n for n, v in vars(cls).items() if isinstance(v, MethodDescriptorType)])
 
 
 def _raising_instances(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import json
 import os
 import sys
@@ -516,6 +517,8 @@ def import_window() -> None:
     try:
         with collector_paused():
             import_module("kuiper_studio.app")
+            # The collector would look at all that was made; `make_application` says how much.
+            gc.freeze()
     finally:
         builtins.__import__ = theirs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QKeySequence, QStandardItemModel
+from PySide6.QtGui import QKeySequence, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -111,11 +111,13 @@ class MainToolBar(QToolBar):
         self._backend = QComboBox()
         self._backend.setObjectName("backendChoice")
         self._backend.setAccessibleName("Backend")
-        for place, name in enumerate(BACKEND_NAMES):
-            self._backend.addItem(name, name)
-            self._backend.setItemData(place, _backend_tip(name), Qt.ItemDataRole.ToolTipRole)
-            if missing_packages(name):
-                _disable(self._backend, place)
+        model = QStandardItemModel(self._backend)
+        for name in BACKEND_NAMES:
+            item = _BackendItem(name)
+            item.setData(name, Qt.ItemDataRole.UserRole)
+            item.setEnabled(not missing_packages(name))
+            model.appendRow(item)
+        self._backend.setModel(model)
         self._backend.currentTextChanged.connect(self._session.set_backend)
         self._session.backend_changed.connect(self._on_backend_changed)
         self._on_backend_changed()
@@ -210,6 +212,16 @@ class MainToolBar(QToolBar):
         self._show_search_key()
 
 
+class _BackendItem(QStandardItem):
+    """A backend to choose; its tip is made when it is shown, for versions take long to read."""
+
+    @override
+    def data(self, role: int = Qt.ItemDataRole.UserRole + 1) -> object:
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return _backend_tip(self.text())
+        return super().data(role)
+
+
 def _backend_tip(name: str) -> str:
     """Return the tip of a backend: its description, or how to install it."""
     missing = missing_packages(name)
@@ -219,12 +231,6 @@ def _backend_tip(name: str) -> str:
         return _TIPS[name]
     library = " ".join(filter(None, (_LIBRARIES.get(name), installed_version(name))))
     return f"{library} for the operators that it supports, else NumPy"
-
-
-def _disable(choice: QComboBox, place: int) -> None:
-    model = choice.model()
-    if isinstance(model, QStandardItemModel):
-        model.item(place).setEnabled(False)
 
 
 def _captioned(caption: str, widget: QWidget) -> QWidget:

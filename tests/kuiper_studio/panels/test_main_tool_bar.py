@@ -41,7 +41,7 @@ def enabled(box):
 
 def test_what_is_installed(choice, monkeypatch):
     monkeypatch.setattr("engine.backend_names.find_spec", lambda name: name)
-    monkeypatch.setattr("engine.backend_names.version", {"onnxruntime": "1.2", "ncnn": "3"}.get)
+    monkeypatch.setattr("importlib.metadata.version", {"onnxruntime": "1.2", "ncnn": "3"}.get)
     box = choice()
     assert enabled(box) == ["auto", "numpy", "onnxruntime", "ncnn"]
     assert tips(box) == {
