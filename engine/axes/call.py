@@ -124,7 +124,7 @@ class Call:
             if kind is not None:
                 self.factors.claim(dim, kind, rank)
 
-    def claim_image(self, dims: Dims | None, spatial: int) -> bool:
+    def claim_image(self, dims: Dims | None, spatial: int, *, mixes: bool = True) -> bool:
         """Note that dimensions are batch, channels and spatial dimensions.
 
         Parameters
@@ -132,6 +132,9 @@ class Call:
         dims : Dims or None
         spatial : int
             Number of spatial dimensions; images, signals and volumes have 1 to 3.
+        mixes : bool, optional
+            Whether channels are mixed. Otherwise they may also be several pictures, such as a
+            mask for each query of a transformer.
 
         Returns
         -------
@@ -147,7 +150,7 @@ class Call:
         rank = Rank.DECLARED if spatial > 1 else Rank.EXPECTED
         if spatial == 2 and len(dims) == 4 and len(dims[0]) > 1:
             self.factors.note_frames(dims[0])
-        self.claim(dims[:-spatial], kinds[:-spatial], rank)
+        self.claim(dims[:-spatial], kinds[:-spatial], rank if mixes else Rank.GUESSED)
         if self._is_pointwise():
             rank = Rank.GUESSED
             if spatial == 1:  # without neighbours they have no order: points, or tokens

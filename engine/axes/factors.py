@@ -66,6 +66,10 @@ class Factors:
         Factors that count sequences beside a batch; see `note_series`.
     slid : dict of int to Dim
         By factor that counts windows: the dimension along which they lie.
+    ranked, attended : set of int
+        Factors of which the best positions are chosen, and those beside heads.
+    taken : dict of int to Size
+        By factor of one position that a mean or a part left: how many there were.
     apart : set of int
         Factors of which attention sees one position at a time; see `note_apart`.
     """
@@ -78,6 +82,9 @@ class Factors:
         self.frames: set[int] = set()
         self.series: set[int] = set()
         self.slid: dict[int, Dim] = {}
+        self.ranked: set[int] = set()
+        self.attended: set[int] = set()
+        self.taken: dict[int, Size] = {}
         self.apart: set[int] = set()
         self._same: list[int] = []
         self._kin: list[int] = []
@@ -110,6 +117,8 @@ class Factors:
         The factors of a flattened dimension have no counterpart in the new one.
         """
         made = self.make(size)
+        if size == 1:
+            self.taken[made] = self.extent(dim)
         long = self._without_ones(dim)
         if len(long) == 1 and self.sizes[long[0]] != 1:  # one position has no meaning to give
             self.relate(made, long[0])
@@ -271,6 +280,12 @@ class Factors:
         """Note dimensions in front of an attention, such as windows that it attends inside."""
         self.apart |= {factor for dim in dims for factor in dim}
 
+    def note_attended(self, dims: Dims) -> None:
+        """Note the dimensions beside heads, if there are any."""
+        leaves = [self.leaves(dim) for dim in dims]
+        if any(self.kind(leaf) is Kind.HEAD for each in leaves for leaf in each):
+            self.attended |= {self.find(dim[0]) for dim in dims if len(dim) == 1}
+
     def _beside_batch(self, dim: Dim) -> set[int]:
         leaves = self.leaves(dim)
         return {leaf for leaf in leaves if self.sizes[leaf] != 1 and not self.wholes(leaf)}
@@ -313,9 +328,7 @@ class Factors:
         while waiting:
             first, second = map(self._without_ones, waiting.pop())
             if len(first) == len(second) == 1:
-                both = self._join(first[0], second[0])
-                if both is not None:
-                    waiting.append(both)
+                waiting += self._join(first[0], second[0])
             elif len(first) == 1 and self._is_leaf(first[0]):
                 self._compose(first[0], second)
             elif len(second) == 1 and self._is_leaf(second[0]):
@@ -450,16 +463,16 @@ class Factors:
         size = self.size(parts)
         return len(parts) > 1 and size is not None and size > 1 and size == self.sizes[factor]
 
-    def _join(self, one: int, other: int) -> tuple[Dim, Dim] | None:
-        """Make two factors the same; return the parts of both, if both are split."""
+    def _join(self, one: int, other: int) -> list[tuple[Dim, Dim]]:
+        """Make two factors the same; return their parts and segments that are the same then."""
         first, second = self.find(one), self.find(other)
         if first == second or self.sizes[first] != self.sizes[second]:
-            return None
+            return []
         if self._contradict(_find(self._kin, first), _find(self._kin, second)):
-            return None
+            return []
         sides = {self._side(first), self._side(second)} - {None}
         if len(sides) > 1:
-            return None
+            return []
         may_be_heads = self._may_be_heads(first), self._may_be_heads(second)
         if may_be_heads[1] and not may_be_heads[0]:
             first, second = second, first
@@ -469,15 +482,20 @@ class Factors:
             self.relate(first, second)
         _move(self._parts, second, first)
         _move(self._other_parts, second, first)
-        pieces = self.segments.pop(second, ())
-        if len(pieces) > len(self.segments.get(first, ())):  # the finer ones tell more
+        own, pieces = self.segments.get(first, ()), self.segments.pop(second, ())
+        if len(pieces) > len(own):  # the finer ones tell more
             self.segments[first] = pieces
+        same: list[tuple[Dim, Dim]] = []
+        if [self.size(each) for each in own] == [self.size(each) for each in pieces]:
+            same += zip(own, pieces, strict=True)
         _move(self.shifts, second, first)
         _move(self.hints, second, first)
         wholes = (*self._wholes.get(first, ()), *self._wholes.pop(second, ()))
         if wholes:
             self._wholes[first] = tuple(dict.fromkeys(wholes))[:_MOST_WHOLES]
-        return None if parts[0] is None or parts[1] is None else (parts[0], parts[1])
+        if parts[0] is not None and parts[1] is not None:
+            same.append((parts[0], parts[1]))
+        return same
 
     def _may_be_heads(self, factor: int) -> bool:
         """Whether a factor was split from features; other features have another meaning."""
@@ -513,6 +531,7 @@ class Factors:
     def settle(self) -> None:
         """Give factors without evidence the meaning of their segments, whole or parts."""
         self.apart = {*self.leaves(self.apart)}
+        self.ranked = {self.find(factor) for factor in self.ranked}
         self.slid = {self.find(factor): dim for factor, dim in self.slid.items()}
         for factor in self.frames:
             if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time

@@ -118,9 +118,13 @@ class _Inference:
         self._claim_outputs()
         for operand in self.graph.input_operands:
             self._claim_spectrogram(self.dims.get(operand.name, ()))
+            self._claim_colours(self.dims.get(operand.name, ()))
+            self._claim_pairs(self.dims.get(operand.name, ()))
         for name, (layout, inferred) in self.overrides.items():
             self._override(name, layout, inferred)
         self.factors.settle()
+        for dims in self.dims.values():
+            self.factors.note_attended(dims)
         found = {name: self._name(name, dims) for name, dims in self.dims.items()}
         return {**found, **{name: layout for name, (layout, _) in self.overrides.items()}}
 
@@ -313,6 +317,24 @@ class _Inference:
             factors.replace(times, Kind.TIME)
             factors.replace(frequencies, Kind.FREQUENCY)
 
+    def _claim_colours(self, dims: Dims) -> None:
+        """Name the channels of an input of which a model reads each by itself."""
+        kinds = [self.factors.kind(dim[0]) for dim in dims]
+        if kinds[1:] == [Kind.UNKNOWN, Kind.ROW, Kind.COLUMN]:
+            self.factors.claim(dims[1], Kind.FEATURE, Rank.GUESSED)
+
+    def _claim_pairs(self, dims: Dims) -> None:
+        """Name what looks like samples, but is paired with itself: the nodes of a graph.
+
+        Its edges are such an input: a number for each two nodes.
+        """
+        factors = self.factors
+        if len(dims) < 2 or factors.extent(dims[-1]) == 1 or len(dims[-1]) > 1:
+            return
+        node = factors.find(dims[-1][0])
+        if factors.find(dims[-2][0]) == node and factors.kind(node) is Kind.BATCH:
+            factors.replace(node, Kind.TOKEN)
+
     def _claim_outputs(self) -> None:
         """Name classes, vocabulary and boxes of the model's results."""
         members = islice(members_of(self.graph.output_operands), _MOST_OUTPUTS)
@@ -337,17 +359,24 @@ class _Inference:
     def _claim_boxes(self, dims: Dims, others: list[Dims]) -> None:
         """Name boxes of four numbers, where another result has scores of as many."""
         factors = self.factors
+        given = {
+            factors.find(dim[0])
+            for operand in self.graph.input_operands
+            for dim in self.dims.get(operand.name, ())
+        }
         for other in others:
             same = factors.find(dims[-2][0]) == factors.find(other[-2][0])
             # Heads of SSD and RetinaNet concatenate the boxes of all scales, each for itself.
             count = factors.size(dims[-2])
             alike = count == factors.size(other[-2]) and (count or 0) > 1
             unknown = {factors.kind(each[-2][0]) for each in (dims, other)} == {Kind.UNKNOWN}
+            if same and factors.find(dims[-2][0]) in given:
+                continue  # four numbers for each token of a sequence that the model is given
             if same or (alike and unknown):
                 factors.claim(dims[-1], Kind.COORDINATE, Rank.STATED)
                 for each in (dims, other):
                     factors.claim(each[-2], Kind.BOX, Rank.STATED)
-                if not same:
+                if not same or len(others) == 1:
                     factors.claim(other[-1], Kind.CLASS, Rank.STATED)
 
     def _claim_vector(self, operand: RuntimeOperand, dims: Dims) -> None:
@@ -367,12 +396,13 @@ class _Inference:
             if producer is None or producer.type not in _JOINING or not producer.inputs:
                 break
             producer = producer.inputs[0].producer
-        if producer is None or producer.type not in _LINEAR:
+        if producer is None or not (producer.type in _LINEAR or _has_constant(producer)):
             return
         made = self.dims.get(producer.outputs[0].name)
         if not made or self.factors.leaves(made[-1]) != self.factors.leaves(dims[-1]):
             return
-        if self.factors.size(dims[-1]) in self.vocabularies:
+        is_text = bool(self.vocabularies) and "lm_head" in producer.name
+        if is_text or self.factors.size(dims[-1]) in self.vocabularies:
             self.factors.claim(dims[-1], Kind.VOCABULARY, Rank.STATED)
         elif is_softmax or any(word in producer.name.lower() for word in _HEADS):
             self.factors.claim(dims[-1], Kind.CLASS, Rank.STATED)
@@ -405,6 +435,12 @@ class _Inference:
             if part.kind in SPATIAL:
                 self.factors.claim((made[-1],), part.kind, Rank.USER)
         return tuple(made)
+
+
+def _has_constant(product: RuntimeOperator) -> bool:
+    """Whether an operator multiplies by a matrix of the file, as a linear layer does."""
+    table = product.inputs[-1].producer if product.type == "torch.matmul" else None
+    return table is not None and table.is_constant
 
 
 def _reshaped(operator: RuntimeOperator) -> list[RuntimeOperand]:

@@ -89,10 +89,10 @@ class Axis:
 
     @property
     def is_named(self) -> bool:
-        """Whether the meaning is known; an axis of size 1 needs no meaning."""
+        """Whether the meaning is known; an axis without two positions needs none."""
         if self.kind is Kind.UNKNOWN and self.factors:
             return all(factor.is_named for factor in self.factors)
-        return self.kind is not Kind.UNKNOWN or self.size == 1
+        return self.kind is not Kind.UNKNOWN or self.size in {0, 1}
 
     def to_plain(self) -> dict[str, object]:
         """Return the axis as plain data for JSON."""
@@ -213,7 +213,11 @@ class Layout:
         str
             Dimensions of size 1 are left out; ``""`` if nothing is known.
         """
-        shown = [axis for axis in self.axes if axis.size != 1]
+        shown = [
+            axis
+            for axis in self.axes
+            if axis.size != 1 and (axis.size != 0 or axis.kind is not Kind.UNKNOWN)
+        ]
         if not any(axis.kind is not Kind.UNKNOWN or axis.is_named for axis in shown):
             return ""
         return " × ".join([axis.text() for axis in shown])

@@ -22,6 +22,7 @@ _HINTS: Final = {
     "dist": Kind.DISTILLATION_TOKEN,
     "reg": Kind.REGISTER_TOKEN,
     "det": Kind.BOX,
+    "query": Kind.QUERY,
     "cls": Kind.CLASS_TOKEN,
     "class": Kind.CLASS_TOKEN,
 }
@@ -160,7 +161,8 @@ class _Namer:
         if not grids:
             return axis
         # Positions of several scales without attention are the boxes of a detector.
-        scales = len(grids) > 1 and self.factors.rank(member) <= Rank.DERIVED
+        is_box = member in self.factors.ranked or member not in self.factors.attended
+        scales = len(grids) > 1 and is_box and self.factors.rank(member) <= Rank.DERIVED
         return Axis(Kind.BOX if scales else axis.kind, axis.size, (), named)
 
     def _is_window(self, member: int, place: int) -> bool:
@@ -309,6 +311,8 @@ def _fold_grid(axes: list[Axis], *, is_outer: bool) -> list[Axis]:
     """Fold neighbouring positions to tokens, or to windows if other dimensions are inside."""
     if not axes or (len(axes) == 1 and not is_outer):
         return axes
+    if not is_outer and len({axis.kind for axis in axes}) == 1:
+        return [Axis(axes[0].kind, _total(axes))]  # parts of a signal that follow each other
     return [Axis(Kind.WINDOW if is_outer else Kind.TOKEN, _total(axes), tuple(axes))]
 
 

@@ -74,16 +74,18 @@ def attend(call: Call) -> Results:
 @rule("multiheadattention", "multiheadattentionforward")
 def attend_by_heads(call: Call) -> Results:
     """Attend with projections of queries, keys and values."""
-    query = call.first
     shape = call.shape
-    if query is None or shape is None or len(query) != len(shape) or not shape:
+    if not shape:
         return []
+    given, mask = _sort_operands(call, len(shape))
+    if not given:
+        return []
+    query = given[0]
     batch_first = call.param("batch_first") is True and len(query) == 3
     if len(query) == 3:
         samples = query[0 if batch_first else 1]
         call.factors.note_series(samples)
         call.factors.note_apart((samples,))
-    given = [dims for dims in call.inputs[:3] if dims is not None and len(dims) == len(query)]
     for dims in given:
         _claim_tokens(call, dims, batch_first=batch_first)
         _claim_own_heads(call, dims[-1])
@@ -93,14 +95,33 @@ def attend_by_heads(call: Call) -> Results:
     made = (call.factors.make(shape[-1]),)
     call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
     key = given[1] if len(given) > 1 else query
-    mask = call.input("attn_mask", len(call.inputs))
+    token = len(query) - 2 if batch_first else 0
     if mask is not None and len(mask) >= 2:
-        token = len(query) - 2 if batch_first else 0
         call.factors.unify(mask[-2], query[token])
         call.factors.unify(mask[-1], key[token])
         if len(mask) == 3:
             _claim_mask(call, mask, query, batch_first=batch_first)
     return [call.fit((*query[:-1], made)), _weights(call, query, key, batch_first=batch_first)]
+
+
+def _sort_operands(call: Call, rank: int) -> tuple[list[Dims], Dims | None]:
+    """Return queries, keys and values, and the mask of scores.
+
+    The mask may be the first operand, and the file may call the last sequence the mask.
+    """
+    extent = call.factors.extent
+    named = call.input("attn_mask", len(call.inputs))
+    others = [dims for dims in call.inputs if dims is not None and dims is not named]
+    sequences = [dims for dims in others if len(dims) == rank]
+    width = call.integer("embed_dim", 0)
+    if named is not None and len(named) == rank and extent(named[-1]) == width:
+        sequences, named = [*sequences, named][:3], None if len(sequences) < 3 else named
+    token = -2 if rank == 2 or call.param("batch_first") is True else 0
+    scores = [extent(dims[token]) for dims in (*sequences[:2], *sequences[-1:])[:2]]
+    for dims in others if named is None and rank > 2 else ():
+        if [extent(dim) for dim in dims] == scores:
+            named = dims
+    return sequences[:3], named
 
 
 def _claim_tokens(call: Call, dims: Dims, *, batch_first: bool) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convolve", "resample"]
 
+_SHUFFLES: Final = ("pixelshuffle", "pixelunshuffle")
 _SPATIAL: Final = re.compile(r"([123])d(?![a-z])", re.IGNORECASE)
 
 
@@ -84,7 +85,7 @@ def _resize(call: Call, dim: Dim, size: Size) -> Dim:
 def pool(call: Call) -> Results:
     """Resample positions."""
     dims = call.first
-    if not call.claim_image(dims, _spatial(call)) or dims is None:
+    if not call.claim_image(dims, _spatial(call), mixes=False) or dims is None:
         return []
     return _resampled(call, dims)
 
@@ -117,7 +118,8 @@ def resize(call: Call) -> Results:
     dims, shape = call.first, call.shape
     if dims is None or shape is None or not 3 <= len(dims) <= 5:
         return []
-    if not call.claim_image(dims, len(dims) - 2):
+    mixes = call.operator.type.lower().replace("_", "").endswith(_SHUFFLES)
+    if not call.claim_image(dims, len(dims) - 2, mixes=mixes):
         return []
     return [resample(call, dims, shape)]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.axes.factors import Rank
-from engine.axes.layout import Kind
+from engine.axes.layout import SPATIAL, Kind
 from engine.axes.registry import rule
 
 if TYPE_CHECKING:
     from engine.axes.call import Call, Results
-    from engine.axes.factors import Dim, Dims
+    from engine.axes.factors import Dim, Dims, Factors
+    from engine.axes.layout import Size
 
 __all__ = ["broadcast", "keep"]
 
@@ -52,8 +53,10 @@ def _is_whole(call: Call, dims: Dims) -> bool:
 def _broadcast_dim(call: Call, dims: list[Dim], place: int, *, is_outer: bool) -> Dim:
     """Return one dimension of a result.
 
-    A mean that is taken from all positions has their meaning. Where no input has all positions,
-    as in sums of one number for each row and one for each column, nothing follows.
+    A mean that is taken from all positions has their meaning, unlike one of other positions,
+    such as the squares that are summed of a vector for its distances to others. Where no input
+    has all positions, as in sums of one number for each row and one for each column, nothing
+    follows.
     """
     factors, size = call.factors, (call.shape or ())[place]
     same = [dim for dim in dims if factors.extent(dim) == size]
@@ -64,9 +67,18 @@ def _broadcast_dim(call: Call, dims: list[Dim], place: int, *, is_outer: bool) -
         factors.unify(found, dim)
     if size != 1 and len(found) == 1 and not is_outer:
         for dim in dims:
-            if factors.extent(dim) == 1 and len(dim) == 1:
+            is_single = factors.extent(dim) == 1 and len(dim) == 1
+            if is_single and _is_mean(factors, dim[0], size):
                 factors.relate(found[0], dim[0])
     return found
+
+
+def _is_mean(factors: Factors, factor: int, size: Size) -> bool:
+    """Whether a single position may stand for those of a result, whose meaning it then has.
+
+    A forecast is as long as it will, but has the mean of the times that were read.
+    """
+    return factors.taken.get(factor, size) == size or factors.kind(factor) in SPATIAL
 
 
 rule("expression", "add", "sub", "mul", "div", "pow", "where", "maximum", "minimum",

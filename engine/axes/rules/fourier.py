@@ -53,6 +53,20 @@ def follow(call: Call) -> Results:
     return [call.fit((*dims[:-1], *made))]
 
 
+@rule("istft")
+def join_frames(call: Call) -> Results:
+    """Replace the frequencies of frames by the signal that they overlap to."""
+    dims, shape = call.first, call.shape
+    if dims is None or len(dims) < 2 or shape is None or len(shape) != len(dims) - 1:
+        return []
+    call.claim(dims[-2:], (Kind.FREQUENCY, Kind.TIME), Rank.EXPECTED)
+    window = call.input("window", len(call.inputs))
+    made = (call.factors.make(shape[-1]),)
+    for dim in (made, *(window or ())):
+        call.factors.claim(dim, Kind.TIME, Rank.EXPECTED)
+    return [call.fit((*dims[:-2], made))]
+
+
 @rule("viewasreal")
 def split_complex(call: Call) -> Results:
     """Make the real and the imaginary parts a last dimension."""

@@ -31,14 +31,15 @@ def concatenate(call: Call) -> Results:
 def join_dims(call: Call, place: int) -> Dims | None:
     """Return the dimensions of inputs that are concatenated along one dimension."""
     shape = call.shape
-    given = [dims for dims in call.inputs if dims is not None]
+    inputs = [dims for dims in call.inputs if not _is_empty(call, dims)]
+    given = [dims for dims in inputs if dims is not None]
     if shape is None or not given or any(len(dims) != len(shape) for dims in given):
         return None
     found: list[Dim] = []
     for at, size in enumerate(shape):
         dims = [each[at] for each in given]
         if at == place:
-            pieces = dims if len(given) == len(call.inputs) else []
+            pieces = dims if len(given) == len(inputs) else []
             found.append(
                 (_join(call, pieces),) if pieces else call.factors.derive(dims[0], size)
             )
@@ -50,8 +51,15 @@ def join_dims(call: Call, place: int) -> Dims | None:
     return call.fit(found)
 
 
+def _is_empty(call: Call, dims: Dims | None) -> bool:
+    """Whether an input is an empty list, such as a cache of keys before the first token."""
+    return dims is not None and len(dims) == 1 and call.factors.extent(dims[0]) == 0
+
+
 def _join(call: Call, pieces: list[Dim]) -> int:
     factors = call.factors
+    if len(pieces) == 1:
+        return factors.whole(pieces[0])
     sizes = [factors.size(piece) for piece in pieces]
     total = None if None in sizes else sum([size for size in sizes if size is not None])
     made = factors.make(total)
@@ -59,8 +67,9 @@ def _join(call: Call, pieces: list[Dim]) -> int:
     if 1 < len(flat) <= _MOST_SEGMENTS:
         factors.segments[made] = tuple(flat)
     if all(len(piece) == 1 and not factors.parts(piece[0]) for piece in pieces):
-        for piece in pieces:
-            factors.relate(made, piece[0])
+        for piece, size in zip(pieces, sizes, strict=True):
+            if size != 1:  # one position has no meaning to give
+                factors.relate(made, piece[0])
     return made
 
 

@@ -74,6 +74,17 @@ def multiply(call: Call, one: Dims | None, other: Dims | None) -> Dims | None:
     return call.fit(found)
 
 
+@rule("cdist")
+def measure(call: Call) -> Results:
+    """Measure the distance of each position of one input from each of the other."""
+    one, other = call.input("x1", 0), call.input("x2", 1)
+    if one is None or other is None or len(one) < 2 or len(other) < 2:
+        return []
+    for dims in (one, other):
+        call.claim(dims[-2:], (Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+    return [multiply(call, one, (*other[:-2], *other[-1:], *other[-2:-1]))]
+
+
 @rule("einsum")
 def einsum(call: Call) -> Results:
     """Unify the dimensions with the same letter."""

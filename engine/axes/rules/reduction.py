@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
 from engine.axes.registry import rule
 
 if TYPE_CHECKING:
     from engine.axes.call import Call, Results
     from engine.axes.factors import Dims
+    from engine.axes.layout import Size
+    from engine.runtime import RuntimeOperator
 
 __all__ = ["drop"]
+
+_RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view", "torch.flatten"})
+_MOST_RESHAPES: Final = 3
 
 
 @rule("mean", "sum", "max", "min", "amax", "amin", "prod", "var", "std", "norm", "logsumexp",
@@ -23,7 +30,37 @@ def reduce(call: Call) -> Results:
     places = call.places("dim", len(dims))
     if places is None:
         places = call.places("axis", len(dims))
+    if call.operator.type.endswith("topk"):
+        place = call.place("dim", len(dims), -1)
+        call.factors.ranked |= {*dims[place]} if place is not None else set()
+    _claim_codes(call, dims, places or ())
     return [drop(call, dims, places, at) for at in range(len(call.shapes))]
+
+
+def _claim_codes(call: Call, dims: Dims, places: tuple[int, ...]) -> None:
+    """Name the codes among which a quantiser chooses the nearest, to look it up."""
+    if len(places) != 1 or not call.operator.type.endswith(("argmin", "argmax")):
+        return
+    readers = [*call.operator.outputs[0].consumers]
+    for _ in range(_MOST_RESHAPES):
+        if not any(each.type in _RESHAPES for each in readers):
+            break
+        readers = [
+            reader
+            for each in readers
+            for reader in (each.outputs[0].consumers if each.type in _RESHAPES else (each,))
+        ]
+    count = call.factors.size(dims[places[0]])
+    for each in readers:
+        if each.type.endswith("mbedding") and _rows_of_table(each) == count:
+            call.factors.claim(dims[places[0]], Kind.VOCABULARY, Rank.STATED)
+
+
+def _rows_of_table(embedding: RuntimeOperator) -> Size:
+    weight = embedding.attributes.get("weight")
+    shape = embedding.tied_inputs[0].shape if embedding.tied_inputs else None
+    shape = weight.shape if weight is not None else shape
+    return shape[0] if shape else None
 
 
 def drop(call: Call, dims: Dims, places: tuple[int, ...] | None, at: int = 0) -> Dims | None:

@@ -27,7 +27,9 @@ BEFORE = "class + 4 registers + 4×4 tokens × features"
 @pytest.fixture
 def texts(make_pair: Callable[..., Path]) -> Callable[..., dict[str, str]]:
     def infer(*lines: str, **weights: np.ndarray) -> dict[str, str]:
-        named = {f"{name}.data": array for name, array in weights.items()}
+        named = {
+            name if "." in name else f"{name}.data": array for name, array in weights.items()
+        }
         found = infer_layouts(engine.load(make_pair(*lines, weights=named)))
         return {name: layout.text() for name, layout in found.items()}
 
@@ -676,3 +678,117 @@ def test_features_that_scale_heads(texts: Callable[..., dict[str, str]]) -> None
     assert found["d"] == "tokens × heads"
     assert found["g"] == "tokens × heads × features"
     assert found["i"] == "heads × queries × keys"
+
+
+def test_a_cache_without_tokens(texts: Callable[..., dict[str, str]]) -> None:
+    """Exports of transformers join keys to an empty list, the cache before the first token."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,5,8)f32",
+        "nn.Linear l 1 1 a b in_features=8 out_features=8 #b=(1,5,8)f32",
+        "Tensor.reshape r 1 1 b c shape=(1,5,2,4) $input=b #c=(1,5,2,4)f32",
+        "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(1,2,5,4)f32",
+        "pnnx.Attribute cache 0 1 e @data=(0)f32 #e=(0)f32",
+        "torch.cat j 2 1 e d f dim=-2 #f=(1,2,5,4)f32",
+        (
+            "F.scaled_dot_product_attention s 3 1 d f f g "
+            "$query=d $key=f $value=f #g=(1,2,5,4)f32"
+        ),
+        "pnnx.Output out 1 0 g",
+        cache=np.zeros(0, np.float32),
+    )
+    assert found["e"] == ""
+    assert found["c"] == "tokens × heads × features"
+    assert found["f"] == found["g"] == "heads × tokens × features"
+
+
+def test_four_numbers_of_a_token_are_no_box(texts: Callable[..., dict[str, str]]) -> None:
+    """A decision transformer predicts states and actions for each step that it was given."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,6,8)f32",
+        "nn.Linear states 1 1 a b in_features=8 out_features=17 #b=(1,6,17)f32",
+        "nn.Linear actions 1 1 a c in_features=8 out_features=4 #c=(1,6,4)f32",
+        "pnnx.Output out 2 0 b c",
+    )
+    assert found["b"] == found["c"] == "tokens × features"
+
+
+def test_positions_of_several_scales(texts: Callable[..., dict[str, str]]) -> None:
+    """Deformable DETR adds the positions of each scale, which are joined like the pictures."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,8,8)f32",
+        "nn.Conv2d c1 1 1 a b kernel_size=(2,2) stride=(2,2) #b=(1,6,4,4)f32",
+        "nn.Conv2d c2 1 1 b c kernel_size=(2,2) stride=(2,2) #c=(1,6,2,2)f32",
+        "torch.flatten f1 1 1 b d start_dim=2 end_dim=-1 $input=b #d=(1,6,16)f32",
+        "torch.flatten f2 1 1 c e start_dim=2 end_dim=-1 $input=c #e=(1,6,4)f32",
+        "torch.cat j 2 1 d e f dim=2 #f=(1,6,20)f32",
+        "pnnx.Attribute p1 0 1 g @data=(1,6,4,4)f32 #g=(1,6,4,4)f32",
+        "F.relu r 1 1 g h #h=(1,6,4,4)f32",
+        "torch.flatten f3 1 1 h i start_dim=2 end_dim=-1 $input=h #i=(1,6,16)f32",
+        "pnnx.Attribute p2 0 1 k @data=(1,6,4)f32 #k=(1,6,4)f32",
+        "torch.cat l 2 1 i k l dim=2 #l=(1,6,20)f32",
+        "pnnx.Expression x 2 1 f l m expr=add(@0,@1) #m=(1,6,20)f32",
+        "torch.transpose t 1 1 m n dim0=1 dim1=2 $input=m #n=(1,20,6)f32",
+        "Tensor.reshape s 1 1 n o shape=(1,20,2,3) $input=n #o=(1,20,2,3)f32",
+        "torch.split u 1 2 o q1 q2 dim=1 split_size_or_sections=(16,4) "
+        "$input=o #q1=(1,16,2,3)f32 #q2=(1,4,2,3)f32",
+        "torch.flatten f4 1 1 q1 r start_dim=2 end_dim=-1 $input=q1 #r=(1,16,6)f32",
+        "torch.transpose v 1 1 r s dim0=1 dim1=2 $input=r #s=(1,6,16)f32",
+        "Tensor.reshape w 1 1 s t shape=(2,3,4,4) $input=s #t=(2,3,4,4)f32",
+        "pnnx.Input places 0 1 u #u=(2,5,5,2)f32",
+        "F.grid_sample y 2 1 t u v align_corners=False mode=bilinear padding_mode=zeros "
+        "$input=t $grid=u #v=(2,3,5,5)f32",
+        "pnnx.Output out 2 0 v q2",
+        p1=np.zeros((1, 6, 4, 4), np.float32),
+        p2=np.zeros((1, 6, 4), np.float32),
+    )
+    assert found["g"] == found["h"] == "channels × rows × columns"
+    assert found["i"] == "features × 4×4 tokens"
+    assert found["k"] == "features × 2×2 tokens"
+    assert found["n"] == "4×4 + 2×2 tokens × features"
+    assert found["o"] == "4×4 + 2×2 tokens × heads × features"
+
+
+def test_windows_that_were_joined_follow_each_other(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """UnivNet convolves each frame by a kernel of its own, and joins the samples of frames."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,4,40)f32",
+        "nn.Conv1d c 1 1 a b kernel_size=(3) stride=(1) #b=(1,4,40)f32",
+        "F.pad p 1 1 b d pad=(1,1) mode=constant #d=(1,4,42)f32",
+        "Tensor.unfold u 1 1 d e dimension=2 size=10 step=8 $input=d #e=(1,4,5,10)f32",
+        "Tensor.slice s 1 1 e f dim=3 start=1 end=9 step=1 $input=e #f=(1,4,5,8)f32",
+        "F.relu g 1 1 f g #g=(1,4,5,8)f32",
+        "Tensor.reshape r 1 1 g h shape=(1,4,40) $input=g #h=(1,4,40)f32",
+        "nn.Conv1d e 1 1 h i kernel_size=(3) stride=(1) #i=(1,4,40)f32",
+        "pnnx.Output out 1 0 i",
+    )
+    assert found["b"] == found["h"] == found["i"] == "channels × time"
+
+
+def test_one_channel_of_a_picture(texts: Callable[..., dict[str, str]]) -> None:
+    """SuperPoint reads the first of three equal channels."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,12,12)f32",
+        "Tensor.select s 1 1 a b dim=1 index=0 $input=a #b=(1,12,12)f32",
+        "torch.unsqueeze u 1 1 b c dim=1 $input=b #c=(1,1,12,12)f32",
+        "nn.Conv2d v 1 1 c d kernel_size=(3,3) stride=(1,1) #d=(1,6,10,10)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert found["a"] == "channels × rows × columns"
+
+
+def test_the_head_of_a_language_model(texts: Callable[..., dict[str, str]]) -> None:
+    """ImageGPT embeds one token more than it predicts; MobileBERT multiplies by a table."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,6)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=8 num_embeddings=33 @weight=(33,8)f32 "
+        "#b=(1,6,8)f32",
+        "nn.Linear lm_head 1 1 b c in_features=8 out_features=32 #c=(1,6,32)f32",
+        "pnnx.Attribute table 0 1 d @data=(8,33)f32 #d=(8,33)f32",
+        "torch.matmul m 2 1 b d f $input=b $other=d #f=(1,6,33)f32",
+        "pnnx.Output out 2 0 c f",
+        table=np.zeros((8, 33), np.float32),
+        **{"e.weight": np.zeros((33, 8), np.float32)},
+    )
+    assert found["c"] == found["f"] == "tokens × vocabulary"
