@@ -624,8 +624,9 @@ class GraphCanvas(QWidget):
             self._camera.centre_on(centre)
             self._after_move()
             self._sought = NONE
-        elif reveals and anchor is not None and self._state.selected != NONE:
-            self._reveal(self._state.selected)
+        elif reveals and self._state.selected > (0 if anchor is None else NONE):
+            # A new graph is at home, where the first box is.
+            self._reveal(self._state.selected, animated=anchor is not None)
 
     def _lay_out_if_turned(self) -> None:
         """Lay out again if the orientation has changed, and keep the operator in view."""
@@ -887,6 +888,9 @@ class GraphCanvas(QWidget):
             current = self._state.position
         if current not in (before, NONE):
             self._reveal(current)
+        elif current == NONE and self._state.selected != NONE:
+            # A model that was reloaded runs to its end beside what is selected.
+            self._reveal(self._state.selected)
         self.update()
 
     @Slot(object)

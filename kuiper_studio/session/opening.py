@@ -28,14 +28,20 @@ class Looks:
     ----------
     labels : tuple of str
     breakpoints : frozenset of str
-    selected, operand : str
-        The selected operator, and the operand shown as a tensor; ``""`` for none.
+    selected : str
+        The selected operator; ``""`` for none.
+    producer : str
+        The operator whose output is shown as a tensor; ``""`` for none. Operands are
+        numbers, which are others in another export.
+    output : int
+        Which of its outputs.
     """
 
     labels: tuple[str, ...] = ()
     breakpoints: frozenset[str] = frozenset()
     selected: str = ""
-    operand: str = ""
+    producer: str = ""
+    output: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -650,9 +650,18 @@ class StudioSession(SessionView):
         return Opening(
             model,
             Plan(sources, None, self._shapes.texts, supplies, place),
-            Looks(self.workspace.labels, self.breakpoints, self._selected, self._operand),
+            Looks(self.workspace.labels, self.breakpoints, self._selected, *self._source()),
             keeps_place=keeps,
         )
+
+    def _source(self) -> tuple[str, int]:
+        """Return the operator whose output is shown, and which of its outputs that is."""
+        if self._graph is None or not self._operand:
+            return "", 0
+        shown = self._graph.operand(self._operand)
+        if shown.producer is None:
+            return "", 0
+        return shown.producer.name, shown.producer.outputs.index(shown)
 
     def _place(self) -> tuple[str | None, bool]:
         """Return the position or destination of the model, and whether to ask the engine."""
@@ -782,17 +791,21 @@ class StudioSession(SessionView):
             log("warning", text)
 
     def _look_at(self, graph: RuntimeGraph, looks: Looks) -> None:
-        """Restore the selection, or select the first operator."""
+        """Restore the selection and the shown output, or select the first operator."""
         names = [operator.name for operator in graph.operators]
         if names:
             self.select(looks.selected if looks.selected in names else names[0])
-        if looks.operand in graph.operands:
-            self.show_operand(looks.operand)
+        if looks.producer in names:
+            outputs = graph.operator(looks.producer).outputs
+            if looks.output < len(outputs):
+                self.show_operand(outputs[looks.output].name)
 
     def _on_stepped(self, answer: Stepped, request: Request, end: Done | None = None) -> None:
         """Process executed steps, and with the last ones the end of the run."""
         if self._graph is None:
             return
+        if isinstance(request, OpenRequest | FeedRequest):
+            self._set_progress(None)  # the inputs have been read
         goes_back = len(self._told.records) > answer.records[0].index
         self._told = advance(self._told, answer)
         if goes_back:  # to an operator that was overridden

@@ -11,10 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
 from engine.text import format_duration
+from kuiper_studio.engine_service import reports
 from kuiper_studio.graph_view.cards import card_line
 from kuiper_studio.graph_view.grouping import find_groups_of
 from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, Scale
 from kuiper_studio.item_models.statuses import DisplayStatus
+from kuiper_studio.session import RunState
 from kuiper_studio.session.overlaying import OverlayKind
 
 SHAPE = "#{0}=(1,3,8,8)f32"
@@ -453,3 +455,26 @@ def test_the_title_of_an_open_group_says_how_many_ran_then_how_long_it_took(
     assert canvas._state.group_text(group) == format_duration(sum(seconds))
     session.overlaying.choose(OverlayKind.MEMORY)  # of six times 1x3x8x8 floats
     assert canvas._state.group_text(group) == "4.6 kB"  # 4608
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_is_selected_is_in_view_after_reloading(
+    qtbot, view, open_model, run, session, monkeypatch, at_once
+):
+    monkeypatch.setattr(reports, "SECONDS_BETWEEN_REPORTS", 0)  # the view follows each step
+    if not at_once:  # groups and boxes are found on another thread, as of large models
+        monkeypatch.setattr("kuiper_studio.graph_view.grouping._GROUPED_AT_ONCE", 10)
+        monkeypatch.setattr("kuiper_studio.graph_view.canvas._LAID_OUT_AT_ONCE", 2)
+    open_model(network(blocks=30, length=5))
+    qtbot.waitUntil(lambda: view.canvas.laid_out)
+    run()
+    view.canvas.open_all_groups()
+    qtbot.waitUntil(lambda: view.canvas.laid_out)
+    seen = view.canvas.scene_rect()
+    for name in ("out", "body.15.p2"):
+        session.select(name)
+        session.reload()
+        qtbot.waitUntil(lambda: session.state is RunState.FINISHED and not session.busy)
+        qtbot.waitUntil(lambda: view.canvas.laid_out)
+        assert session.selected == name
+        assert seen.contains(view.box_rect(name))

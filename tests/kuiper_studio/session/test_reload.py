@@ -242,6 +242,48 @@ class TestKept:
         settle(session)
         np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 35))
 
+    def test_an_output_that_is_another_operand(self, session, param, settle):
+        run_to(session, "second", settle)
+        session.select("relu")
+        export(
+            param,
+            scaled(5, 7),
+            (
+                f"pnnx.Input in 0 1 x #x=(1,{SIZE})f32",
+                f"nn.Linear first 1 1 x y {WEIGHTED}",
+                "nn.ReLU relu 1 1 y z",
+                f"nn.Linear second 1 1 z 2 {WEIGHTED}",  # 2 was the rectifier's
+                "F.softmax last 1 1 2 4 dim=1",
+                "pnnx.Output out 1 0 4",
+            ),
+        )
+        reload(session, settle)
+        assert (session.selected, session.operand) == ("relu", "z")
+
+    def test_an_output_that_is_gone(self, session, param, settle):
+        run_to(session, "second", settle)
+        session.select("relu")
+        export(
+            param,
+            scaled(5, 7),
+            (
+                f"pnnx.Input in 0 1 0 #0=(1,{SIZE})f32",
+                f"nn.Linear first 1 1 0 1 {WEIGHTED}",
+                f"nn.Linear second 1 1 1 2 {WEIGHTED}",
+                "pnnx.Output out 1 0 2",
+            ),
+        )
+        reload(session, settle)
+        assert (session.selected, session.operand) == ("in", "0")
+
+    def test_inputs_are_not_being_read_while_it_runs(self, session, settle):
+        run_to(session, "second", settle)
+        seen = []
+        session.stepped.connect(lambda _: seen.append(session.progress))
+        reload(session, settle)
+        assert seen
+        assert set(seen) == {None}
+
     def test_the_end(self, session, param, settle):
         session.resume()
         settle(session)
