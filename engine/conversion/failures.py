@@ -127,7 +127,7 @@ def explain(
     elif source.kind == "onnx":
         advice = "export the model as TorchScript instead, or with another opset"
     else:
-        advice = "convert it by hand to see more, or export it with other options"
+        advice = "save torch.jit.freeze(traced) instead, or export the model as ONNX"
     ended = f"pnnx {_end_of(run.status)}{_behind(run.lines)} without a result"
     thrown = [found[1][:_LONGEST] for line in run.lines if (found := _EXCEPTION.search(line))]
     return f"{ended}{f' ({thrown[0]})' if thrown else ''}; {advice}"

@@ -55,13 +55,13 @@ def clone(input: Array) -> Array:
 
 
 @register("Tensor.copy", "aten::copy", "aten::copy_", unused="non_blocking")
-def copy(input: Array, src: Array) -> Array:
+def copy(input: Array, src: Operand) -> Array:
     """Broadcast another tensor to this one's shape and dtype: ``Tensor.copy_``.
 
     Parameters
     ----------
     input : ndarray of shape S
-    src : ndarray
+    src : ndarray or number
         Broadcast to S.
 
     Returns
@@ -69,7 +69,7 @@ def copy(input: Array, src: Array) -> Array:
     ndarray of shape S
         A copy.
     """
-    return np.broadcast_to(cast(src, input.dtype), input.shape).copy()
+    return np.broadcast_to(cast(np.asarray(src), input.dtype), input.shape).copy()
 
 
 @register("aten::_to_copy", operands="input dtype _ _ _ _ _", unused=_ELSEWHERE)

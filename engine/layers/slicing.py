@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import along, as_int, as_ints, axis_of, cast
 from engine.layers.layer import Ints, Layer, OperatorCall
 from engine.layers.registry import register
@@ -80,7 +82,7 @@ def slice_tensor(
 @register("Tensor.slice_copy")
 def slice_copy(
     input: Array,
-    src: Array,
+    src: OperandOf[Value],
     dim: int | None = 0,
     start: int | None = None,
     end: int | None = None,
@@ -98,7 +100,7 @@ def slice_copy(
     Parameters
     ----------
     input : ndarray of any shape
-    src : ndarray
+    src : ndarray or number
         Broadcast to the part, and converted to the dtype of `input`.
     dim, start, end, step, select, dims, starts, ends, steps, selects
         The part, as in ``Tensor.slice``.
@@ -112,7 +114,7 @@ def slice_copy(
         input.shape, dim, start, end, step,
         select=select, dims=dims, starts=starts, ends=ends, steps=steps, selects=selects,
     )  # fmt: skip
-    return _replace(input, index, src)
+    return _replace(input, index, np.asarray(src))
 
 
 @register("torch.slice_scatter", "Tensor.slice_scatter", "aten::slice_scatter")

@@ -49,6 +49,14 @@ def test_slice_copy(run, params, index):
     assert result.dtype == X.dtype
 
 
+def test_slice_copy_of_a_number(run):
+    found = run(
+        "Tensor.slice_copy", np.zeros((2, 3), "f"), 7, names=("self", "src"), **one(1, 1, 2, 1)
+    )
+    assert found.tolist() == [[0, 7, 0], [0, 7, 0]]
+    assert found.dtype == np.float32
+
+
 def test_slice_by_operands(run):
     result = run(
         "Tensor.slice", X, 1, np.array(3), names=("input", "start", "end"), dim=0, step=1
