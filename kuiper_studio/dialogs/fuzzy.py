@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from itertools import pairwise
 
 __all__ = ["FuzzyMatch", "Tier", "fuzzy_match"]
@@ -67,9 +68,9 @@ def fuzzy_match(
     if len(low) != len(text):  # the lower case of some letters has two characters, such as İ
         low = "".join(letter.lower()[0] for letter in text)
     tier, cost, places = Tier.START, 0, set[int]()
-    for word in pattern.lower().split():
+    for word in _words_of(pattern):
         found = _match_word(word, low, text, fields)
-        if found is None or found[0] is Tier.LETTERS:
+        if other_words and (found is None or found[0] is Tier.LETTERS):
             rank = _rank_among(word, other_words)
             if rank is not None:
                 tier = min(tier, Tier.OTHER_WORDS)
@@ -81,6 +82,12 @@ def fuzzy_match(
         cost += _gaps(found[1]) * _GAP_COST
         places.update(found[1])
     return FuzzyMatch(tier, -cost - len(text), tuple(sorted(places)))
+
+
+@lru_cache(maxsize=1)
+def _words_of(pattern: str) -> tuple[str, ...]:
+    """Return the words of a pattern, which is matched with thousands of texts."""
+    return tuple(pattern.lower().split())
 
 
 def _rank_among(word: str, other_words: str) -> int | None:
@@ -98,7 +105,7 @@ def _match_word(
 ) -> tuple[Tier, list[int]] | None:
     inside = low.find(word)
     if inside < 0:
-        letters = _match_letters(word, low, text)
+        letters = _match_letters(word, low, text) if word[-1] in low else None
         return (Tier.LETTERS, letters) if letters is not None else None
     for start in (0, *fields):
         if low.startswith(word, start):
