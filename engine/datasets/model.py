@@ -25,7 +25,7 @@ from engine.text import format_shape
 from engine.values import LazyArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.axes import Layout
     from engine.runtime import RuntimeGraph, RuntimeOperand
@@ -41,6 +41,7 @@ __all__ = [
     "picture_size",
     "repeated",
     "require_operands",
+    "settle_kernels",
 ]
 
 _CHANNELS: Final = frozenset({Kind.CHANNEL, Kind.FEATURE, Kind.CLASS, Kind.VOCABULARY})
@@ -257,12 +258,8 @@ class LoadedModel:
 
         Otherwise the first inputs of each worker would have other last bits than the rest.
         """
-        kernels: list[str] | None = None
-        for _ in range(0 if self._is_warm else _CHOOSING):
-            self._hold(inputs)
-            before, kernels = kernels, [record.kernel for record in self.session.records]
-            if kernels == before:
-                break
+        if not self._is_warm:
+            settle_kernels(self.session, lambda: self._hold(inputs))
         self._is_warm = True
 
     def describe(self, values: Mapping[str, Array], batch: int = 1) -> tuple[OperandFacts, ...]:
@@ -344,6 +341,23 @@ class LoadedModel:
         last = max((o.producer.index for o in self.wanted if o.producer), default=-1)
         operators = self.graph.operators
         return operators[last + 1].name if last + 1 < len(operators) else None
+
+
+def settle_kernels(session: Session, run: Callable[[], object]) -> None:
+    """Run a session until it has chosen its kernels.
+
+    Parameters
+    ----------
+    session : Session
+    run : callable
+        Feeds and runs it.
+    """
+    kernels: list[str] | None = None
+    for _ in range(_CHOOSING):
+        run()
+        before, kernels = kernels, [record.kernel for record in session.records]
+        if kernels == before:
+            return
 
 
 def own_batch(graph: RuntimeGraph, spec: ModelSpec) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from datasets_support import DIGITS
 from ncnn_files import f32, tagged, write_pair
 
 import engine
@@ -199,6 +200,15 @@ class TestSweeps:
         page = write_summary_page(open_sweep(tmp_path / "out")).read_text()
         assert "does not have the first output, so no top-1 is compared." in page
         assert "Worst inputs" not in page
+
+    def test_a_model_against_itself(self, tmp_path):
+        np.save(tmp_path / "set.npy", RNG.random((9, 1, 32, 32), np.float32))
+        spec = model_spec(DIGITS, "auto", "exact", 0, None)
+        # Each of two parts opens it anew: its first input too runs with the chosen kernels.
+        facts = self.run(DIGITS, spec, tmp_path, SweepOptions(batch=1))
+        assert len(facts["rows"]) > 20
+        for row in facts["rows"]:
+            assert (row["compared"], row["relative"]["max"]) == (9, 0.0), row["operand"]
 
     def test_no_dump(self, tmp_path):
         pytest.importorskip("zarr")
