@@ -26,6 +26,7 @@ __all__ = [
     "LayerType",
     "Params",
     "WeightSpec",
+    "has_fused_activation",
     "is_quantized",
     "param_id",
     "require_ints",
@@ -213,6 +214,11 @@ def require_ints(kind: str, params: Mapping[str, Value]) -> None:
 def is_quantized(params: Mapping[str, Value]) -> bool:
     """Whether a layer computes with quantised numbers."""
     return bool(params.get("int8_scale_term") or params.get("quantize_term"))
+
+
+def has_fused_activation(params: Mapping[str, Value]) -> bool:
+    """Whether a layer applies an activation to its own result."""
+    return bool(params.get("activation_type"))
 
 
 # Layers that move elements of any size, and ReLU, which has code for bytes.

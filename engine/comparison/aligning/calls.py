@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from engine.comparison.aligning.limits import AHEAD
+from engine.comparison.reasons import is_activation
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -89,6 +90,17 @@ class Calls:
         others = self.near({key}, _TO_BIAS).intersection(layer)
         ends = [each for each in others if not is_layer(self.by_output[each].type)]
         return max(ends, key=self._reference.index.__getitem__, default=key)
+
+    def behind_activation(self, key: str) -> str:
+        """Return what the only call that reads a tensor gives, if that is an activation.
+
+        A tensor that is read otherwise is returned as it is.
+        """
+        readers = self._reference.consumers.get(key, ())
+        if len(readers) != 1 or not is_activation(function_of(readers[0].type)):
+            return key
+        outputs = readers[0].outputs
+        return outputs[0] if len(outputs) == 1 else key
 
 
 def is_layer(type_: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.comparison.aligning.calls import is_layer
 from engine.comparison.matching import NAME, WEIGHTS
+from engine.ncnn.types import has_fused_activation
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
@@ -41,7 +42,10 @@ class Labels:
             return
         layer = self._layer_in_order(operator)
         for key in self._with_weights_in_place(operator):
-            yield self._calls.end_of_layer(key, layer), 3.0, WEIGHTS
+            end = self._calls.end_of_layer(key, layer)
+            if has_fused_activation(operator.params):
+                end = self._calls.behind_activation(end)
+            yield end, 3.0, WEIGHTS
         for key in self._matcher.modules(operator):
             yield key, 2.5, NAME
         for key in layer:

@@ -8,6 +8,8 @@ from int8_pairs import write_int8_pair
 from ncnn_files import f32, tagged, write_pair
 
 import engine
+from array_reference import compare as compare_arrays
+from array_reference import reference_of
 from engine.comparison import Status
 from engine.comparison.reasons import explain
 from engine.comparison.references import Reference, ReferenceTensor
@@ -386,3 +388,49 @@ def test_a_fault_in_a_quiet_channel_beside_a_loud_one(tmp_path, key, index, fact
     assert [reason.kind for reason in reasons[:1]] == [kind] * (kind is not None)
     if kind is not None:
         assert f"channel {index if key == 'bias' else 5}" in reasons[0].text
+
+
+def test_an_activation_in_a_layer_beside_one_of_its_own(tmp_path):
+    """Weights tell the layer's call; its result is that of the activation behind it.
+
+    A gate that hardly depends on what it reads agrees with either.
+    """
+    rng = np.random.default_rng(6)
+    weights = {
+        "down": (rng.standard_normal((8, 16)) / 4).astype(np.float32),
+        "up": (rng.standard_normal((16, 8)) / 8).astype(np.float32),
+    }
+    biases = {
+        name: rng.standard_normal(len(w)).astype(np.float32) for name, w in weights.items()
+    }
+    lines = (
+        "Input in0 0 1 in0", "Split two 1 2 in0 a b", "Pooling pool 1 1 b 1 0=1 4=1",
+        "InnerProduct down 1 1 1 2 0=8 1=1 2=128 9=1",
+        "InnerProduct up 1 1 2 3 0=16 1=1 2=128", "HardSigmoid gate 1 1 3 4 0=0.02 1=0.5",
+        "BinaryOp scale 2 1 a 4 out0 0=2",
+    )  # fmt: skip
+    data = b"".join(tagged(w) + f32(biases[name]) for name, w in weights.items())
+    exact = write_pair(tmp_path, lines, data, "float.ncnn")
+    x = rng.uniform(0, 1, (16, 6, 6)).astype(np.float32)
+    pooled = x.mean((1, 2))
+    down = weights["down"] @ pooled + biases["down"]
+    relu = np.maximum(down, 0)
+    up = weights["up"] @ relu + biases["up"]
+    gate = np.clip(0.02 * up + 0.5, 0, 1)
+    values = {"pool": pooled, "down": down, "relu": relu, "up": up, "gate": gate}
+    arrays = {"in": x[None]}
+    arrays |= {k: v.reshape(1, -1, 1, 1).astype(np.float32) for k, v in values.items()}
+    arrays["made"] = (x[None] * arrays["gate"]).astype(np.float32)
+    calls = (
+        ("mean", ("in",), "pool", {}),
+        ("convolution", ("pool",), "down", {"weight": weights["down"], "bias": biases["down"]}),
+        ("relu_", ("down",), "relu", {}),
+        ("convolution", ("relu",), "up", {"weight": weights["up"], "bias": biases["up"]}),
+        ("hardsigmoid", ("up",), "gate", {}),
+        ("mul", ("in", "gate"), "made", {}),
+    )
+    param = write_int8_pair(exact, [x], tmp_path)
+    found = compare_arrays(param, reference_of(arrays, calls), x)
+    assert (found.verdict, found.origins) == ("same", ())
+    matched = {row.operator.name: row.reference for row in found.rows}
+    assert (matched["down"], matched["up"]) == ("relu", "up")
