@@ -19,6 +19,7 @@ from engine.comparison.reasons.discrepancy import arrays_of
 from engine.comparison.reasons.expressions import other_arithmetic, other_expressions
 from engine.comparison.reasons.normalizing import other_normalizations
 from engine.comparison.reasons.operands import (
+    activated_gates,
     input_affine,
     opposite_masks,
     other_input_activation,
@@ -94,6 +95,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
 )
 _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     lost_gates,
+    activated_gates,
     exchanged_factors,
     exchanged_results,
     opposite_masks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,12 +15,13 @@ from engine.comparison.reasons.results import functions_giving, is_activation
 from engine.comparison.reasons.sliding import sliding_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from engine.comparison.reasons.case import Case
     from engine.values import Array, Value
 
 __all__ = [
+    "activated_gates",
     "input_affine",
     "opposite_masks",
     "other_input_activation",
@@ -83,12 +85,25 @@ def other_input_layout(case: Case) -> Iterator[Alternative]:
         )  # fmt: skip
 
 
+def activated_gates(case: Case) -> Iterator[Alternative]:
+    """Return an activation of an input that is smaller than the result, such as a gate.
+
+    Before numbers for each channel are fitted, which would explain as much.
+    """
+    yield from _activated(case, lambda size, most: 1 < size < most)
+
+
 def other_input_activation(case: Case) -> Iterator[Alternative]:
-    """Return an activation of an input, which the graph of the file lacks."""
+    """Return an activation of any other input, which the graph of the file lacks."""
+    yield from _activated(case, lambda size, most: size == 1 or size >= most)
+
+
+def _activated(case: Case, fits: Callable[[int, int], bool]) -> Iterator[Alternative]:
     if is_activation(case.type):
         return
+    most = math.prod(case.expected_shape or ())
     for place, x in enumerate(case.inputs[:_FEW]):
-        if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
+        if not isinstance(x, np.ndarray) or x.dtype.kind != "f" or not fits(x.size, most):
             continue
         which = "the input" if len(case.inputs) == 1 else f"input {place}"
         for name, function in functions_giving(x, None):

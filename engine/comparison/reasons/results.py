@@ -230,9 +230,14 @@ def _clamped(ours: Array, expected: Array) -> Iterator[Alternative]:
 
 
 def _leaky(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
-    """Return the leaky ReLU whose slope fits."""
+    """Return the leaky ReLU whose slope fits.
+
+    A layer without positive elements is only scaled by it.
+    """
     x = case.input if is_activation(case.type) else ours
     if x is None or x.shape != expected.shape or x.dtype.kind != "f":
+        return
+    if x is ours and not (x > 0).any():
         return
     negative = x < 0
     square = float(np.square(x[negative], dtype=np.float64).sum())

@@ -580,3 +580,23 @@ def test_a_mask_of_an_attention_that_is_read_oppositely():
     assert reason.explains == pytest.approx(1, abs=1e-6)
     assert reason.text.startswith("True of input 3, a mask, is false in the reference")
     assert [(change.name, change.value) for change in reason.changes] == [("invert", 3)]
+
+
+def test_what_is_negative_everywhere_is_scaled_and_not_given_to_an_activation():
+    values = -np.abs(normal(1, 1, 24)) - 0.01
+    (reason, *_) = explain(
+        make_operator("pnnx.Attribute", {}, {"data": values}, []), [], values * -1.5
+    )
+    assert reason.kind == "scale"
+
+
+def test_a_gate_lacks_its_activation():
+    """A number for each channel would explain as much."""
+    x, gate = normal(1, 24, 8, 8), normal(1, 24, 1, 1)
+    (reason, *_) = explain(
+        make_operator("pnnx.Expression", {"expr": "mul(@0,@1)"}, {}, [0, 1]),
+        [x, gate],
+        (x / (1 + np.exp(-gate))).astype(np.float32),
+    )
+    assert reason.kind == "activation_missing"
+    assert "sigmoid to input 1" in reason.text
