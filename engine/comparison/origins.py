@@ -134,14 +134,30 @@ class Origins:
 
     def _failed(self) -> tuple[Origin, ...]:
         """Return the operator that failed in our run, where the reference goes on."""
-        used = {row.reference for row in self._rows.values()}
+        computed = [r for r in self._rows.values() if self._session.has_value(r.operand)]
+        used = {row.reference for row in computed}
         if all(tensor.key in used for tensor in self._aligned.reference.tensors):
             return ()
         return tuple([
-            _origin_without_row(record.operator, record.reason.partition("; ")[0])
+            self._of_failure(record.operator, record.reason.partition("; ")[0])
             for record in self._session.records
             if record.status is OperatorStatus.FAILED and record.operator.outputs
         ])  # fmt: skip
+
+    def _of_failure(self, failed: RuntimeOperator, text: str) -> Origin:
+        """Return an operator that failed, or the one above whose line contradicts itself.
+
+        Only where the reference shows nothing between them.
+        """
+        span = Span.above(failed.outputs[0], self._aligned.is_shown)
+        faulty = [o for o in span.operators if o.name in self._faults and o is not failed]
+        if not faulty:
+            return _origin_without_row(failed, text)
+        operator = faulty[-1]
+        what = self._faults[operator.name].what
+        return _origin_without_row(
+            operator, f"{operator.type} {operator.name!r}: {what}; so {text}"
+        )
 
 
 def _origin_without_row(operator: RuntimeOperator, text: str) -> Origin:

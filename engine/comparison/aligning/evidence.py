@@ -126,11 +126,10 @@ class Evidence:
         for rank, key in enumerate(self._following(operator, operand, result)):
             in_order = _OF_ORDER - _PER_PLACE * rank
             tally.add(key, in_order + (_OF_CALLS if key in near else 0.0), ALIGNMENT)
-        if operand.shape is None:  # where ours has a wrong size, nothing states the right one
-            for key in sorted(
-                near - tally.amounts.keys(), key=self._reference.index.__getitem__
-            ):
-                tally.add(key, _OF_CALLS, ALIGNMENT)
+        # Where ours has a wrong size, nothing states the right one; and where it reads a wrong
+        # tensor from further down, the right result comes before that.
+        for key in sorted(near - tally.amounts.keys(), key=self._reference.index.__getitem__):
+            tally.add(key, _OF_CALLS, ALIGNMENT)
         for key in self._before_readers(operand, self._free(operator, tally, pinned)):
             guessed = is_guess(tally.first[key]) and key not in equal
             taken = guessed and self._structure.is_taken_upstream(key, operand.name)

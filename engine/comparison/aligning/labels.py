@@ -37,7 +37,10 @@ class Labels:
         self._matcher, self._calls = sides.matcher, structure.calls
 
     def evidence(self, operator: RuntimeOperator) -> Iterator[tuple[str, float, str]]:
-        """Yield tensors with evidence: those of the same weights first."""
+        """Yield tensors with evidence: those of the same weights first.
+
+        Of a layer's calls the last one counts most, such as the sum of a product and a bias.
+        """
         if len(operator.outputs) != 1:
             return
         layer = self._layer_in_order(operator)
@@ -49,7 +52,8 @@ class Labels:
         for key in self._matcher.modules(operator):
             yield key, 2.5, NAME
         for key in layer:
-            yield key, 2.5, NAME
+            is_end = self._calls.end_of_layer(key, layer) == key
+            yield key, 2.5 if is_end else 2.4, NAME
 
     def of(self, operator: RuntimeOperator) -> set[str]:
         """Return the tensors of the module of an operator's name, or of its weights."""

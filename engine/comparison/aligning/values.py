@@ -97,6 +97,13 @@ class Values:
         of_file = shape_in_file(operand)
         return list(dict.fromkeys([*shapes, of_file] if of_file is not None else shapes))
 
+    def has_stated_shape(self, operand: RuntimeOperand) -> bool:
+        """Whether the value that an operand is read as has the shape that the file states."""
+        reading = self._state.reading_of(operand.name)
+        stand_in = self._state.stand_ins.get(operand.name)
+        shape = reading.shape if reading is not None else getattr(stand_in, "shape", None)
+        return shape is not None and shape == shape_in_file(operand)
+
     def fit_own(self, key: str, operand: RuntimeOperand) -> Reading | None:
         """Return a tensor in its own shape, for an operand whose shape the file does not state.
 

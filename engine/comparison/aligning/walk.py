@@ -11,6 +11,7 @@ from engine.array_files import is_numeric
 from engine.comparison.aligning.limits import EXACT
 from engine.comparison.aligning.result import Born
 from engine.comparison.aligning.state import Reading
+from engine.comparison.aligning.values import shape_in_file
 from engine.comparison.matching import CONTENT, HAND, INPUT, NAME, Match
 from engine.comparison.measures import relative_distance
 
@@ -255,12 +256,27 @@ class Walk:
             return
         found = self._content.match_of(operator, operand, result)
         if found is not None:
-            self._matches.add(name, found, result.shape, result, waiting)
+            shape = self._shape_of_found(operator, operand, found, result)
+            self._matches.add(name, found, shape, result, waiting)
             return
         self._state.stand_in(name, result, waiting | {name})
         repeated = self._content.repeated_by(operator, operand, result)
         if repeated is not None:
             self._state.repeated[name] = repeated
+
+    def _shape_of_found(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match, result: Array
+    ) -> tuple[int, ...]:
+        """Return the shape of a tensor with a result's elements: its own, if the file says so.
+
+        A join along a wrong axis may give the same elements in another shape. What reads a
+        wrong shape gives one as well, and is not at fault.
+        """
+        theirs = self._sides.index.shapes[match.key]
+        is_stated = not match.layout.axes and theirs == shape_in_file(operand)
+        if is_stated and all(map(self._values.has_stated_shape, operator.inputs)):
+            return theirs
+        return result.shape
 
     def known(
         self, operand: RuntimeOperand, result: Value

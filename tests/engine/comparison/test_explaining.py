@@ -1035,3 +1035,153 @@ def test_copies_of_a_weight_are_not_tried_in_its_place(run, monkeypatch):
         engine.compare(session, Reference("theirs", tensors, calls, ["in0x"], ["out"]))
         counts.append(computed.count("mul"))
     assert counts[1] <= counts[0]
+
+
+def test_a_join_along_a_wrong_axis_of_one_sample(run):
+    """It has the elements of the reference's tensor in the same order, but not its shape."""
+    x = normal(1, 2, 3)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,2,3)f32",
+        "F.relu left 1 1 0 1 $input=0 #0=(1,2,3)f32 #1=(1,2,3)f32",
+        "F.sigmoid right 1 1 0 2 $input=0 #0=(1,2,3)f32 #2=(1,2,3)f32",
+        "torch.cat join 2 1 1 2 3 dim=0 #1=(1,2,3)f32 #2=(1,2,3)f32 #3=(1,4,3)f32",
+        "pnnx.Output out0 1 0 3 #3=(1,4,3)f32",
+    )
+    left, right = np.maximum(x, 0), 1 / (1 + np.exp(-x))
+    joined = np.concatenate([left, right], 1)
+    found = engine.compare(
+        session, shown({"in0x": x, "left": left, "right": right, "joined": joined})
+    )
+    assert blamed(found) == [("join", [], ["axis"])]
+    assert "2×2×3 instead of 1×4×3" in found.origins[0].text
+
+
+def test_a_maximum_hides_a_lost_activation(run):
+    """The largest numbers are positive, so what follows is the same without the ReLU."""
+    x, weight, bias = normal(1, 4, 6, 6), normal(4, 4, 1, 1), normal(4)
+    mixed = pointwise(x, weight, bias)
+    largest = mixed.max((2, 3), keepdims=True)
+    assert (largest > 0).all()
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={SIZE}",
+        f"nn.Conv2d conv 1 1 0 1 {POINTWISE} #1={SIZE}",
+        f"nn.Identity act 1 1 1 2 #1={SIZE} #2={SIZE}",
+        f"torch.amax most 1 1 2 3 dim=(2,3) keepdim=True #2={SIZE} #3=(1,4,1,1)f32",
+        "pnnx.Output out0 1 0 3 #3=(1,4,1,1)f32",
+        conv__weight=weight,
+        conv__bias=bias,
+    )
+    calls = [
+        call("conv", "aten._convolution", "in0x", "mixed", {"conv.weight": weight}),
+        call("act", "aten.relu", "mixed", "positive", {}),
+        call("most", "aten.amax", "positive", "largest", {}),
+    ]
+    theirs = {"in0x": x, "mixed": mixed, "positive": np.maximum(mixed, 0), "largest": largest}
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("act", [], ["activation_missing"])]
+
+
+def test_the_sum_with_a_bias_is_a_linear_layers_own_tensor(run):
+    """A layer with other weights is told by its name, which two calls have."""
+    x, weight, bias = normal(1, 40, 4), normal(4, 4), normal(4)
+    linear = "bias=True in_features=4 out_features=4 @bias=(4)f32 @weight=(4,4)f32"
+    size = "(1,40,4)f32"
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={size}",
+        f"nn.Linear v 1 1 0 1 {linear} #0={size} #1={size}",
+        f"Tensor.reshape heads 1 1 1 2 shape=(1,40,2,2) #1={size} #2=(1,40,2,2)f32",
+        "Tensor.permute turned 1 1 2 3 dims=(0,2,3,1) #2=(1,40,2,2)f32 #3=(1,2,2,40)f32",
+        "Tensor.reshape image 1 1 3 4 shape=(2,2,5,8) #3=(1,2,2,40)f32 #4=(2,2,5,8)f32",
+        "F.softmax soft 1 1 4 5 dim=-1 #4=(2,2,5,8)f32 #5=(2,2,5,8)f32",
+        "pnnx.Output out0 1 0 5 #5=(2,2,5,8)f32",
+        v__weight=weight[[2, 0, 3, 1]],
+        v__bias=bias[[2, 0, 3, 1]],
+    )
+    product = (x.astype(np.float64) @ weight.T).astype(np.float32)
+    full = product + bias
+    turned = full.reshape(1, 40, 2, 2).transpose(0, 2, 3, 1)
+    soft = softmax(turned.reshape(2, 2, 5, 8), -1)
+    calls = [
+        call("product", "aten.mm", "in0x", "product", {"v.weight": weight}),
+        call("full", "aten.add", "product", "full", {"v.bias": bias}),
+        call("soft", "aten._softmax", "full", "soft", {}),
+    ]
+    theirs = {"in0x": x, "product": product, "full": full, "soft": soft}
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert [(o.operator.name, o.reference) for o in found.origins] == [("v", "full")]
+    assert found.origins[0].reasons[0].kind == "weight_layout"
+
+
+def test_a_join_reads_a_tensor_that_the_reference_makes_later(run):
+    """Caches of two layers are exchanged; the right join comes before what ours reads."""
+    caches, x = normal(2, 1, 3, 4), normal(1, 2, 4)
+    whole = np.concatenate([caches.reshape(1, 6, 4), x], 1)
+    session = run(
+        whole,
+        "pnnx.Input in0 0 1 0 #0=(1,8,4)f32",
+        "torch.split parts 1 3 0 1 2 3 dim=1 split_size_or_sections=(3,3,2) #0=(1,8,4)f32 "
+        "#1=(1,3,4)f32 #2=(1,3,4)f32 #3=(1,2,4)f32",
+        "torch.cat first 2 1 2 3 4 dim=1 #2=(1,3,4)f32 #3=(1,2,4)f32 #4=(1,5,4)f32",
+        "F.softmax soft 1 1 4 5 dim=1 #4=(1,5,4)f32 #5=(1,5,4)f32",
+        "F.relu act 1 1 3 9 #3=(1,2,4)f32 #9=(1,2,4)f32",
+        "torch.cat second 2 1 1 9 6 dim=1 #1=(1,3,4)f32 #9=(1,2,4)f32 #6=(1,5,4)f32",
+        "F.sigmoid gate 1 1 6 7 #6=(1,5,4)f32 #7=(1,5,4)f32",
+        "pnnx.Expression sum 2 1 5 7 8 expr=add(@0,@1) #5=(1,5,4)f32 #7=(1,5,4)f32 "
+        "#8=(1,5,4)f32",
+        "pnnx.Output out0 1 0 8 #8=(1,5,4)f32",
+    )
+    positive = np.maximum(x, 0)
+    first, second = np.concatenate([caches[0], x], 1), np.concatenate([caches[1], positive], 1)
+    soft, gate = softmax(first, 1), (1 / (1 + np.exp(-second))).astype(np.float32)
+    theirs = {
+        "in0x": whole, "early": caches[0], "new": x, "first": first, "soft": soft,
+        "late": caches[1], "positive": positive, "second": second, "gate": gate,
+        "sum": soft + gate,
+    }  # fmt: skip
+    calls = [
+        call("early", "aten.select", "in0x", "early", {}),
+        call("new", "aten.select", "in0x", "new", {}),
+        ReferenceOperator("first", "aten.cat", ("early", "new"), ("first",), dict),
+        call("soft", "aten._softmax", "first", "soft", {}),
+        call("late", "aten.select", "in0x", "late", {}),
+        call("act", "aten.relu", "new", "positive", {}),
+        ReferenceOperator("second", "aten.cat", ("late", "positive"), ("second",), dict),
+        call("gate", "aten.sigmoid", "second", "gate", {}),
+        ReferenceOperator("sum", "aten.add", ("soft", "gate"), ("sum",), dict),
+    ]
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert [o.operator.name for o in found.origins] == ["first", "second"]
+    assert {o.reference for o in found.origins} == {"first", "second"}
+
+
+def test_a_line_that_contradicts_itself_is_named_instead_of_what_fails_behind_it(run):
+    """The reference shows a normalization behind both, which is told by its weights."""
+    x, scale, shift = normal(1, 5, 6), normal(3), normal(3)
+    norm = "elementwise_affine=True eps=1e-5 normalized_shape=(3) @bias=(3)f32 @weight=(3)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,5,6)f32",
+        "torch.chunk parts 1 2 0 1 2 chunks=2 dim=1 #0=(1,5,6)f32 #1=(1,5,3)f32 #2=(1,5,3)f32",
+        "Tensor.reshape rows 1 1 1 3 shape=(1,5,3,1) #1=(1,5,3)f32 #3=(1,5,3,1)f32",
+        "Tensor.reshape columns 1 1 2 4 shape=(1,5,1,3) #2=(1,5,3)f32 #4=(1,5,1,3)f32",
+        "torch.matmul product 2 1 3 4 5 #3=(1,5,3,1)f32 #4=(1,5,1,3)f32 #5=(1,5,3,3)f32",
+        "F.softmax soft 1 1 5 6 dim=-1 #5=(1,5,3,3)f32 #6=(1,5,3,3)f32",
+        "torch.sum total 1 1 6 7 dim=(2) keepdim=False #6=(1,5,3,3)f32 #7=(1,5,3)f32",
+        f"nn.LayerNorm norm 1 1 7 8 {norm} #7=(1,5,3)f32 #8=(1,5,3)f32",
+        "pnnx.Output out0 1 0 8 #8=(1,5,3)f32",
+        norm__weight=scale,
+        norm__bias=shift,
+    )
+    total = softmax(x[:, :, :3, None] * x[:, :, None, 3:], -1).sum(2).astype(np.float64)
+    centred = total - total.mean(-1, keepdims=True)
+    normed = centred / np.sqrt(total.var(-1, keepdims=True) + 1e-5) * scale + shift
+    weights = {"norm.weight": scale, "norm.bias": shift}
+    calls = [call("norm", "aten.native_layer_norm", "total", "normed", weights)]
+    theirs = {"in0x": x, "total": total, "normed": normed}
+    theirs = {key: array.astype(np.float32) for key, array in theirs.items()}
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert [o.operator.name for o in found.origins] == ["parts"]
+    assert "so Tensor.reshape 'rows' failed" in found.origins[0].text
