@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from driving import trigger
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
 
 from engine.inputs import InputSource
 from kuiper_studio.item_models import OperatorColumn
@@ -53,11 +53,6 @@ DYNAMIC = (
     "nn.ReLU relu 1 1 0 1 #0=(1,?,?)f32",
     "pnnx.Output out 1 0 1",
 )
-
-
-def trigger(qtbot, window, command):
-    window.findChild(QAction, command).trigger()
-    qtbot.waitUntil(lambda: not window.session.busy)
 
 
 @pytest.mark.parametrize("in_front", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from driving import choose
 from engine_behind import shows_what_it_holds
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 
@@ -35,12 +36,6 @@ def buttons(banner):
     return {button.text(): button for button in found if button.isVisibleTo(banner)}
 
 
-def trigger(window, command):
-    action = window.actions_by_id[command]
-    assert action.isEnabled()
-    action.trigger()
-
-
 def shown(qtbot, banner):
     qtbot.waitUntil(banner.isVisible, timeout=10_000)
     return banner.plain_text()
@@ -48,16 +43,16 @@ def shown(qtbot, banner):
 
 def test_it_is_told_and_reloaded(qtbot, window, param, settle):
     session = window.session
-    trigger(window, "debug.step")
+    choose(window, "debug.step")
     settle(session)
-    trigger(window, "debug.step")
+    choose(window, "debug.step")
     settle(session)
     assert not window.files_banner.isVisible()
     export(param, scaled(5, 7))
     text = shown(qtbot, window.files_banner)
     assert text.startswith("m.pnnx.bin was written again at ")
     assert text.endswith("The open model keeps what it was opened with.")
-    trigger(window, "debug.step")
+    choose(window, "debug.step")
     settle(session)
     np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 6))
     buttons(window.files_banner)["Reload model"].click()
@@ -79,14 +74,14 @@ def test_files_that_are_gone(qtbot, window, param, settle):
     param.unlink()
     assert shown(qtbot, window.files_banner).startswith("m.pnnx.param is gone. The")
     assert not buttons(window.files_banner)["Reload model"].isEnabled()
-    trigger(window, "file.reload")  # by its key all the same
+    choose(window, "file.reload")  # by its key all the same
     settle(window.session)
     assert window.banner.plain_text().splitlines() == [
         "The model cannot be reloaded",
         f"{param}: there is no such file",
         "The earlier model stays open.",
     ]
-    trigger(window, "debug.continue")
+    choose(window, "debug.continue")
     settle(window.session)
     np.testing.assert_array_equal(window.session.fetch("2"), np.full((1, SIZE), 6))
 
@@ -116,7 +111,7 @@ def test_weights_that_are_lost(qtbot, open_window, param, settle, monkeypatch):
     window = open_window(param, [np.ones((1, SIZE), np.float32)])
     window.session.select("in")
     export(param, scaled(5, 7))
-    trigger(window, "debug.continue")
+    choose(window, "debug.continue")
     settle(window.session)
     text = window.banner.plain_text()
     assert text.startswith("first failed (nn.Linear, operator #1)\n")
@@ -125,7 +120,7 @@ def test_weights_that_are_lost(qtbot, open_window, param, settle, monkeypatch):
     buttons(window.banner)["Reload model"].click()
     settle(window.session)
     assert not window.banner.isVisible()
-    trigger(window, "debug.continue")
+    choose(window, "debug.continue")
     settle(window.session)
     np.testing.assert_array_equal(window.session.fetch("2"), np.full((1, SIZE), 35))
 
@@ -157,7 +152,7 @@ def test_the_title_is_the_engines_model(qtbot, window, param, settle, make_pair,
     settle(session)
     assert window.windowTitle() == "other.pnnx.param — Kuiper Studio"
     assert window.banner.plain_text().startswith("The model cannot be opened")
-    trigger(window, "debug.continue")
+    choose(window, "debug.continue")
     settle(session)
     np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 16))
 
@@ -166,7 +161,7 @@ def test_closing_while_it_is_opened(qtbot, open_window, param):
     window = open_window()
     window.opening.open_model(param)
     assert window.session.state is RunState.LOADING
-    trigger(window, "file.close")
+    choose(window, "file.close")
     assert (window.session.state, window.session.busy) == (RunState.EMPTY, False)
     qtbot.wait(100)
     assert window.windowTitle() == "Kuiper Studio"
@@ -201,7 +196,7 @@ def test_exported_again_and_again(qtbot, window, param, settle, monkeypatch, wha
         assert session.fetch("2")[0, 0] == known  # of the file that was opened
         if rng.integers(2):
             known = first * second
-            trigger(window, "file.reload")
+            choose(window, "file.reload")
             settle(session)
             assert shows_what_it_holds(session)
             assert session.fetch("2")[0, 0] == known

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from driving import choose, enabled
 from PySide6.QtCore import QItemSelectionModel, QPointF, Qt
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QLineEdit, QMenu
 
 from kuiper_studio.item_models import OperatorColumn
@@ -30,23 +30,13 @@ def window(open_window, model):
     return open_window(model, ["ones"])
 
 
-def trigger(window, command):
-    action = window.findChild(QAction, command)
-    assert action.isEnabled(), f"{command} is disabled"
-    action.trigger()
-
-
-def enabled(window, command):
-    return window.findChild(QAction, command).isEnabled()
-
-
 def shown(window, name="findCount"):
     found = window.findChild(QLabel, name)
     return found.text() if found.isVisible() else None
 
 
 def find(qtbot, window, text):
-    trigger(window, "edit.find")
+    choose(window, "edit.find")
     field = window.findChild(QLineEdit, "findField")
     qtbot.waitUntil(field.hasFocus)
     qtbot.keyClicks(field, text)
@@ -98,9 +88,9 @@ def test_a_search_marks_counts_and_steps(qtbot, window):
     qtbot.keyClick(field, Qt.Key.Key_Return)
     assert (window.session.selected, shown(window)) == ("relu", "1 of 3")
     for name, count in (("tanh", "2 of 3"), ("sigmoid", "3 of 3"), ("relu", "1 of 3")):
-        trigger(window, "edit.findNext")
+        choose(window, "edit.findNext")
         assert (window.session.selected, shown(window)) == (name, count)
-    trigger(window, "edit.findPrevious")
+    choose(window, "edit.findPrevious")
     assert window.session.selected == "sigmoid"
     window.session.select("out")
     assert shown(window) == "3 found"
@@ -130,7 +120,7 @@ def test_values_that_are_not_there_yet_are_counted(qtbot, window):
     find(qtbot, window, "max>0.9")
     assert shown(window) == "Nothing found · 5 operators without a value yet"
 
-    trigger(window, "debug.continue")
+    choose(window, "debug.continue")
     # relu(1) = 1, tanh(1) = 0.76, sigmoid(1) = 0.73, and their sum
     qtbot.waitUntil(lambda: shown(window) == "3 found", timeout=10_000)
     assert dimmed(window) == ["tanh", "sigmoid"]  # and `out` is selected
@@ -140,11 +130,11 @@ def test_upstream_and_downstream(qtbot, window):
     window.session.select("")
     assert not enabled(window, "edit.markUpstream")
     window.session.select("tanh")
-    trigger(window, "edit.markUpstream")
+    choose(window, "edit.markUpstream")
     assert shown(window) == "3 of 3 operators upstream of tanh"
     assert dimmed(window) == ["sigmoid", "add", "out"]
 
-    trigger(window, "edit.markDownstream")
+    choose(window, "edit.markDownstream")
     assert shown(window) == "1 of 3 operators downstream of tanh"
     assert dimmed(window) == ["in", "relu", "sigmoid"]
 
@@ -154,7 +144,7 @@ def test_upstream_and_downstream(qtbot, window):
 
 def test_paths_to_the_operator_that_is_clicked_next(qtbot, window):
     window.session.select("relu")
-    trigger(window, "edit.markPaths")
+    choose(window, "edit.markPaths")
     assert shown(window) == "Paths from relu: select another operator"
 
     canvas = window.graph_view.canvas
@@ -163,7 +153,7 @@ def test_paths_to_the_operator_that_is_clicked_next(qtbot, window):
     assert dimmed(window) == ["in", "sigmoid"]
 
     window.session.select("relu")
-    trigger(window, "edit.markPaths")
+    choose(window, "edit.markPaths")
     window.session.select("sigmoid")
     assert shown(window) == "No operator on paths from relu to sigmoid"
 
@@ -173,7 +163,7 @@ def test_paths_between_two_operators_of_the_list(qtbot, window):
     table.setCurrentIndex(rows.index(0, 0))
     flags = QItemSelectionModel.SelectionFlag
     table.selectionModel().select(rows.index(3, 0), flags.Select | flags.Rows)
-    trigger(window, "edit.markPaths")
+    choose(window, "edit.markPaths")
 
     assert dimmed(window) == ["relu", "tanh", "add", "out"]
 
@@ -182,14 +172,14 @@ def test_bookmarks_are_set_stepped_through_and_remembered(qtbot, open_window, mo
     assert not enabled(window, "edit.nextBookmark")
     for name in ("tanh", "add", "relu"):
         window.session.select(name)
-        trigger(window, "edit.toggleBookmark")
+        choose(window, "edit.toggleBookmark")
     assert window.session.bookmarks.names == ("relu", "tanh", "add")
     for name in ("tanh", "add", "relu"):
-        trigger(window, "edit.nextBookmark")
+        choose(window, "edit.nextBookmark")
         assert window.session.selected == name
-    trigger(window, "edit.previousBookmark")
+    choose(window, "edit.previousBookmark")
     assert window.session.selected == "add"
-    trigger(window, "edit.toggleBookmark")
+    choose(window, "edit.toggleBookmark")
 
     menu = QMenu()
     window.finding.fill_bookmarks(menu)
@@ -199,9 +189,9 @@ def test_bookmarks_are_set_stepped_through_and_remembered(qtbot, open_window, mo
     ]
     menu.actions()[0].trigger()
     assert window.session.selected == "relu"
-    trigger(window, "edit.goToBookmark2")
+    choose(window, "edit.goToBookmark2")
     assert window.session.selected == "tanh"
-    trigger(window, "edit.goToBookmark10")
+    choose(window, "edit.goToBookmark10")
     assert window.session.selected == "tanh"
     told = window.session.workspace.log_entries[-1].text
     assert told == "no bookmark 10, only 2 bookmarks"
@@ -212,7 +202,7 @@ def test_bookmarks_are_set_stepped_through_and_remembered(qtbot, open_window, mo
     assert {path.name for path in model.parent.iterdir()} == {
         "m.pnnx.param", "m.pnnx.bin", "settings.ini",
     }  # fmt: skip
-    trigger(again, "edit.clearBookmarks")
+    choose(again, "edit.clearBookmarks")
     assert not enabled(again, "edit.nextBookmark")
     again.close()
     assert open_window(model, ["ones"]).session.bookmarks.names == ()

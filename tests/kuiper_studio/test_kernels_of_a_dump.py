@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from driving import enabled, trigger
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel
 
 from kuiper_studio.cli.program import main
@@ -59,21 +59,6 @@ def choose(monkeypatch):
     return answer
 
 
-@pytest.fixture
-def trigger(qtbot):
-    def run(window, command):
-        action = window.findChild(QAction, command)
-        assert action.isEnabled(), f"{command} is disabled"
-        action.trigger()
-        qtbot.waitUntil(lambda: not window.session.busy, timeout=10_000)
-
-    return run
-
-
-def enabled(window, command):
-    return window.findChild(QAction, command).isEnabled()
-
-
 def text(window, name):
     return window.findChild(QLabel, name).text()
 
@@ -91,12 +76,12 @@ def log(window):
     return [entry.text for entry in window.session.workspace.log_entries]
 
 
-def test_pinned_and_back(window, dump, choose, trigger, settings):
+def test_pinned_and_back(qtbot, window, dump, choose, settings):
     session = window.session
     session.set_backend("numpy")
     choose(dump(KERNELS))
     assert not enabled(window, "debug.forgetKernels")
-    trigger(window, "debug.useKernels")
+    trigger(qtbot, window, "debug.useKernels")
     assert session.state is RunState.READY
     assert [source.text for source in session.inputs.values()] == ["ones"]
     assert text(window, "statusBackend") == "kernels of earlier"
@@ -115,36 +100,34 @@ def test_pinned_and_back(window, dump, choose, trigger, settings):
     session.select("relu")
     window.properties_panel.catch_up()
     assert text(window, "propertiesKernel") == "pinned to numpy/one-thread"
-    trigger(window, "debug.continue")
+    trigger(qtbot, window, "debug.continue")
     assert kernels(window) == OF_CHAIN
     session.select("relu")
     window.properties_panel.catch_up()
     assert text(window, "propertiesKernel") == "by numpy/one-thread"
-    trigger(window, "debug.forgetKernels")
+    trigger(qtbot, window, "debug.forgetKernels")
     assert session.backend == choice(window).currentText() == "numpy"
     assert text(window, "statusBackend") == "backend numpy"
     assert choice(window).findText("recorded") == -1
     assert not enabled(window, "debug.forgetKernels")
-    trigger(window, "debug.continue")
+    trigger(qtbot, window, "debug.continue")
     assert kernels(window) == {"relu": "numpy", "twice": "numpy"}
 
 
-def test_the_choice_of_another_backend_ends_it(qtbot, window, dump, choose, trigger):
+def test_the_choice_of_another_backend_ends_it(qtbot, window, dump, choose):
     choose(dump(KERNELS))
-    trigger(window, "debug.useKernels")
+    trigger(qtbot, window, "debug.useKernels")
     choice(window).setCurrentText("numpy")
     qtbot.waitUntil(lambda: not window.session.busy)
     assert text(window, "statusBackend") == "backend numpy"
-    trigger(window, "debug.continue")
+    trigger(qtbot, window, "debug.continue")
     assert kernels(window)["relu"] == "numpy"
 
 
-def test_reload_keeps_them_and_another_model_drops_them(
-    qtbot, window, dump, choose, trigger, make_pair
-):
+def test_reload_keeps_them_and_another_model_drops_them(qtbot, window, dump, choose, make_pair):
     choose(dump(KERNELS))
-    trigger(window, "debug.useKernels")
-    trigger(window, "file.reload")
+    trigger(qtbot, window, "debug.useKernels")
+    trigger(qtbot, window, "file.reload")
     assert text(window, "statusBackend") == "kernels of earlier"
     other = make_pair("pnnx.Input a 0 1 0 #0=(1)f32", "pnnx.Output b 1 0 0", name="other")
     window.opening.open_model(other)
@@ -165,14 +148,14 @@ def test_reload_keeps_them_and_another_model_drops_them(
         pytest.param(None, "its manifest is damaged", id="damaged"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_used(window, dump, choose, trigger, content, reason):
+def test_what_cannot_be_used(qtbot, window, dump, choose, content, reason):
     path = dump(content or {})
     if content is None:
         path.write_bytes(b"{")
-    trigger(window, "debug.step")
-    trigger(window, "debug.step")
+    trigger(qtbot, window, "debug.step")
+    trigger(qtbot, window, "debug.step")
     choose(path)
-    trigger(window, "debug.useKernels")
+    trigger(qtbot, window, "debug.useKernels")
     assert window.banner.isVisible()
     failure = window.session.failure
     assert failure.title == "The kernels of the dump earlier cannot be used"
@@ -182,13 +165,13 @@ def test_what_cannot_be_used(window, dump, choose, trigger, content, reason):
     assert text(window, "statusBackend") == "backend auto"
     assert choice(window).currentText() == "auto"
     assert not enabled(window, "debug.forgetKernels")
-    trigger(window, "debug.continue")
+    trigger(qtbot, window, "debug.continue")
     assert window.session.state is RunState.FINISHED
 
 
-def test_a_dialog_that_is_cancelled_changes_nothing(window, choose, trigger):
+def test_a_dialog_that_is_cancelled_changes_nothing(qtbot, window, choose):
     choose(None)
-    trigger(window, "debug.useKernels")
+    trigger(qtbot, window, "debug.useKernels")
     assert text(window, "statusBackend") == "backend auto"
 
 
@@ -198,18 +181,18 @@ def test_without_a_model(open_window):
     assert not enabled(window, "debug.forgetKernels")
 
 
-def test_the_dumps_seed_comes_along(qtbot, open_window, noisy, dump, choose, trigger):
+def test_the_dumps_seed_comes_along(qtbot, open_window, noisy, dump, choose):
     window = open_window(noisy, ["ones"])
     names = [operator.name for operator in window.session.graph.operators]
     choose(dump(dict.fromkeys(names, "numpy"), seed=23))
-    trigger(window, "debug.useKernels")
+    trigger(qtbot, window, "debug.useKernels")
     assert window.session.seed == 23
-    trigger(window, "debug.continue")
+    trigger(qtbot, window, "debug.continue")
     drawn = [window.session.record(name).seed for name in names]
     assert [seed for seed in drawn if seed is not None] == [23] * 2
     window.session.set_seed(5)  # the user's own, from now on
     qtbot.waitUntil(lambda: not window.session.busy)
-    trigger(window, "file.reload")
+    trigger(qtbot, window, "file.reload")
     assert window.session.seed == 5
     assert text(window, "statusBackend") == "kernels of earlier"
 

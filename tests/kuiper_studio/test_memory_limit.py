@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from driving import trigger
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDialog, QLabel, QPushButton
 
 from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
@@ -59,13 +59,6 @@ def window(qtbot, open_window, make_pair, gate):
         return made
 
     return make
-
-
-def trigger(qtbot, window, command):
-    action = window.findChild(QAction, command)
-    assert action.isEnabled(), f"{command} is disabled"
-    action.trigger()
-    qtbot.waitUntil(lambda: not window.session.busy, timeout=10_000)
 
 
 def label(window, name):

@@ -6,6 +6,7 @@ import html
 
 import numpy as np
 import pytest
+from driving import choose
 from PySide6.QtCore import QPointF
 from PySide6.QtGui import QAction, QColor
 from PySide6.QtWidgets import QFileDialog, QLabel, QMenu
@@ -46,12 +47,6 @@ def ran(window):
     window.session.resume()
     assert window.session.wait_idle(10)
     return window
-
-
-def trigger(window, command):
-    action = window.findChild(QAction, command)
-    assert action.isEnabled(), f"{command} is disabled"
-    action.trigger()
 
 
 def settled(qtbot, window, known=()):
@@ -98,7 +93,7 @@ def choose_file(monkeypatch):
 
 def test_costs_need_no_run(window):
     plain = fill(window, "relu")
-    trigger(window, "view.colorByMacs")
+    choose(window, "view.colorByMacs")
     assert values(window) == {
         "in": "none", "relu": "none", "small": "none", "log": "none", "over": "none",
         "fc": "8 MAC", "out": "none",
@@ -107,22 +102,22 @@ def test_costs_need_no_run(window):
     assert fill(window, "relu") == plain
     assert "Multiply-accumulates: 8 MAC" in tip(window, "fc")
 
-    trigger(window, "view.colorByWeights")
+    choose(window, "view.colorByWeights")
     assert values(window)["fc"] == "32 B"
-    trigger(window, "view.colorByMemory")
+    choose(window, "view.colorByMemory")
     assert values(window) == {
         "in": "16 B", "relu": "16 B", "small": "16 B", "log": "16 B", "over": "16 B",
         "fc": "8 B", "out": "none",
     }  # fmt: skip
     assert window.graph_view.overlay.ends == ("0 B", "8 B", "16 B")
 
-    trigger(window, "view.colorByFamily")
+    choose(window, "view.colorByFamily")
     assert window.graph_view.overlay is None
     assert fill(window, "fc") == plain
 
 
 def test_times_are_those_of_the_run(window):
-    trigger(window, "view.colorByTime")
+    choose(window, "view.colorByTime")
     assert window.graph_view.overlay.range_text == "nothing has run yet"
     window.session.resume()
     assert window.session.wait_idle(10)
@@ -131,19 +126,19 @@ def test_times_are_those_of_the_run(window):
     slowest = max(records, key=lambda name: records[name].seconds)
     assert overlay.values[records["fc"].index] == records["fc"].seconds
     assert fill(window, slowest) == MOST["dark"]
-    trigger(window, "debug.restart")
+    choose(window, "debug.restart")
     assert window.session.wait_idle(10)
     assert window.graph_view.overlay.is_empty
 
 
 def test_values_are_measured_when_they_are_wanted(qtbot, ran):
-    trigger(ran, "view.colorByZeros")
+    choose(ran, "view.colorByZeros")
     settled(qtbot, ran, ["in", "relu", "small"])
     shares = values(ran)
     assert (shares["in"], shares["relu"], shares["small"]) == ("50 %", "75 %", "75 %")
     assert ran.graph_view.overlay.ends == ("0 %", "50 %", "100 %")
 
-    trigger(ran, "view.colorByLargest")
+    choose(ran, "view.colorByLargest")
     found = values(ran)
     assert (found["in"], found["relu"], found["small"]) == ("1000", "1000", "1")
     assert (found["log"], found["over"]) == ("+Inf", "+Inf")
@@ -153,7 +148,7 @@ def test_values_are_measured_when_they_are_wanted(qtbot, ran):
     assert overlay.ends == ("1", "31.6", "≥ 1000")
     assert fill(ran, "over") == fill(ran, "in") == MOST["dark"]
 
-    trigger(ran, "view.colorByNonfinite")
+    choose(ran, "view.colorByNonfinite")
     found = values(ran)
     assert (found["relu"], found["log"], found["over"]) == ("finite", "1 NaN", "3 Inf")
     theme = ran.theme
@@ -165,21 +160,21 @@ def test_values_are_measured_when_they_are_wanted(qtbot, ran):
 
 def test_going_to_the_most_and_to_the_next(qtbot, ran):
     assert not ran.findChild(QAction, "view.mostValue").isEnabled()
-    trigger(ran, "view.colorByNonfinite")
+    choose(ran, "view.colorByNonfinite")
     settled(qtbot, ran, ["log", "over"])
-    trigger(ran, "view.mostValue")
+    choose(ran, "view.mostValue")
     assert ran.session.selected == "over"
     assert notices(ran)[-1] == "NaN and Inf: 3 Inf, number 1 of 2"
-    trigger(ran, "view.nextValue")
+    choose(ran, "view.nextValue")
     assert ran.session.selected == "log"
-    trigger(ran, "view.nextValue")  # what is finite is passed over
+    choose(ran, "view.nextValue")  # what is finite is passed over
     assert ran.session.selected == "over"
     ran.session.select("relu")
-    trigger(ran, "view.nextValue")
+    choose(ran, "view.nextValue")
     assert ran.session.selected == "over"
 
-    trigger(ran, "view.colorByError")
-    trigger(ran, "view.mostValue")
+    choose(ran, "view.colorByError")
+    choose(ran, "view.mostValue")
     assert notices(ran)[-1] == "Difference: nothing is compared yet"
 
 
@@ -187,7 +182,7 @@ def test_the_difference_from_a_reference(ran, tmp_path, wait_for_turns):
     path = tmp_path / "reference.npz"
     # relu is off by 500 of 1000.
     np.savez(path, **{"0": INPUT, "1": np.array([0, 0, 500, 1000], np.float32)})
-    trigger(ran, "view.colorByError")
+    choose(ran, "view.colorByError")
     ran.session.studies.compare(path)
     assert ran.session.wait_idle(20)
     wait_for_turns()  # then the graph is painted again
@@ -202,7 +197,7 @@ def test_own_numbers_of_a_file(window, tmp_path, choose_file):
     path = tmp_path / "mine.csv"
     path.write_text("name,watts\nrelu,-2\nfc,6\ngone,1\n")
     choose_file(path)
-    trigger(window, "view.colorByOwn")
+    choose(window, "view.colorByOwn")
     overlay = window.graph_view.overlay
     assert (overlay.title, overlay.ends) == ("mine.csv", ("−2", "2", "6"))
     assert values(window)["relu"] == "−2"
@@ -211,9 +206,9 @@ def test_own_numbers_of_a_file(window, tmp_path, choose_file):
     assert fill(window, "fc") == MOST["dark"]
     assert notices(window)[-1] == "2 numbers from mine.csv; 1 name of no operator: gone"
 
-    trigger(window, "view.colorByFamily")
+    choose(window, "view.colorByFamily")
     choose_file("")  # the user cancels
-    trigger(window, "view.colorByOwn")
+    choose(window, "view.colorByOwn")
     assert window.graph_view.overlay is None
     assert window.findChild(QAction, "view.colorByFamily").isChecked()
 
@@ -221,9 +216,9 @@ def test_own_numbers_of_a_file(window, tmp_path, choose_file):
 def test_wrong_numbers_change_nothing_and_are_told(window, tmp_path, choose_file):
     path = tmp_path / "mine.csv"
     path.write_text("relu,1\nfc,lots\n")
-    trigger(window, "view.colorByMacs")
+    choose(window, "view.colorByMacs")
     choose_file(path)
-    trigger(window, "view.colorByOwn")
+    choose(window, "view.colorByOwn")
     assert window.graph_view.overlay.title == "Multiply-accumulates"
     assert window.findChild(QAction, "view.colorByMacs").isChecked()
     shown = " ".join(label.text() for label in window.banner.findChildren(QLabel))
@@ -235,7 +230,7 @@ def test_own_numbers_go_with_their_model(window, tmp_path, choose_file, make_pai
     path = tmp_path / "mine.csv"
     path.write_text("relu,1\n")
     choose_file(path)
-    trigger(window, "view.colorByOwn")
+    choose(window, "view.colorByOwn")
     window.session.open(make_pair(*NET[:2], "pnnx.Output out 1 0 1", name="other"))
     assert window.session.wait_idle(10)
     assert window.graph_view.overlay is None
@@ -243,7 +238,7 @@ def test_own_numbers_go_with_their_model(window, tmp_path, choose_file, make_pai
 
 
 def test_the_choice_is_remembered_and_in_both_menus(window, open_window, model):
-    trigger(window, "view.colorByMemory")
+    choose(window, "view.colorByMemory")
     window.close()
     again = open_window(model, [INPUT])
     assert again.session.wait_idle(10)
@@ -264,14 +259,14 @@ def test_the_legend_has_the_numbers_and_is_hidden(window):
         return {image.pixelColor(x, y).name() for y in rows for x in range(canvas.width() // 2)}
 
     assert MOST["dark"] not in foot()
-    trigger(window, "view.colorByMemory")
+    choose(window, "view.colorByMemory")
     assert MOST["dark"] in foot()
-    trigger(window, "view.legend")
+    choose(window, "view.legend")
     assert MOST["dark"] not in foot()
 
 
 def test_an_exported_picture_has_the_colours(window, tmp_path):
-    trigger(window, "view.colorByMacs")
+    choose(window, "view.colorByMacs")
     path = tmp_path / "graph.svg"
     render_graph(window.session.graph, path, window.theme, session=window.session)
     assert MOST["dark"] in path.read_text()
@@ -295,7 +290,7 @@ def ratio(one, other):
 @pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
 def test_colours_are_seen_and_texts_on_them_read(window, scheme):
     theme = Theme(scheme)
-    trigger(window, "view.colorByMemory")
+    choose(window, "view.colorByMemory")
     colors = level_colors(theme, window.graph_view.overlay)
     scale = [QColor.fromRgba(color) for color in colors[:256].tolist()]
     assert scale[-1].name() == MOST[scheme.value]
@@ -312,7 +307,7 @@ def test_colours_are_seen_and_texts_on_them_read(window, scheme):
 
 @pytest.mark.parametrize("zoom", [0.5, 0.2])
 def test_boxes_have_their_colour_at_any_zoom(window, zoom):
-    trigger(window, "view.colorByMacs")
+    choose(window, "view.colorByMacs")
     canvas = window.graph_view.canvas
     while canvas.zoom > zoom:
         window.graph_view.zoom_out()

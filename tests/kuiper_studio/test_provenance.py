@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from driving import choose
 from ncnn_files import f32, tagged, write_pair
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
@@ -24,18 +25,12 @@ def window(open_window, residual, qtbot):
     return window
 
 
-def trigger(window, command):
-    action = window.actions_by_id[command]
-    assert action.isEnabled()
-    action.trigger()
-
-
 def explain(window, qtbot, operator, index):
     """Pick an element of an operator's output, and ask where it comes from."""
     window.session.select(operator)
     qtbot.waitUntil(lambda: window.tensor_view.pane.model.array is not None)
     window.tensor_view.pane.show_element(index)
-    trigger(window, "analyse.explain")
+    choose(window, "analyse.explain")
     wait(window, qtbot)
 
 
@@ -111,12 +106,12 @@ def test_a_click_walks_upstream_and_back(window, qtbot):
     wait(window, qtbot)
     assert session.selected == "layer1.conv"
     for operator, operand in (("layer1.relu", "2"), ("add", "3")):
-        trigger(window, "view.back")
+        choose(window, "view.back")
         wait(window, qtbot)
         assert session.selected == operator
         assert session.explaining.place == Place(operand, (0, 1, 2, 2))
         assert panel.suffix == f"{operand}[0, 1, 2, 2]"
-    trigger(window, "view.forward")
+    choose(window, "view.forward")
     wait(window, qtbot)
     assert session.explaining.place == Place("2", (0, 1, 2, 2))
 
@@ -203,7 +198,7 @@ def test_a_quick_step_leaves_the_one_before_in_the_history(window, qtbot):
     wait(window, qtbot)
     assert session.selected == "layer1.conv"
     for operator, operand in (("layer1.relu", "2"), ("add", "3")):
-        trigger(window, "view.back")
+        choose(window, "view.back")
         wait(window, qtbot)
         assert session.selected == operator
         assert session.explaining.place == Place(operand, (0, 1, 2, 2))
@@ -299,7 +294,7 @@ def test_a_result_of_the_model_is_explained_when_the_run_has_ended(
     assert session.selected == "out"
     qtbot.waitUntil(lambda: pane.model.array is not None)
     pane.show_element((0, 2, 3, 4))
-    trigger(window, "analyse.explain")
+    choose(window, "analyse.explain")
     wait(window, qtbot)
     assert window.provenance_panel.title.text() == "nn.ReLU relu · 1[0, 2, 3, 4]"
 
@@ -308,7 +303,7 @@ def test_without_an_element_it_says_what_to_do(window, qtbot):
     window.session.select("layer1.relu")
     announced = []
     window.session.workspace.announced.connect(announced.append)
-    trigger(window, "analyse.explain")
+    choose(window, "analyse.explain")
     assert announced == ["Click an element of the tensor first"]
     panel = window.provenance_panel
     assert panel.title.text() == "No element chosen"
