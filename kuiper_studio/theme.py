@@ -16,25 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, QTemporaryDir, Signal
-from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette, QPen
+from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
 
 from kuiper_studio.resource_paths import load_fonts, resources
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QRect
-    from PySide6.QtGui import QPainter
     from PySide6.QtWidgets import QApplication, QWidget
 
-__all__ = [
-    "DARK",
-    "LIGHT",
-    "TOKEN_NAMES",
-    "Scheme",
-    "Theme",
-    "Tokens",
-    "draw_focus_ring",
-    "restyle",
-]
+__all__ = ["DARK", "LIGHT", "TOKEN_NAMES", "Scheme", "Theme", "Tokens", "restyle"]
 
 
 class Scheme(Enum):
@@ -299,22 +288,6 @@ class Theme(QObject):
 
     def _on_system_changed(self, _scheme: Qt.ColorScheme) -> None:
         self._refresh()
-
-
-def draw_focus_ring(painter: QPainter, theme: Theme, area: QRect) -> None:
-    """Draw the ring inside the edge of what has the keyboard.
-
-    Parameters
-    ----------
-    painter : QPainter
-        Its pen and brush change.
-    theme : Theme
-    area : QRect
-        All of the widget.
-    """
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(theme.color("focus"), 2))
-    painter.drawRect(area.adjusted(1, 1, -1, -1))
 
 
 def restyle(widget: QWidget, style_sheet: str) -> None:

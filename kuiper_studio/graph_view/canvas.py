@@ -29,6 +29,7 @@ from typing_extensions import override
 
 from engine.text import format_count
 from kuiper_studio.background import Background, Done
+from kuiper_studio.focus_ring import draw_focus_ring, is_by_keyboard
 from kuiper_studio.graph_view.anchoring import Anchor
 from kuiper_studio.graph_view.box_summaries import BoxSummaries
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
@@ -59,7 +60,6 @@ from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.layout import Layout, Orientation
 from kuiper_studio.layout.nested import TAB_HEIGHT
 from kuiper_studio.session import RunState
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from kuiper_studio.item_models.statuses import DisplayStatus
     from kuiper_studio.layout.groups import Group, OutlineRow
     from kuiper_studio.session import Record, StudioSession
+    from kuiper_studio.theme import Theme
 
 __all__ = ["GraphCanvas"]
 
@@ -94,13 +95,6 @@ _ANIMATION_MS: Final = 150
 _REST_MS: Final = 300  # before values in closed groups are measured
 _PREPARED_AT_ONCE: Final = 100  # boxes of closed groups, between two events
 _DOTS_FROM: Final = 0.6
-_KEYBOARD_REASONS: Final = frozenset(
-    {
-        Qt.FocusReason.TabFocusReason,
-        Qt.FocusReason.BacktabFocusReason,
-        Qt.FocusReason.ShortcutFocusReason,
-    }
-)
 _LEVELS: Final = (
     0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0,
 )  # fmt: skip
@@ -1249,7 +1243,7 @@ class GraphCanvas(QWidget):
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
         # The focus ring is for the keyboard only.
-        self._focused_by_keyboard = event.reason() in _KEYBOARD_REASONS
+        self._focused_by_keyboard = is_by_keyboard(event)
         self.update()
         super().focusInEvent(event)
 

@@ -24,11 +24,11 @@ from engine.meanings.results import (
     Transcript,
 )
 from engine.text import format_brief
+from kuiper_studio.focus_ring import draw_focus_ring
 from kuiper_studio.panels.class_colors import class_color, ink_on
 from kuiper_studio.panels.output_images import MaskView, picture_of
 from kuiper_studio.panels.picture_canvas import ARROWS, PictureCanvas
 from kuiper_studio.panels.timeline_model import Scale, round_ticks
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from engine.meanings.results import Result, Row
+    from kuiper_studio.theme import Theme
 
 __all__ = ["OutputCanvas", "has_picture"]
 

@@ -12,16 +12,17 @@ from typing_extensions import override
 
 from engine.paths import exists
 from engine.text import format_count
+from kuiper_studio.focus_ring import draw_focus_ring
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.menus import make_menu
 from kuiper_studio.panels.recents import RecentModel, Recents, folder_text, when_text
 from kuiper_studio.resource_paths import home_folder
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QContextMenuEvent, QPaintEvent, QResizeEvent
 
+    from kuiper_studio.theme import Theme
 
 __all__ = ["RecentRow"]
 

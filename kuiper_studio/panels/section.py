@@ -9,14 +9,15 @@ from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QTabBar, QVBoxLayout, QWidget
 from typing_extensions import override
 
+from kuiper_studio.focus_ring import draw_focus_ring
 from kuiper_studio.icons import pixmap
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from PySide6.QtGui import QKeyEvent, QPaintEvent
 
+    from kuiper_studio.theme import Theme
 
 __all__ = ["Section", "SectionHead", "SectionTabs"]
 

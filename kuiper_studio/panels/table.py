@@ -17,24 +17,18 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from kuiper_studio.theme import Theme, draw_focus_ring
+from kuiper_studio.focus_ring import draw_focus_ring, is_by_keyboard
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent, QObject
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
 
+    from kuiper_studio.theme import Theme
 
 __all__ = ["ROW_HEIGHT", "Index", "RowDelegate", "Table"]
 
 Index = QModelIndex | QPersistentModelIndex
 ROW_HEIGHT = 22
-_KEYBOARD_REASONS = frozenset(
-    {
-        Qt.FocusReason.TabFocusReason,
-        Qt.FocusReason.BacktabFocusReason,
-        Qt.FocusReason.ShortcutFocusReason,
-    }
-)
 _ENDS = {  # whether it is the last row
     QAbstractItemView.CursorAction.MoveHome: False,
     QAbstractItemView.CursorAction.MoveEnd: True,
@@ -128,7 +122,7 @@ class Table(QTableView):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ringed = event.reason() in _KEYBOARD_REASONS
+        self._ringed = is_by_keyboard(event)
         super().focusInEvent(event)
         self.viewport().update()
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
 from engine.text import format_amount, format_count, format_duration
+from kuiper_studio.focus_ring import draw_focus_ring, is_by_keyboard
 from kuiper_studio.item_models.difference_marks import count_text
 from kuiper_studio.item_models.module_runs import module_runs
 from kuiper_studio.item_models.statuses import (
@@ -23,7 +24,6 @@ from kuiper_studio.panels.timeline_errors import ErrorPainter
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter
 from kuiper_studio.session import RunState
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,17 +38,11 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeOperator
     from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
 
 __all__ = ["TimelineCanvas"]
 
 _RUNNABLE: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.FINISHED})
-_KEYBOARD_REASONS: Final = frozenset(
-    {
-        Qt.FocusReason.TabFocusReason,
-        Qt.FocusReason.BacktabFocusReason,
-        Qt.FocusReason.ShortcutFocusReason,
-    }
-)
 
 
 class TimelineCanvas(QWidget):
@@ -369,7 +363,7 @@ class TimelineCanvas(QWidget):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ringed = event.reason() in _KEYBOARD_REASONS
+        self._ringed = is_by_keyboard(event)
         super().focusInEvent(event)
         self.update()
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
 from engine.text import format_brief, format_number
+from kuiper_studio.focus_ring import draw_focus_ring
 from kuiper_studio.panels.weights import (
     DIVERGING,
     Mosaic,
@@ -18,13 +19,13 @@ from kuiper_studio.panels.weights import (
     largest_magnitude,
     lay_out_tiles,
 )
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QWheelEvent
 
     from engine.values import Array
     from kuiper_studio.panels.filters import Filters
+    from kuiper_studio.theme import Theme
 
 __all__ = ["SIDE", "ColorBar", "FilterBars", "Histogram", "ValueStrip", "WeightPicture"]
 

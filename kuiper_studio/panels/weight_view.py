@@ -24,6 +24,7 @@ from typing_extensions import override
 
 from engine.statistics import TensorStatistics, histogram, sampling_step, statistics
 from engine.text import format_brief, format_number, format_shape
+from kuiper_studio.focus_ring import draw_focus_ring
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.filters import (
@@ -40,13 +41,13 @@ from kuiper_studio.panels.weight_canvas import (
     WeightPicture,
 )
 from kuiper_studio.panels.weights import TilePages
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QEnterEvent, QMouseEvent, QPaintEvent
 
     from engine.runtime import RuntimeAttribute
     from engine.values import Array
+    from kuiper_studio.theme import Theme
 
 __all__ = ["WeightSummary", "WeightView", "summarize"]
 

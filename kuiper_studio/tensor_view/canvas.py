@@ -9,10 +9,10 @@ from PySide6.QtGui import QContextMenuEvent, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
 
+from kuiper_studio.focus_ring import draw_focus_ring, is_by_keyboard
 from kuiper_studio.tensor_view.color_bar import bar_space
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.places import Region
-from kuiper_studio.theme import Theme, draw_focus_ring
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,21 +28,14 @@ if TYPE_CHECKING:
     )
 
     from engine.values import Array
+    from kuiper_studio.theme import Theme
 
-__all__ = ["KEYBOARD_REASONS", "Canvas", "ElementCanvas"]
+__all__ = ["Canvas", "ElementCanvas"]
 
 _NO_BAR: Final = 16  # room at the right of a canvas without a colour bar
 _NOTCH: Final = 120  # notch of a wheel, in eighths of a degree
 _HOLD: Final = 250  # ms after which a right click is a hold
 _STRIDE: Final = 8  # elements that an arrow moves the pick by, with Shift
-
-KEYBOARD_REASONS: Final = frozenset(
-    {
-        Qt.FocusReason.TabFocusReason,
-        Qt.FocusReason.BacktabFocusReason,
-        Qt.FocusReason.ShortcutFocusReason,
-    }
-)
 
 
 class Canvas(QWidget):
@@ -79,7 +72,7 @@ class Canvas(QWidget):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ringed = event.reason() in KEYBOARD_REASONS
+        self._ringed = is_by_keyboard(event)
         self.update()
         super().focusInEvent(event)
 

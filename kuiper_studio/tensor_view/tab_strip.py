@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from kuiper_studio.elided_label import ElidedLabel
+from kuiper_studio.focus_ring import is_by_keyboard
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import caption_text, elided
-from kuiper_studio.tensor_view.canvas import KEYBOARD_REASONS
 from kuiper_studio.tensor_view.sides import SideBar
 from kuiper_studio.tensor_view.tool_strip import tool_button
 
@@ -168,7 +168,7 @@ class TensorTabs(QTabBar):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ringed = event.reason() in KEYBOARD_REASONS
+        self._ringed = is_by_keyboard(event)
         super().focusInEvent(event)
 
     @override
