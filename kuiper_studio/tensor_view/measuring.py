@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.statistics import histogram, sampling_step, statistics
@@ -76,13 +77,18 @@ class _Request:
             if self.view is None:
                 return measure(self.array, self.other)
             return measure_distances(self.array, self.other, self.view, 0.0)
-        if self.what is What.PAGE:
-            return channel_facts(self.array)
-        if self.what is What.KEYS:
-            return measure_channels(self.array)
-        if self.what is What.LIKENESS:
-            return likeness(self.array, self.channel)
+        if self.what in {What.PAGE, What.KEYS, What.LIKENESS}:
+            return self._measure_channels()
         return statistics(self.array, threads=_THREADS)
+
+    def _measure_channels(self) -> Any:  # noqa: ANN401 - facts, keys or counts
+        # Each channel is measured alone: quickly, where nothing of others lies in between.
+        planes = np.ascontiguousarray(self.array)
+        if self.what is What.PAGE:
+            return channel_facts(planes)
+        if self.what is What.KEYS:
+            return measure_channels(planes)
+        return likeness(planes, self.channel)
 
 
 @dataclass(frozen=True, slots=True)

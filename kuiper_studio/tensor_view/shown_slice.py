@@ -40,6 +40,7 @@ class ShownSlice(ShownValue):
         super().__init__()
         self.channel_reason = ""
         self._planes: Array | None = None
+        self._plane: tuple[int, Array] | None = None  # with its channel
         self._colors: Array | None = None
 
     # What is beside it
@@ -187,17 +188,15 @@ class ShownSlice(ShownValue):
     def planes(self) -> Array:
         """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
         if self._planes is None:
-            data = self._sample(self.array).data
-            if self.is_channels_last or self.has_own_roles:  # each channel is measured alone
-                data = np.ascontiguousarray(data)
-            self._planes = self._real(data)
+            self._planes = self._real(self._sample(self.array).data)
         return self._planes
 
     @property
     def plane(self) -> Array:
-        """Real values of the chosen channel, shape (H, W)."""
-        plane: Array = self.planes[self.channel]
-        return plane
+        """Real values of the chosen channel, shape (H, W), without gaps in memory."""
+        if self._plane is None or self._plane[0] != self.channel:
+            self._plane = self.channel, np.ascontiguousarray(self.planes[self.channel])
+        return self._plane[1]
 
     def color_plane(self) -> Array | None:
         """Real values of the chosen channel in red, green and blue, shape (3, H, W).
@@ -295,7 +294,7 @@ class ShownSlice(ShownValue):
 
     def _drop_sample(self) -> None:
         """Drop what is known of the chosen sample."""
-        self._planes = self._colors = None
+        self._planes = self._plane = self._colors = None
 
     def _first_channel(self) -> int:
         """The channel that was chosen, as far as it is there, or the most telling one."""

@@ -36,6 +36,17 @@ def test_large_arrays_are_measured_later(measurer, qtbot):
     assert answer.result.tolist() == [1] * 256
 
 
+def test_channels_that_are_not_contiguous(measurer, qtbot):
+    """Rows, columns and channels of an image whose channels are last."""
+    image = np.array([[[1, 0, 7], [3, 0, 7]], [[5, 0, 7], [np.nan, 0, 7]]])
+    with qtbot.waitSignal(measurer.answered) as answered:
+        assert measurer.ask(What.KEYS, image.transpose(2, 0, 1)) is None
+    keys = answered.args[0].result
+    assert keys.mean.tolist() == [3, 0, 7]
+    assert keys.largest.tolist() == [5, 0, 7]
+    assert keys.is_dead.tolist() == [False, True, False]
+
+
 def test_answers_land_on_the_thread_of_the_window(measurer, qtbot):
     threads = []
     measurer.answered.connect(lambda _answer: threads.append(threading.current_thread()))

@@ -42,6 +42,17 @@ def test_planes_are_views_of_the_sample(model):
     np.testing.assert_array_equal(model.raw_plane, SIGNED[1, 2])
 
 
+def test_of_channels_last_only_the_shown_channel_is_copied(model):
+    show(model, SIGNED).set_channels_last(True)
+    assert np.shares_memory(model.planes, SIGNED)
+    for channel in (3, 1, 3):
+        model.set_channel(channel)
+        np.testing.assert_array_equal(model.plane, SIGNED[0, :, :, channel])
+        assert model.plane.flags.c_contiguous
+    model.set_fixed(0, 1)
+    np.testing.assert_array_equal(model.plane, SIGNED[1, :, :, 3])
+
+
 def test_depth_of_five_dimensions(model):
     value = np.arange(2 * 3 * 4 * 5 * 6).reshape(2, 3, 4, 5, 6)
     show(model, value).set_fixed(1, 3)
