@@ -69,6 +69,7 @@ SUMMARY: Final = "summary.json"
 SUMMARY_VERSION: Final = 1
 _LARGEST_SUMMARY: Final = 64 << 20  # bytes
 _OUTLIES: Final = 3.0  # standard deviations
+_CONSTANTS: Final = frozenset({"pnnx.Attribute", "ncnn.MemoryData"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +274,13 @@ class OperandSummary:
     channels: ChannelSummary = field(repr=False)
     histogram: Histogram = field(repr=False)
     outliers: tuple[OutlierInput, ...] = field(repr=False)
+
+    @property
+    def dead_channels(self) -> npt.NDArray[np.int64]:
+        """Numbers of the channels that were 0 with every input; none of a constant."""
+        if self.type in _CONSTANTS:  # a bias of zeros says nothing about the inputs
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self.channels.dead == 1)
 
     def quantile(self, share: float) -> float:
         """Return the value that a share of the finite elements is below.

@@ -88,9 +88,8 @@ def say_sweep(found: Sweep, studies: SweepStudies) -> None:
     if found.operands:
         rows = [["operand", "operator", "shape", "min", "max", "mean", "std", "nan", "inf",
                  "zeros", "dead channels"]]  # fmt: skip
-        for each in found.operands.values():
-            dead = int((each.channels.dead == 1).sum())
-            rows.append([
+        rows += [
+            [
                 each.name,
                 each.operator,
                 format_shape(each.shape),
@@ -98,8 +97,10 @@ def say_sweep(found: Sweep, studies: SweepStudies) -> None:
                 format_count(each.nan),
                 format_count(each.inf),
                 f"{each.zeros / max(each.count, 1):.1%}",
-                f"{dead} of {len(each.channels.dead)}",
-            ])  # fmt: skip
+                f"{len(each.dead_channels)} of {len(each.channels.dead)}",
+            ]
+            for each in found.operands.values()
+        ]
         say_table(rows, right=set(range(3, 11)))
     if "calibration" in studies.facts:
         say_calibration(studies.facts["calibration"], found.path)

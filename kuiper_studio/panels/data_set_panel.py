@@ -279,7 +279,7 @@ class DataSetPanel(Panel):
             return
         failed = found.inputs.failed_count
         self.title.setText(format_count(found.inputs.done, "input"))
-        dead = sum(int((each.channels.dead == 1).sum()) for each in found.operands.values())
+        dead = sum(len(each.dead_channels) for each in found.operands.values())
         parts = [found.inputs.set.source, format_count(dead, "dead channel")]
         if failed:
             parts.append(f"{format_count(failed, 'input')} could not be run")

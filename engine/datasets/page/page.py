@@ -9,8 +9,6 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from engine.datasets.inputs import InputReader
 from engine.datasets.page.figures import draw_channels, draw_histogram, list_channels
 from engine.datasets.page.study_sections import study_sections
@@ -86,7 +84,7 @@ class _Page:
 
     def _summary(self) -> Iterator[str]:
         found, operands = self._found, self._operands
-        dead = sum(int((each.channels.dead == 1).sum()) for each in operands)
+        dead = sum(len(each.dead_channels) for each in operands)
         special = sum(each.nan + each.inf for each in operands)
         failed = found.inputs.failed_count
         facts = [
@@ -139,7 +137,7 @@ class _Page:
         kind = f"{escape(operand.type)} · {format_shape(operand.shape)}"
         return (
             f'<section class="card"><h3 title="{escape(title)}, operand '
-            f'{escape(operand.name)}">{escape(title)}</h3><p>{kind}</p>'
+            f'{escape(operand.name)}"><bdi>{escape(title)}</bdi></h3><p>{kind}</p>'
             f"{draw_histogram(operand)}<p>{' · '.join(filter(None, facts))}</p></section>"
         )
 
@@ -147,10 +145,10 @@ class _Page:
 
     def _dead_channels(self) -> Iterator[str]:
         with_channels = [each for each in self._operands if each.channels.axis is not None]
-        some = [each for each in with_channels if (each.channels.dead == 1).any()]
+        some = [each for each in with_channels if each.dead_channels.size]
         if not with_channels:
             return
-        count = sum(int((each.channels.dead == 1).sum()) for each in some)
+        count = sum(len(each.dead_channels) for each in some)
         yield f"<h2>Dead channels ({format_count(count)})</h2>"
         if not some:
             yield "<p>No channel is all zeros with every input.</p>"
@@ -162,7 +160,7 @@ class _Page:
         yield '<div class="scroll"><table><thead><tr><th>Operator</th><th>Type</th>'
         yield '<th class="n">Dead</th><th>Channels</th><th>Numbers</th></tr></thead><tbody>'
         for each in some:
-            dead = np.flatnonzero(each.channels.dead == 1).tolist()
+            dead = each.dead_channels.tolist()
             yield (
                 f"<tr><td>{escape(each.operator or each.name)}</td><td>{escape(each.type)}</td>"
                 f'<td class="n">{len(dead)} of {len(each.channels.dead)}</td>'

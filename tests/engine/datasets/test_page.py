@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from datasets_support import DIGITS
-from ncnn_files import write_pair
+from ncnn_files import f32, write_pair
 from PIL import Image
 
 from engine.datasets import SweepOptions, open_sweep, sweep
@@ -185,3 +185,19 @@ def test_copies_of_an_operand_are_left_out(tmp_path):
     assert "Ranges (3)" in texts
     assert any("Copies that Split makes, left out: 2." in text for text in texts)
     assert "copy" not in texts
+
+
+def test_a_constant_has_no_dead_channels(tmp_path):
+    lines = [
+        "Input in0 0 1 in0",
+        "MemoryData zeros 0 1 z 0=3",
+        "BinaryOp times 2 1 in0 z out0 0=2",
+    ]
+    model = write_pair(tmp_path, lines, f32(np.zeros(3)))
+    np.save(tmp_path / "set.npy", np.ones((4, 3), np.float32))
+    found = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0)
+    dead = {each.operator: each.dead_channels.tolist() for each in found.operands.values()}
+    assert dead == {"in0": [], "zeros": [], "times": [0, 1, 2]}
+    page = Page((tmp_path / "out" / PAGE).read_text())
+    assert "Dead channels (3)" in page.texts
+    assert "3 of 3" in page.texts
