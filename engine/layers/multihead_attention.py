@@ -196,7 +196,9 @@ class MultiheadAttention(Layer):
         ndarray that broadcasts to (N, H, L, S), or None
             As `attention_weights` takes it.
         """
-        sequences, key_padding_mask = split_inputs(operands, key_padding_mask)
+        sequences, other_mask = split_inputs(operands, key_padding_mask)
+        if other_mask is key_padding_mask and other_mask is not None and other_mask.ndim == 2:
+            other_mask = other_mask[:, np.newaxis, np.newaxis]  # of keys, whatever the sizes
         axis = 0 if self.batch_first else 1
         batches = [s if s.ndim == 3 else np.expand_dims(s, axis) for s in sequences]
         if len({s.shape[axis] for s in batches}) > 1:
@@ -206,7 +208,7 @@ class MultiheadAttention(Layer):
                 InferStatus.kInferArraySizeMismatch,
             )
         heads = self._project_inputs(batches)
-        masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
+        masks = [m for m in (attn_mask, other_mask) if m is not None]
         return heads, combine_masks(masks, heads, self._extra_count) if masks else None
 
     @staticmethod

@@ -127,6 +127,20 @@ def test_a_bool_mask_leaves_keys_out():
     np.testing.assert_allclose(result, others, rtol=1e-5, atol=1e-6)
 
 
+def test_padding_of_as_many_samples_as_queries():
+    """The same sizes as a mask of scores: the name tells that it is one row for a sample."""
+    x = some(3, 3, 4)
+    padding = np.array([[False, False, True], [False, True, True], [False, False, False]])
+    result, _ = compute(
+        plain_weights(4), x, padding, names=("", "key_padding_mask"), num_heads=2,
+        batch_first=True,
+    )  # fmt: skip
+    for sample, count in enumerate((2, 1, 3)):
+        own, keys = x[sample : sample + 1], x[sample : sample + 1, :count]
+        alone, _ = compute(plain_weights(4), own, keys, keys, num_heads=2, batch_first=True)
+        np.testing.assert_allclose(result[sample], alone[0], rtol=1e-5, atol=1e-6)
+
+
 def test_a_query_that_sees_nothing():
     x, mask = some(2, 1, 4), np.array([[True, True], [False, False]])
     names = ("", "attn_mask")
