@@ -264,7 +264,7 @@ def check_slopes(
     )
     sides = []
     try:
-        for step in (-_STEP, 0.0, _STEP):
+        for step in (-_STEP, -_STEP / 8, 0.0, _STEP / 8, _STEP):
             moved = [
                 value.astype(np.float64) + step * directions[each.name] if is_float else value
                 for each, value, is_float in zip(operator.inputs, values, floats, strict=True)
@@ -276,7 +276,10 @@ def check_slopes(
             sides.append(float(result[index]))
     except EngineError:
         return  # the operator does not take float64
-    below, above = (sides[1] - sides[0]) / _STEP, (sides[2] - sides[1]) / _STEP
+    below, above = (sides[2] - sides[0]) / _STEP, (sides[4] - sides[2]) / _STEP
+    near = (sides[3] - sides[1]) / (_STEP / 4)
+    if abs(near - (below + above) / 2) > 1e-3 * (1 + abs(near)):
+        return  # it bends within a step, as a norm of equal numbers does
     if not np.isfinite([below, above, expected]).all() or abs(below - above) > 1e-3 * (
         1 + abs(below)
     ):

@@ -383,7 +383,7 @@ def normalize(
         raise LayerError(f"{scale.size} factors do not fit {channels} channels")
     x = input.reshape(channels, -1)
     axes = tuple(axis for axis, across in enumerate((across_channel, across_spatial)) if across)
-    total = np.square(x).sum(axes, keepdims=True, dtype=np.float32)
+    total = np.square(x).sum(axes, keepdims=True)
     limit = np.float32(eps)
     if eps_mode == 0:
         length = np.sqrt(total + limit)

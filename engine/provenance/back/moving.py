@@ -9,6 +9,7 @@ import numpy as np
 from engine.layers.concatenate import cat
 from engine.layers.indexing import index_add, index_put, scatter_add
 from engine.layers.ncnn import shapes as ncnn_shapes
+from engine.layers.ncnn.products import Embed
 from engine.provenance.call import NoBreakdownError
 from engine.provenance.rules.constants import CONSTANTS
 from engine.provenance.rules.joining import put_places, read_joined
@@ -82,7 +83,7 @@ def _added(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     return found
 
 
-@passes_back(*CONSTANTS)
+@passes_back(*CONSTANTS, Embed)
 def _constant(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:  # noqa: ARG001 - nothing
-    """Return nothing: only sizes go into a constant."""
+    """Return nothing: only sizes go into a constant, and places into an embedding of ncnn."""
     return {}

@@ -11,7 +11,13 @@ from engine.layers.arguments import axes_of
 from engine.layers.ncnn import normalization as ncnn
 from engine.provenance.back.reduction import norm_slopes
 from engine.provenance.call import NoBreakdownError, Operand
-from engine.provenance.rules.normalization import READERS, read_normalization
+from engine.provenance.rules.normalization import (
+    READERS,
+    read_normalization,
+    unit_axes,
+    unit_factors,
+    unit_length,
+)
 from engine.provenance.slopes import accumulate, unbroadcast, wide
 from engine.provenance.table import passes_back
 
@@ -123,6 +129,20 @@ def _made_unit(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     through = (gradient * x).sum(axis=axes, keepdims=True) / np.square(divisor)
     through = np.where(length > float(arguments["eps"]), through, 0.0)
     return {given.name: gradient / divisor - slopes * through}
+
+
+@passes_back(ncnn.normalize)
+def _made_unit_by_ncnn(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Multiply by factor and length, less what goes through the length."""
+    given, axes = call.array("input"), unit_axes(call)
+    x, passed = wide(given), gradient * unit_factors(call)
+    squares = np.square(x).sum(axis=axes, keepdims=True)
+    length = unit_length(call, squares)
+    eps, mode = float(call.arguments["eps"]), call.arguments["eps_mode"]
+    bound = (np.sqrt(squares) if mode == 1 else squares) > (eps if mode else -1.0)
+    slopes = np.where(bound, x / np.where(length > 0, length, np.inf), 0.0)
+    through = (passed * x).sum(axis=axes, keepdims=True) / np.square(length)
+    return {given.name: passed / length - slopes * through}
 
 
 def _length(sizes: Gradient, order: float, axes: tuple[int, ...]) -> Gradient:

@@ -372,6 +372,8 @@ def read_multihead(call: Call) -> MultiheadInputs:
     operands, mask = layer.sort_operands(tuple(operands), mask)
     sequences, padding = split_inputs(operands, padding)
     query, key, value = cast("list[Operand]", sequences)
+    if mask is None and given.get("key_padding_mask") is None:
+        mask, padding = padding, None  # an operand that the file does not name
     return MultiheadInputs(layer, (query, key, value), mask, padding)  # type: ignore[arg-type]
 
 
@@ -606,7 +608,8 @@ def _head_errors(
     spread = np.sqrt(np.matmul(of_values, average)[..., 0])
     unit = 4 * (math.sqrt(x.shape[1]) + 4) * rounding(np.dtype(np.float32))
     inexact = np.hypot(query * of_key, 4 * layer.scale * of_key * of_query)
-    finite = np.where(np.isfinite(scores), np.abs(scores), 0.0)
+    # Of keys with a weight: a mask may add the smallest number to the others.
+    finite = np.where(np.isfinite(scores) & (shares > 0), np.abs(scores), 0.0)
     score = unit * (np.sqrt(np.square(inexact).sum(axis=1)) + finite.max(axis=1))
     wrong = unit * spread + 4 * score[:, np.newaxis] * spread
     return np.asarray(wrong, np.float64), np.asarray(score, np.float64)

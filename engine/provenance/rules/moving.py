@@ -96,6 +96,7 @@ moves(
     arguments=("input",),
 )  # fmt: skip
 moves(ncnn.noop, ncnn.Reshape, ncnn.Crop, arguments=("inputs",))
+moves(ncnn.CopyTo, arguments=("input", "source"))
 moves(strides.as_strided, arguments=("input", "base"))
 moves(
     concatenate.stack, concatenate.hstack, concatenate.vstack,
@@ -325,9 +326,11 @@ def joined_members(call: Call) -> tuple[list[Operand], int]:
     """Return what is joined, and the dimension."""
     names = ("inputs", "axis") if call.layer_code is ncnn.concat else ("tensors", "dim")
     given, dim = (call.arguments[name] for name in names)
-    members = [each for each in given if isinstance(each, Operand)]
+    # PyTorch leaves out an empty list, such as a cache of keys before the first token.
+    listed = [each for each in given if not (isinstance(each, Operand) and each.shape == (0,))]
+    members = [each for each in listed if isinstance(each, Operand)]
     ndim = len(call.shape)
-    plain = len(members) == len(given) and all(each.ndim == ndim for each in members)
+    plain = len(members) == len(listed) and all(each.ndim == ndim for each in members)
     if not plain or not isinstance(dim, int) or not ndim:
         raise NoBreakdownError("what is joined is no plain list of tensors")
     return members, dim % ndim

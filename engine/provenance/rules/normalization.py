@@ -208,9 +208,8 @@ def explain_normalization(call: Call, index: tuple[int, ...]) -> Breakdown:
         raise NoBreakdownError("the statistics have no breakdown")
     if call.dtype.kind != "f":
         raise NoBreakdownError("integers are not normalised")
-    at = grid([index[found.channel]])
-    if not found.by_channel:
-        at = grid(*[[index[axis]] for axis in found.axes])
+    axes = (found.channel,) if found.by_channel else found.axes
+    at = grid(*[[index[axis]] for axis in axes])
     weight = _number(found.weight, "weight", at, 1.0)
     bias = _number(found.bias, "bias", at, 0.0)
     mean, variance, count, magnitude = _statistics(found, input, index)
@@ -381,6 +380,59 @@ def explain_unit(call: Call, index: tuple[int, ...]) -> Breakdown:
     steps = Step(f"length of {part.size} elements", length), Step("eps", float(given["eps"]))
     scale = 1 / divisor if divisor else math.inf
     return _scaled(call, index, scale, "max(length, eps)", steps)
+
+
+def unit_axes(call: Call) -> tuple[int, ...]:
+    """Return the dimensions that ncnn's Normalize makes a unit vector of."""
+    given, ndim = call.arguments, call.array("input").ndim
+    channel = 1 if ndim > 2 else 0  # otherwise there is one channel
+    along = tuple(range(channel)) if given["across_channel"] else ()
+    return along + (tuple(range(channel, ndim)) if given["across_spatial"] else ())
+
+
+def unit_length(call: Call, squares: Array) -> Array:
+    """Return the lengths of vectors with these sums of squares, as ncnn bounds them."""
+    eps, mode = float(call.arguments["eps"]), call.arguments["eps_mode"]
+    if mode == 0:
+        return np.asarray(np.sqrt(squares + eps))
+    if mode == 1:
+        return np.maximum(np.sqrt(squares), eps)
+    return np.asarray(np.sqrt(np.maximum(squares, eps)))
+
+
+def unit_factors(call: Call) -> Array:
+    """Return what each channel is multiplied by afterwards, to broadcast."""
+    given, input = call.arguments, call.array("input")
+    if not (given["across_spatial"] or given["across_channel"]):
+        raise NoBreakdownError("a layer without vectors returns its input")
+    shared = bool(given["channel_shared"]) or input.ndim < 3
+    factors = given["scale"][:1] if shared else given["scale"][: input.shape[0]]
+    wide = np.asarray(factors, np.float64)
+    return wide.reshape(-1, *[1] * (input.ndim - 1))
+
+
+@locates(ncnn.normalize)
+def locate_ncnn_unit(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the whole vector."""
+    input, axes = call.array("input"), unit_axes(call)
+    region = [Interval.whole(input.shape[axis]) if axis in axes else each
+              for axis, each in enumerate(box)]  # fmt: skip
+    return {input.name: tuple(region)}
+
+
+@explains(ncnn.normalize)
+def explain_ncnn_unit(call: Call, index: tuple[int, ...]) -> Breakdown:
+    """Divide an element by the length of its vector, and multiply by the channel's factor."""
+    input, axes, factors = call.array("input"), unit_axes(call), unit_factors(call)
+    part = input.value[tuple([slice(None) if axis in axes else slice(at, at + 1)
+                              for axis, at in enumerate(index)])]  # fmt: skip
+    squares = np.square(part.astype(np.float64)).sum()
+    length = float(unit_length(call, squares))
+    factor = float(factors.flat[index[0] if len(factors) > 1 else 0])
+    steps = Step(f"length of {part.size} elements", length), Step("factor", factor)
+    return _scaled(
+        call, index, factor / length if length else math.inf, "length · factor", steps
+    )
 
 
 @locates(ncnn.mean_variance)

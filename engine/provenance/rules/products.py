@@ -113,7 +113,17 @@ def _add_product(call: Call, one: str, other: str) -> _Contraction:
 
 
 def _einsum(call: Call) -> _Contraction:
-    equation, operands = call.arguments.get("equation"), call.arguments["operands"]
+    return _contract(call.arguments.get("equation"), call.arguments["operands"])
+
+
+def _ncnn_einsum(call: Call) -> _Contraction:
+    if not isinstance(call.layer, ncnn.Einsum) or call.layer.equation.endswith(("->", "ii")):
+        raise NoBreakdownError("a sum over all letters has no breakdown")
+    return _contract(call.layer.equation, call.arguments["inputs"])
+
+
+def _contract(equation: Any, operands: Sequence[Any]) -> _Contraction:
+    """Return a contraction by its equation, in which ``...`` may stand for dimensions."""
     if not isinstance(equation, str) or not all(map(is_array, operands)):
         raise NoBreakdownError("the equation or an operand is computed")
     text, arrow, result = equation.replace(" ", "").partition("->")
@@ -294,6 +304,7 @@ PRODUCTS: dict[Any, Any] = {
     matrices.trace: _trace,
     linear.bilinear: _bilinear,
     einsum: _einsum,
+    ncnn.Einsum: _ncnn_einsum,
 }
 
 

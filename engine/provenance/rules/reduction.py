@@ -59,7 +59,7 @@ _TRUTHS = codes_of("torch.all", "torch.any")
 _OTHERS = (*PRODUCTS_OF, *_NAN_SUMS, *_NAN_MEANS, *_TRUTHS, *LOGSUMS)
 _BOTH = (extremes.maximum, extremes.minimum)
 SPREADS = (reduction.var, reduction.std, reduction.var_mean, reduction.std_mean)
-NORMS = (norm.norm, norm.vector_norm, norm.frobenius_norm)
+NORMS = (norm.norm, norm.vector_norm, norm.frobenius_norm, norm.linalg_norm)
 _ALONG = (
     extremes.argmax, extremes.argmin, extremes.median, extremes.nanmedian, extremes.mode,
     extremes.kthvalue, *NORMS,
@@ -280,6 +280,12 @@ def explain_norm(call: Call, index: tuple[int, ...]) -> Breakdown:
 def read_order(call: Call) -> float:
     """Return the order of a norm."""
     given: Any = call.arguments.get("ord", call.arguments.get("p", 2))
+    if (
+        call.layer_code is norm.linalg_norm
+        and given is not None
+        and len(reduced_axes(call)) > 1
+    ):
+        raise NoBreakdownError("the norm of a matrix has no breakdown")
     if given is None or given == "fro":
         return 2.0
     if isinstance(given, Operand):

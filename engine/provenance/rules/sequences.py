@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from engine.layers.ncnn import recurrent as ncnn
 from engine.layers.recurrent import GRU, LSTM, RNN, TRACED_LAYERS, make_traced
 from engine.layers.recurrent_cells import (
     gru_cell,
@@ -178,6 +179,19 @@ def explain_recurrent(call: Call, index: tuple[int, ...]) -> Breakdown:
     if layer.cells[spot.number].hr is not None and not spot.memory:
         return _explain_projected(call, layer, spot, wide, index, drift)
     return _explain_gates(call, layer, x, spot, wide, index, drift)
+
+
+@locates(ncnn.LSTM, ncnn.GRU, ncnn.RNN)
+def locate_ncnn_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
+    """Return the rows up to an output's, those from it for a layer that runs backwards."""
+    layer, (x, *states) = call.layer, call.arrays
+    rows = Interval.whole(x.shape[0])
+    direction = getattr(layer, "direction", 2)
+    if not call.place and direction == 0:
+        rows = Interval(0, box[0].stop)
+    elif not call.place and direction == 1:
+        rows = Interval(box[0].start, x.shape[0])
+    return {**{each.name: each.whole for each in states}, x.name: (rows, x.whole[1])}
 
 
 def read_recurrent(call: Call) -> Recurrent:

@@ -71,6 +71,8 @@ def explain_softmax(call: Call, index: tuple[int, ...]) -> Breakdown:
     inner = f"{'−' if sign < 0 else ''}{x.name}"
     steps = (Step("max of the row", peak), Step("Σ of the exponentials", total))
     distance = abs(float(values[chosen]) - peak)  # its rounding is an exponent's
+    if math.isinf(distance):  # hidden by a mask: exactly 0
+        distance = 0.0
     if call.layer_code is log_softmax:
         result = float(values[chosen]) - peak - math.log(total)
         formula = (

@@ -351,6 +351,7 @@ CASES = {
         {},
         SUM,
     ),
+    "linalg-norm": ("torch.linalg.norm dim=(1) keepdim=False", [(2, 5)], {}, ACTIVATED),
     "norm": ("torch.norm p=3 dim=(1) keepdim=False", [(2, 5)], {}, ACTIVATED),
     "prod": ("torch.prod dim=1 keepdim=False", [(2, 5)], {}, FUNCTION),
     "logsumexp": ("torch.logsumexp dim=(1) keepdim=False", [(2, 5)], {}, ACTIVATED),
@@ -822,3 +823,62 @@ def test_libraries_agree_too(run, make_pair, name, backend):
     for _ in range(5):
         index = draw_index(rng, session.value("y").shape)
         assert engine.explain_element(session, "y", index).agrees
+
+
+def test_an_empty_cache_is_left_out(make_pair):
+    """Exports of transformers join keys to an empty list, the cache before the first token."""
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(2,3)f32",
+        "pnnx.Attribute cache 0 1 c @data=(0)f32 #c=(0)f32",
+        "torch.cat j 2 1 c x y dim=-2 #y=(2,3)f32",
+        "pnnx.Output out 1 0 y",
+        weights={"cache.data": np.zeros(0, np.float32)},
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.arange(6, dtype=np.float32).reshape(2, 3)])
+    session.run()
+    found = engine.explain_element(session, "y", (1, 2))
+    assert (found.kind, found.value, found.breakdown.total) == (MOVE, 5.0, 5.0)
+    field = engine.receptive_field(session, "y", (1, 2))
+    assert field.inputs[0].slices == (slice(1, 2), slice(2, 3))
+    assert field.guessed == ()
+    gradient = engine.effective_weight(session, "y", (1, 2), "x").gradient
+    np.testing.assert_array_equal(gradient, [[0, 0, 0], [0, 0, 1]])
+
+
+def test_a_share_that_is_hidden(make_pair):
+    """A mask of minus infinity leaves exactly nothing."""
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(1,3)f32",
+        "F.softmax s 1 1 x y dim=1",
+        "pnnx.Output out 1 0 y",
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.array([[1, -np.inf, 1]], np.float32)])
+    session.run()
+    hidden, half = (engine.explain_element(session, "y", (0, at)) for at in (1, 2))
+    assert (hidden.value, hidden.breakdown.total, hidden.agrees) == (0.0, 0.0, True)
+    assert (half.value, half.breakdown.total, half.agrees) == (0.5, 0.5, True)
+
+
+def test_the_error_of_attention_with_a_mask_of_the_smallest_number(make_pair):
+    """Scores of hidden keys are huge, and count for nothing."""
+    rng = np.random.default_rng(2)
+    weights = {f"a.{k}": rng.normal(size=v).astype("f4") for k, v in _ATTENTION.items()}
+    weights["m.data"] = np.triu(np.full((5, 5), np.finfo(np.float32).min), 1)
+    texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in _ATTENTION.items())
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(1,5,4)f32",
+        "pnnx.Attribute m 0 1 m @data=(5,5)f32 #m=(5,5)f32",
+        f"nn.MultiheadAttention a 2 1 x m y num_heads=2 embed_dim=4 batch_first=True {texts} "
+        "$attn_mask=m",
+        "pnnx.Output out 1 0 y",
+        weights=weights,
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([rng.normal(size=(1, 5, 4)).astype(np.float32)])
+    session.run()
+    for row in range(5):
+        found = engine.explain_element(session, "y", (0, row, 1))
+        assert found.agrees
+        assert found.breakdown.error < 0.01

@@ -537,17 +537,19 @@ def make_masked(make_pair, kind, allowed):
         "infinity": np.where(allowed, 0, -np.inf).astype(np.float32),
         "lowest": np.where(allowed, 0.5, lowest).astype(np.float32),
         "module": ~allowed,
+        "first": np.where(allowed, 0, -np.inf).astype(np.float32),
         "heads": np.repeat(np.where(allowed, 0, -np.inf)[None], 2 * HEADS, 0).astype("f4"),
     }[kind]
     dtype = "bool" if mask.dtype == np.bool_ else "f32"
     shape = ",".join(map(str, mask.shape))
     weights = {"m.data": mask}
-    if kind in {"module", "heads"}:
+    if kind in {"module", "heads", "first"}:
         texts = " ".join(f"@{k}=({','.join(map(str, v))})f32" for k, v in PROJECTIONS.items())
         weights |= {f"a.{k}": rng.normal(size=v).astype("f4") for k, v in PROJECTIONS.items()}
+        operands, name = ("m x", "") if kind == "first" else ("x m", "$attn_mask=m")
         line = (
-            f"nn.MultiheadAttention a 2 1 x m y num_heads={HEADS} embed_dim={WIDTH} "
-            f"batch_first=True {texts} $attn_mask=m"
+            f"nn.MultiheadAttention a 2 1 {operands} y num_heads={HEADS} embed_dim={WIDTH} "
+            f"batch_first=True {texts} {name}"
         )
     else:
         line = (
@@ -567,7 +569,7 @@ def make_masked(make_pair, kind, allowed):
     return session
 
 
-@pytest.mark.parametrize("kind", ["bool", "infinity", "lowest", "module", "heads"])
+@pytest.mark.parametrize("kind", ["bool", "infinity", "lowest", "module", "heads", "first"])
 @pytest.mark.parametrize("text", [CAUSAL, BAND])
 def test_keys_that_a_mask_hides_are_outside(make_pair, kind, text):
     allowed = allowed_keys(text)
@@ -577,6 +579,8 @@ def test_keys_that_a_mask_hides_are_outside(make_pair, kind, text):
         keys = np.flatnonzero(allowed[row])
         (source,) = engine.receptive_field(session, "y", (1, row, 2)).inputs
         assert source.slices[:2] == (slice(1, 2), slice(keys[0], keys[-1] + 1))
+        found = engine.explain_element(session, "y", (1, row, 2))
+        assert found.agrees
         noise = x + 3
         noise[source.slices] = x[source.slices]
         other = session.fork("numpy")

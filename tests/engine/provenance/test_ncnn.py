@@ -63,6 +63,7 @@ CASES = {
     "pool-adaptive": ("Pooling 0=1 7=1 8=2 18=3", [(2, 7, 5)], [], SUM, True),
     "batchnorm": ("BatchNorm 0=3 1=1e-5", [(3, 4, 4)], [-3] * 4, NORMALISED, True),
     "layernorm": ("LayerNorm 0=6 1=1e-5", [(3, 4, 6)], [-6, -6], NORMALISED, True),
+    "layernorm-vector": ("LayerNorm 0=6 1=1e-5", [(6,)], [-6, -6], NORMALISED, True),
     "layernorm-plane": ("LayerNorm 0=24 2=0", [(3, 4, 6)], [], NORMALISED, True),
     "groupnorm": ("GroupNorm 0=2 1=4", [(4, 3, 3)], [-4, -4], NORMALISED, True),
     "instancenorm": ("InstanceNorm 0=3", [(3, 4, 4)], [-3, -3], NORMALISED, True),
@@ -102,6 +103,15 @@ CASES = {
     "shuffle": ("ShuffleChannel 0=2", [(4, 2, 2)], [], MOVE, True),
     "pixelshuffle": ("PixelShuffle 0=2", [(4, 2, 3)], [], MOVE, True),
     "reorg": ("Reorg 0=2", [(2, 4, 4)], [], MOVE, True),
+    "unit-positions": ("Normalize 0=0 1=0 2=1e-4 3=3 4=1 9=0", [(3, 4, 5)], [-3], NORMALISED,
+                       True),
+    "unit-channels": ("Normalize 0=1 1=1 2=1e-3 3=1 4=0 9=1", [(3, 4, 5)], [-1], NORMALISED,
+                      True),
+    "unit-all": ("Normalize 0=1 1=0 2=0.5 3=3 4=1 9=2", [(3, 4, 5)], [-3], NORMALISED, True),
+    "unit-row": ("Normalize 0=1 1=1 2=1e-4 3=1 4=1 9=0", [(3, 4)], [-1], NORMALISED, True),
+    "copy-to": ("CopyTo 0=1 1=1 2=1", [(3, 4, 5), (1, 2, 3)], [], MOVE, True),
+    "einsum": ("Einsum -23300=9,105,106,44,106,107,45,62,105,107", [(3, 4), (4, 5)], [], SUM,
+               True),
     "padding": ("Padding 0=1 1=0 2=2 3=1 4=0 5=0.5", [(2, 3, 4)], [], MOVE, True),
     "padding-reflect": ("Padding 0=1 1=1 2=1 3=1 4=2", [(2, 3, 4)], [], MOVE, True),
 }  # fmt: skip
@@ -236,3 +246,25 @@ def test_stored_arrays_are_the_end(tmp_path):
     session.run()
     found = engine.explain_element(session, "y", (1,))
     assert (found.kind, found.value) == (Kind.WEIGHT, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)], ids=["lstm", "gru", "rnn"]
+)
+@pytest.mark.parametrize(
+    ("direction", "rows"), [(0, slice(0, 3)), (1, slice(2, 5)), (2, slice(0, 5))]
+)
+def test_rows_that_a_recurrent_layer_has_read(tmp_path, kind, count, direction, rows):
+    rng = np.random.default_rng(direction)
+    sides = 2 if direction == 2 else 1
+    sizes = [sides * count * 2 * 3, sides * (4 if kind == "GRU" else count) * 2,
+             sides * count * 2 * 2]  # fmt: skip
+    weights = b"".join(tagged(rng.normal(size=size).astype(np.float32)) for size in sizes)
+    lines = ["Input in0 0 1 in0", f"{kind} r 1 1 in0 y 0=2 1={sizes[0]} 2={direction}"]
+    session = engine.Session(engine.load(write_pair(tmp_path, lines, weights)), "numpy")
+    session.feed([rng.normal(size=(5, 3)).astype(np.float32)])
+    session.run()
+    field = engine.receptive_field(session, "y", (2, 1))
+    assert field.guessed == ()
+    assert field.inputs[0].slices == (rows, slice(0, 3))
+    assert engine.check_field(session, "y", (2, 1)).is_same
