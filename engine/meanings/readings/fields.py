@@ -42,6 +42,8 @@ class Depth(OutputReading):
         if not height or size[0] / height != size[1] / width or height * 4 < size[0]:
             return Fit(0, "no output has one number for each pixel of the input picture")
         reason = "an output has one number for each pixel"
+        if ends.integers and ends.picture is not None:
+            return Fit(0.4, f"{reason}, but a text asks for it")
         if output.ends_with("sigmoid", "hardsigmoid"):
             return Fit(0.4, f"{reason}, from 0 to 1")
         score = 0.7 if len(shape) == 3 or output.ends_with("relu", "softplus") else 0.5

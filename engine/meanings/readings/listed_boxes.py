@@ -67,7 +67,10 @@ class ListedBoxes(Reading):
             return Fit(0, "no two outputs have corners and scores of the same boxes")
         count = ends.outputs[found.boxes].shape[-2]
         score = 0.85 if found.classes is not None else 0.6
-        return Fit(score, f"outputs have corners and scores of {count} boxes")
+        reason = f"outputs have corners and scores of {count} boxes"
+        if ends.size is None and found.classes is None:
+            return Fit(0.4, f"{reason}, but no input is a picture")
+        return Fit(score, reason)
 
     @override
     def read(self, context: ReadingContext) -> Boxes:

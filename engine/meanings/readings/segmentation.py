@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from engine.meanings.registry import ReadingContext
     from engine.values import Array
 
-__all__ = ["Segmentation"]
+__all__ = ["MASK", "MOST_CLASSES", "Segmentation", "describe_labels", "expected_labels"]
 
-_MOST_CLASSES: Final = 4096
+MOST_CLASSES: Final = 4096
+MASK: Final = Option(
+    "mask", "Mask", "file", "",
+    "A picture or .npy whose values are the right classes; 255 where none is known",
+)  # fmt: skip
 _SCORE_OF_SIZE: Final = {1: 0.8, 2: 0.6, 4: 0.6, 8: 0.6, 16: 0.4}  # by how much it is smaller
 
 
@@ -40,10 +44,7 @@ class Segmentation(OutputReading):
             "A pixel with at least this probability is foreground, where there is one class",
         ),
         NAMES,
-        Option(
-            "mask", "Mask", "file", "",
-            "A picture or .npy whose values are the right classes; 255 where none is known",
-        ),
+        MASK,
     )  # fmt: skip
 
     @override
@@ -51,11 +52,13 @@ class Segmentation(OutputReading):
         shape, size = output.shape, ends.size
         if len(shape) == 3 and output.is_integer and shape[1:] == size:
             return Fit(0.95, "an output has a whole number for each pixel of the input")
+        if _is_asked(output, ends):
+            return Fit(0.6, "an output has one score for each pixel, for a text")
         if len(shape) != 4 or not output.is_real or min(shape[2:]) < 2 or size is None:
             return Fit(0, "no output has scores of classes for each pixel of an input picture")
         count, (height, width) = shape[1], shape[2:]
         smaller = size[0] // height
-        if count > _MOST_CLASSES or (height * smaller, width * smaller) != size:
+        if count > MOST_CLASSES or (height * smaller, width * smaller) != size:
             return Fit(0, "no output has the size of the input picture")
         score = _SCORE_OF_SIZE.get(smaller, 0)
         reason = f"an output has {count} scores for each {smaller}×{smaller} pixels"
@@ -74,19 +77,23 @@ class Segmentation(OutputReading):
 
     @override
     def options_for(self, ends: Ends) -> tuple[Option, ...]:
-        has_one = any(len(each.shape) == 4 and each.shape[1] == 1 for each in ends.outputs)
+        has_one = any(
+            (len(each.shape) == 4 and each.shape[1] == 1) or _is_asked(each, ends)
+            for each in ends.outputs
+        )
         return self.options if has_one else self.options[1:]
 
     @override
     def read_output(
         self, values: Array, output: OutputEnd, context: ReadingContext
     ) -> LabelMap:
-        if values.ndim == 2:
-            labels = np.clip(values, -1, _MOST_CLASSES).astype(np.int32)
+        if values.ndim == 2 and output.is_integer:
+            labels = np.clip(values, -1, MOST_CLASSES).astype(np.int32)
             count = max(int(labels.max(initial=0)) + 1, 2)
-        elif len(values) == 1:
+        elif values.ndim == 2 or len(values) == 1:
+            plane = values if values.ndim == 2 else values[0]
             with np.errstate(invalid="ignore"):
-                sure = probabilities(values[0]) >= context.number("threshold")
+                sure = probabilities(plane) >= context.number("threshold")
             labels, count = sure.astype(np.int32), 2
         else:
             bounded = np.where(np.isnan(values), -np.inf, values)
@@ -94,18 +101,30 @@ class Segmentation(OutputReading):
         names = class_names(count, context.labels, context.text("names"))
         if count == 2 and len(context.labels) != 2:
             names = ("background", "foreground")
-        expected = None
-        if path := context.text("mask"):
-            expected = resize_nearest(read_mask(path), labels.shape)
-        return _describe(labels, names, expected)
+        return describe_labels(labels, names, expected_labels(context, labels.shape))
 
 
-def _describe(
+def _is_asked(output: OutputEnd, ends: Ends) -> bool:
+    """Whether an output has a score for each pixel, and an input is a text, as of CLIPSeg."""
+    shape = output.shape
+    return ends.integers and output.is_real and len(shape) == 3 and shape[1:] == ends.size
+
+
+def expected_labels(
+    context: ReadingContext, shape: tuple[int, ...]
+) -> npt.NDArray[np.int32] | None:
+    """Return the user's mask at the size of the labels; None without one."""
+    path = context.text("mask")
+    return resize_nearest(read_mask(path), shape) if path else None
+
+
+def describe_labels(
     labels: npt.NDArray[np.int32],
     names: tuple[str, ...],
     expected: npt.NDArray[np.int32] | None,
 ) -> LabelMap:
-    if labels.min(initial=0) < 0 or labels.max(initial=0) >= _MOST_CLASSES:
+    """Return the class of each pixel with the share of each class, and how a mask is met."""
+    if labels.min(initial=0) < 0 or labels.max(initial=0) >= MOST_CLASSES:
         raise MeaningError("the output has numbers that are no classes")
     counts = np.bincount(labels.reshape(-1), minlength=1)
     shares = counts / labels.size

@@ -392,3 +392,12 @@ def test_fcos_about_its_cells():
     x, y = 5 * 16, 3 * 16
     np.testing.assert_allclose(found.corners, [[x - 16, y - 32, x + 48, y + 64]], rtol=1e-6)
     np.testing.assert_allclose(found.scores, [0.6], rtol=1e-5)  # root of 0.36
+
+
+def test_four_numbers_without_a_picture_are_no_boxes():
+    """A decision transformer predicts actions of four numbers beside states."""
+    states, actions = np.zeros((1, 6, 17), np.float32), np.zeros((1, 6, 4), np.float32)
+    ends = ends_of(states, actions, inputs=((1, 6, 17), (1, 6, 4)))
+    assert best_of(ends)[1] < 0.5
+    seen = ends_of(states, actions, inputs=((1, 3, 64, 64),))
+    assert best_of(seen) == ("detr", 0.6)

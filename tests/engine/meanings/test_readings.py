@@ -9,6 +9,7 @@ import pytest
 from reading_tools import best_of, ends_of, read
 
 from engine.errors import MeaningError
+from engine.meanings import find_reading
 from engine.meanings.masks import Match, match_mask
 from engine.meanings.names import class_names, data_set
 from engine.meanings.results import LabelMap, Row
@@ -74,6 +75,41 @@ def test_names_of_data_sets():
 
 
 # Label maps
+
+
+def test_masks_of_queries_add_up_to_classes():
+    """MaskFormer: each query has a class, or none, and a mask; a slow loop over both."""
+    logits = RNG.standard_normal((1, 5, 4)).astype(np.float32) * 2
+    masks = RNG.standard_normal((1, 5, 6, 8)).astype(np.float32) * 2
+    ends = ends_of(logits, masks, inputs=((1, 3, 24, 32),))
+    assert best_of(ends) == ("masks", 0.9)
+    found = read("masks", logits, masks, ends=ends)
+    for y in range(6):
+        for x in range(8):
+            scores = [0.0, 0.0, 0.0]
+            for query in range(5):
+                powers = [np.exp(each) for each in logits[0, query].tolist()]
+                inside = 1 / (1 + np.exp(-masks[0, query, y, x]))
+                for entry in range(3):  # the last class is for no object
+                    scores[entry] += powers[entry] / sum(powers) * inside
+            assert found.labels[y, x] == scores.index(max(scores))
+    assert found.count == 3
+    assert sum(row.share for row in found.rows) == pytest.approx(1)
+    assert best_of(ends_of(logits, masks, inputs=((1, 9),)))[1] < 0.5
+
+
+def test_a_mask_that_a_text_asks_for():
+    """CLIPSeg gives one score for each pixel, which is no depth."""
+    scores = np.array([[[-2.0, 3.0], [0.5, -0.5]]], np.float32)
+    ends = ends_of(scores, inputs=((1, 9), (1, 3, 2, 2)), integers=True)
+    assert best_of(ends) == ("segmentation", 0.6)
+    found = read("segmentation", scores, ends=ends)
+    np.testing.assert_array_equal(found.labels, [[0, 1], [1, 0]])
+    assert [option.name for option in find_reading("segmentation").options_for(ends)] == [
+        "threshold", "names", "mask",
+    ]  # fmt: skip
+    alone = ends_of(scores, inputs=((1, 3, 2, 2),))
+    assert best_of(alone)[0] == "depth"
 
 
 def test_the_best_class_of_each_pixel():
