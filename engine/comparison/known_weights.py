@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.aligning.calls import function_of, is_layer
-from engine.comparison.reasons.attentions import OUTPUT_WEIGHT, PROJECTIONS
+from engine.comparison.reasons.inner_weights import OUTPUT_WEIGHT, PROJECTIONS
 from engine.comparison.references.reference import hash_weight
 from engine.comparison.references.sessions import hash_weights
 from engine.errors import EngineError

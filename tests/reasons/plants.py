@@ -446,25 +446,48 @@ def linear_transposed(rng: Generator) -> Planted:
     return linear_plant(x, ours, linear_truth(x, weights), "weight_layout")
 
 
+class Recurrent:
+    """A random layer of PyTorch with gates, its input and its result."""
+
+    def __init__(self, rng: Generator) -> None:
+        self.kind = pick(rng, "LSTM", "GRU")
+        self.gates = {"LSTM": 4, "GRU": 3}[self.kind]
+        torch.manual_seed(int(rng.integers(1 << 30)))
+        module = getattr(torch.nn, self.kind)(4, 5, batch_first=True)
+        self.x = normal(rng, 2, 6, 4)
+        with torch.no_grad():
+            self.truth = module(tensor(self.x))[0].numpy()
+        self.weights = {k: v.detach().numpy() for k, v in module.named_parameters()}
+
+    def planted(self, weights: dict[str, np.ndarray]) -> Planted:
+        """Give the layer other weights, in another order."""
+        params = {"input_size": 4, "hidden_size": 5, "num_layers": 1, "bias": True,
+                  "batch_first": True, "bidirectional": False}  # fmt: skip
+        return Planted(f"nn.{self.kind}", params, weights, [self.x], self.truth,
+                       {"weight_layout"})  # fmt: skip
+
+
 @plant
 def gate_order(rng: Generator) -> Planted:
-    kind = pick(rng, "LSTM", "GRU")
-    gates = {"LSTM": 4, "GRU": 3}[kind]
-    torch.manual_seed(int(rng.integers(1 << 30)))
-    module = getattr(torch.nn, kind)(4, 5, batch_first=True)
-    x = normal(rng, 2, 6, 4)
-    with torch.no_grad():
-        truth = module(tensor(x))[0].numpy()
-    order = np.arange(gates)
-    while (order == np.arange(gates)).all():
-        order = rng.permutation(gates)
-    weights = {
-        k: v.detach().numpy().reshape(gates, 5, -1)[order].reshape(v.shape)
-        for k, v in module.named_parameters()
-    }
-    params = {"input_size": 4, "hidden_size": 5, "num_layers": 1, "bias": True,
-              "batch_first": True, "bidirectional": False}  # fmt: skip
-    return Planted(f"nn.{kind}", params, weights, [x], truth, {"weight_layout"})
+    layer = Recurrent(rng)
+    order = np.arange(layer.gates)
+    while (order == np.arange(layer.gates)).all():
+        order = rng.permutation(layer.gates)
+    return layer.planted(
+        {k: v.reshape(layer.gates, 5, -1)[order].reshape(v.shape)
+         for k, v in layer.weights.items()}
+    )  # fmt: skip
+
+
+@plant
+def gates_transposed(rng: Generator) -> Planted:
+    layer = Recurrent(rng)
+    name = pick(rng, "weight_ih_l0", "weight_hh_l0")
+    right = layer.weights[name]
+    others = [right.T.reshape(right.shape), right.reshape(right.T.shape).T]
+    if name == "weight_hh_l0":
+        others.append(np.concatenate([gate.T for gate in np.split(right, layer.gates)]))
+    return layer.planted({**layer.weights, name: np.ascontiguousarray(pick(rng, *others))})
 
 
 @plant

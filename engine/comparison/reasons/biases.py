@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.reasons.case import Alternative
+from engine.comparison.reasons.inner_weights import RECURRENT
 from engine.comparison.reasons.reason import Change
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["inner_biases"]
 
-_TYPES: Final = ("LSTM", "GRU", "RNN", "MultiheadAttention")
-_MOST_NUMBERS: Final = 1 << 10  # of a bias: the operator runs once for each
+_TYPES: Final = (*RECURRENT, "MultiheadAttention")
+_MOST_NUMBERS: Final = 1 << 8  # of a bias: the operator runs once for each
 _MOST_WORK: Final = 1 << 22  # numbers of a bias times results
 _ROUNDS: Final = 8  # of the Gauss-Newton method
 _STEP: Final = 1e-2

@@ -113,8 +113,8 @@ _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     other_precision,
     input_affine,
     solved_weights,
-    differing_weights,
     inner_biases,
+    differing_weights,
 )
 _HYPOTHESES: Final = (*_OF_SETTINGS, *_OF_RESULTS)
 _OF_INPUTS: Final[tuple[Hypothesis, ...]] = (

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from engine.comparison.reasons.attentions import OUTPUT_BIAS, OUTPUT_WEIGHT
 from engine.comparison.reasons.case import Alternative, apply_layer
 from engine.comparison.reasons.fitting import plain_numbers
+from engine.comparison.reasons.inner_weights import OUTPUT_BIAS, OUTPUT_WEIGHT
 from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.parameters import format_value
 from engine.comparison.reasons.reason import Change

@@ -100,6 +100,7 @@ def other_layouts(case: Case) -> Iterator[Alternative]:
     if recurrent:
         yield from _gate_orders(case, recurrent)
         yield from _directions(case)
+        yield from _turned_gates(case, len(_GATES[recurrent]))
         return
     if "in_proj_weight" in case.weights:
         yield from _projections(case)
@@ -269,6 +270,31 @@ def _directions(case: Case) -> Iterator[Alternative]:
         weights = {n: case.weights[f"{n}_reverse"] for n in pairs}
         weights |= {f"{n}_reverse": case.weights[n] for n in pairs}
         yield _of_weights("The two directions are swapped in the file. Swap them.", weights)
+
+
+def _turned_gates(case: Case, gates: int) -> Iterator[Alternative]:
+    """Return the matrices of all layers and directions as other libraries store them."""
+    for part in ("weight_hh", "weight_ih", "weight"):
+        names = [n for n in case.weights if n.startswith(part) and case.may_differ(n)]
+        matrices = {n: case.weights[n] for n in names if case.weights[n].ndim == 2}
+        square = all(len(each) == gates * each.shape[1] for each in matrices.values())
+        ways: dict[str, Callable[[Array], Array]] = {
+            "transposed": lambda weight: weight.T.reshape(weight.shape),
+            "read transposed": lambda weight: weight.reshape(weight.T.shape).T,
+        }
+        if square:
+            ways["with each gate transposed"] = partial(_transpose_parts, count=gates)
+        for words, way in ways.items() if matrices else ():
+            yield _of_weights(
+                f"{' and '.join(matrices)} of the reference: the file's {words}. "
+                "Store them that way.",
+                {name: way(weight) for name, weight in matrices.items()},
+            )
+
+
+def _transpose_parts(weight: Array, count: int) -> Array:
+    parts = weight.reshape(count, -1, weight.shape[1])
+    return parts.swapaxes(1, 2).reshape(weight.shape)
 
 
 def _projections(case: Case) -> Iterator[Alternative]:

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.comparison.reasons.attentions import OUTPUT_BIAS, OUTPUT_WEIGHT, PROJECTIONS
 from engine.comparison.reasons.case import Alternative
 from engine.comparison.reasons.fitting import least_squares
+from engine.comparison.reasons.inner_weights import (
+    OUTPUT_BIAS,
+    OUTPUT_WEIGHT,
+    PROJECTIONS,
+    RECURRENT,
+)
 from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.precision import ROUNDINGS, explained_by_rounding
 from engine.comparison.reasons.reason import Change, kind_of_weight
@@ -268,7 +273,12 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
     Its numbers are unknown. The smallest change that gives the result shows that this weight
     explains the difference; without the hash any weight would do.
     """
-    if case.float_pair is None or not case.differing:
+    if not case.differing:
+        return
+    if case.differing & PROJECTIONS or any(word in case.type for word in RECURRENT):
+        yield from _of_inner_weights(case)
+        return
+    if case.float_pair is None:
         return
     if case.differing in ({"bias"}, {OUTPUT_BIAS}):
         (name,) = case.differing
@@ -284,9 +294,6 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
             result=ours + residual.mean(others, keepdims=True),
             least=_LEAST,
         )
-    if case.differing & PROJECTIONS:
-        yield from _of_projections(case)
-        return
     found = _as_products(case) if case.differing & {"weight", OUTPUT_WEIGHT} else None
     if found is None or len(found.rows) ** 2 * found.rows.shape[2] > _MOST_WORK:
         return
@@ -306,10 +313,10 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
     )
 
 
-def _of_projections(case: Case) -> Iterator[Alternative]:
-    """Return the weights of an attention's projections that are known to differ.
+def _of_inner_weights(case: Case) -> Iterator[Alternative]:
+    """Return the weights of an attention's projections, or of gates, that are known to differ.
 
-    What they must be, the result does not tell: a softmax lies between.
+    What they must be, the result does not tell: a softmax or gates lie between.
     """
     names = sorted(case.differing or ())
     only = "bias" if all("bias" in name for name in names) else "weight_values"

@@ -1,4 +1,4 @@
-"""Wrong weights of attentions with their projections, and positions that tell nothing."""
+"""Wrong weights of attentions and recurrent layers, and positions that tell nothing."""
 
 from __future__ import annotations
 
@@ -185,3 +185,41 @@ def test_hashes_tell_that_all_weights_differ(make_pair):
     (origin,) = compare(path, with_projections_apart(x, right), x).origins
     assert origin.reasons[0].kind == "weight_values"
     assert "as the hashes tell. Take the reference's." in origin.reasons[0].text
+
+
+def test_hashes_tell_which_weight_of_a_recurrent_layer_differs(make_pair):
+    """A result tells no matrix between its gates, and is too large to fit the biases."""
+    x, width = normal(1, 9, 6), 70
+    right = {"weight_ih_l0": normal(4 * width, 6), "weight_hh_l0": normal(4 * width, width)}
+    right |= {"bias_ih_l0": normal(4 * width), "bias_hh_l0": normal(4 * width)}
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,9,6)f32",
+        (
+            "nn.LSTM cell 1 1 0 1 batch_first=True bias=True bidirectional=False "
+            "hidden_size=70 input_size=6 num_layers=1 proj_size=0 @bias_hh_l0=(280)f32 "
+            "@bias_ih_l0=(280)f32 @weight_hh_l0=(280,70)f32 @weight_ih_l0=(280,6)f32 "
+            "#1=(1,9,70)f32"
+        ),
+        "pnnx.Output out 1 0 1",
+    )
+    arrays = {"x": x, "y": recurrent(x, right)}
+    reference = reference_of(arrays, [("lstm", ("x",), "y", right)])
+    for name, kind in (("weight_hh_l0", "weight_values"), ("bias_ih_l0", "bias")):
+        wrong = right | {name: normal(*right[name].shape)}
+        path = make_pair(*lines, weights={f"cell.{n}": a for n, a in wrong.items()})
+        (origin,) = compare(path, reference, x).origins
+        assert origin.reasons[0].kind == kind
+        assert origin.reasons[0].text.startswith(f"{name} differs")
+
+
+def recurrent(rows, w):
+    """An LSTM by its definition, one row after the other."""
+    h = c = np.zeros((1, w["weight_hh_l0"].shape[1]))
+    results = []
+    for row in rows.swapaxes(0, 1):
+        ends = row @ w["weight_ih_l0"].T + h @ w["weight_hh_l0"].T
+        i, f, g, o = np.split(ends + w["bias_ih_l0"] + w["bias_hh_l0"], 4, -1)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        results.append(h)
+    return np.stack(results, 1).astype("f4")
