@@ -15,6 +15,7 @@ from engine.layers import size as sizes
 from engine.layers.binding import code_of
 from engine.provenance.call import CANNOT, Call
 from engine.provenance.explaining import check_index, location_of
+from engine.provenance.masked import leave_out_hidden
 from engine.provenance.records import Interval, ReceptiveField, Source, join_boxes
 from engine.values import ArrayMetadata
 
@@ -282,7 +283,10 @@ class FieldWalk:
         try:
             rule = self._rule(operator, place)
             if rule.locate is not None:
-                return _Located({**rule.locate(rule.call, box), **rule.others})
+                regions = leave_out_hidden(
+                    self._session, rule.call.operator, rule.locate(rule.call, box)
+                )
+                return _Located({**regions, **rule.others})
         except CANNOT:
             pass
         found: dict[str, Box] = {}

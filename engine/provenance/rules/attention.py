@@ -43,6 +43,7 @@ __all__ = [
     "mix_heads",
     "read_attention",
     "read_multihead",
+    "seen_keys",
 ]
 
 
@@ -92,7 +93,7 @@ def _mask_box(shape: tuple[int, ...], lead: Box, rows: Interval) -> Box:
     return (*kept, Interval.whole(shape[-1]))
 
 
-def _seen_keys(mask: Operand | Array, box: Box, count: int, *, seen: bool = True) -> Interval:
+def seen_keys(mask: Operand | Array, box: Box, count: int, *, seen: bool = True) -> Interval:
     """Return the keys that a query of a region of a mask may attend to.
 
     Parameters
@@ -133,7 +134,7 @@ def locate_attention(call: Call, box: Box) -> Mapping[str, Box]:
     if call.arguments["is_causal"]:
         keys = Interval(0, max(1, min(rows.stop, key.shape[-2])))
     elif hidden is not None:
-        keys = _seen_keys(mask, hidden, key.shape[-2])
+        keys = seen_keys(mask, hidden, key.shape[-2])
     found: dict[str, Box] = {}
     for operand, region in (
         (query, _aligned(query, lead, (rows, Interval.whole(query.shape[-1])))),
@@ -229,7 +230,7 @@ def locate_ncnn_multihead(call: Call, box: Box) -> Mapping[str, Box]:
     keys, found = Interval.whole(key.shape[0]), {each.name: each.whole for each in call.arrays}
     if mask is not None:
         found[mask.name] = _mask_box(mask.shape, (Interval.whole(mask.shape[0]),), box[0])
-        keys = _seen_keys(mask, found[mask.name], key.shape[0])
+        keys = seen_keys(mask, found[mask.name], key.shape[0])
     regions: dict[str, Box] = {}
     for each, rows in ((query, box[0]), (key, keys), (value, keys)):
         regions[each.name] = join_boxes(regions.get(each.name), (rows, each.whole[1]))
@@ -441,7 +442,7 @@ def locate_multihead(call: Call, box: Box) -> Mapping[str, Box]:
     for mask in (given.mask, given.padding):
         if mask is not None:
             region = _region_of_mask(given, mask, samples, rows)
-            seen = _seen_keys(mask, region, count, seen=False)
+            seen = seen_keys(mask, region, count, seen=False)
             keys = Interval(max(keys.start, seen.start), min(keys.stop, seen.stop))
             found[mask.name] = join_boxes(found.get(mask.name), region)
     for part, each in enumerate(sequences):

@@ -620,3 +620,72 @@ def test_padding_hides_keys_of_its_sample(make_pair):
     assert mask.slices == (slice(1, 2), slice(0, 5))
     tokens, mask = engine.receptive_field(session, "y", (0, 1, 0)).inputs
     assert tokens.slices[:2] == (slice(0, 1), slice(0, 5))
+
+
+@pytest.mark.parametrize("text", [CAUSAL, BAND])
+@pytest.mark.parametrize("kind", ["add", "where", "fill"])
+def test_keys_that_a_mask_hides_from_attention_of_several_operators(make_pair, kind, text):
+    """Scores, mask, softmax and values, as transformers write them without a fused operator."""
+    allowed = allowed_keys(text)
+    lowest = np.finfo(np.float32).min
+    mask, line = {
+        "add": (
+            np.where(allowed, 0, lowest).astype(np.float32),
+            "pnnx.Expression k 2 1 s m t expr=add(div(@0,2.0),@1)",
+        ),
+        "where": (
+            allowed,
+            f"torch.where k 2 1 m s t other={lowest:.8e} $condition=m $input=s",
+        ),
+        "fill": (
+            ~allowed,
+            f"Tensor.masked_fill k 2 1 s m t value={lowest:.8e} $input=s $mask=m",
+        ),
+    }[kind]
+    dtype = "f32" if kind == "add" else "bool"
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(2,5,4)f32",
+        f"pnnx.Attribute m 0 1 m @data=(5,5){dtype} #m=(5,5){dtype}",
+        "torch.transpose h 1 1 x h dim0=1 dim1=2 $input=x",
+        "torch.matmul q 2 1 x h s $input=x $other=h",
+        line,
+        "F.softmax p 1 1 t p dim=-1 $input=t",
+        "torch.matmul v 2 1 p x y $input=p $other=x",
+        "pnnx.Output out 1 0 y",
+        weights={"m.data": mask},
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    session.feed([np.random.default_rng(1).normal(size=(2, 5, 4)).astype(np.float32)])
+    session.run()
+    x = session.value("x")
+    for row in range(5):
+        keys = np.flatnonzero(allowed[row])
+        (source,) = engine.receptive_field(session, "y", (1, row, 2)).inputs
+        assert source.slices == (slice(1, 2), slice(keys[0], keys[-1] + 1), slice(0, 4))
+        noise = x + 3
+        noise[source.slices] = x[source.slices]
+        other = session.fork("numpy")
+        other.feed([noise])
+        other.run()
+        assert other.value("y")[1, row, 2] == session.value("y")[1, row, 2]
+
+
+def test_a_mask_that_is_given_counts_as_a_whole(make_pair):
+    """It may hide other keys the next time."""
+    path = make_pair(
+        "pnnx.Input in 0 1 x #x=(5,4)f32",
+        "pnnx.Input mask 0 1 m #m=(5,5)f32",
+        "torch.transpose h 1 1 x h dim0=0 dim1=1 $input=x",
+        "torch.matmul q 2 1 x h s $input=x $other=h",
+        "pnnx.Expression k 2 1 s m t expr=add(@0,@1)",
+        "F.softmax p 1 1 t p dim=-1 $input=t",
+        "torch.matmul v 2 1 p x y $input=p $other=x",
+        "pnnx.Output out 1 0 y",
+    )
+    session = engine.Session(engine.load(path), "numpy")
+    mask = np.where(allowed_keys(CAUSAL), 0, -np.inf).astype(np.float32)
+    session.feed([np.ones((5, 4), np.float32), mask])
+    session.run()
+    tokens, given = engine.receptive_field(session, "y", (1, 2)).inputs
+    assert tokens.slices[0] == slice(0, 5)
+    assert given.slices == (slice(1, 2), slice(0, 5))
