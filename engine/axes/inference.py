@@ -404,7 +404,15 @@ class _Inference:
         is_text = bool(self.vocabularies) and "lm_head" in producer.name
         if is_text or self.factors.size(dims[-1]) in self.vocabularies:
             self.factors.claim(dims[-1], Kind.VOCABULARY, Rank.STATED)
-        elif is_softmax or any(word in producer.name.lower() for word in _HEADS):
+        elif (
+            is_softmax
+            or any(word in producer.name.lower() for word in _HEADS)
+            or (
+                len(dims) == 2
+                and len(self.graph.output_operands) == 1
+                and _is_nameless(producer)
+            )
+        ):
             self.factors.claim(dims[-1], Kind.CLASS, Rank.STATED)
 
     # The user's layouts
@@ -435,6 +443,11 @@ class _Inference:
             if part.kind in SPATIAL:
                 self.factors.claim((made[-1],), part.kind, Rank.USER)
         return tuple(made)
+
+
+def _is_nameless(operator: RuntimeOperator) -> bool:
+    """Whether a linear layer lost its name, and has a bias, unlike most projections."""
+    return operator.name.startswith("F_linear") and operator.params.get("bias") is True
 
 
 def _has_constant(product: RuntimeOperator) -> bool:

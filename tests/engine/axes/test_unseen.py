@@ -792,3 +792,20 @@ def test_the_head_of_a_language_model(texts: Callable[..., dict[str, str]]) -> N
         **{"e.weight": np.zeros((33, 8), np.float32)},
     )
     assert found["c"] == found["f"] == "tokens × vocabulary"
+
+
+@pytest.mark.parametrize(
+    ("name", "bias", "words"),
+    [("F_linear_0", True, "classes"), ("F_linear_0", False, "features"),
+     ("project", True, "features")],
+)  # fmt: skip
+def test_the_only_result_of_a_layer_that_lost_its_name(
+    texts: Callable[..., dict[str, str]], name: str, bias: bool, words: str
+) -> None:
+    """GhostNet calls `F.linear` with the weight of its classifier."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8)f32",
+        f"nn.Linear {name} 1 1 a b bias={bias} in_features=8 out_features=5 #b=(1,5)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    assert found["b"] == words
