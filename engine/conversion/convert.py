@@ -6,7 +6,7 @@ import json
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.atomic import format_os_error, write_file, written_beside
 from engine.conversion.bool_inputs import restore_bools, without_bools
@@ -26,6 +26,7 @@ from engine.conversion.onnx_rewriting import (
 from engine.conversion.records import (
     BIN,
     LOG,
+    MOST_JOINED,
     NCNN_BIN,
     NCNN_PARAM,
     PARAM,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["convert"]
 
 _TIME_LIMIT: Final = 600.0  # seconds
+_FOLDED: Final = "pnnx_fold_"  # what the names of such constants begin with
 _RECORD: Final = "conversion.json"
 _LONGEST: Final = 16 << 20  # bytes of both files
 
@@ -93,7 +95,9 @@ def convert(
     options = options or ConversionOptions()
     source = inspect(Path(path))
     executable = find_pnnx(source.path)
-    arguments = _arguments(source, options)
+    sizes = _arguments(source, options)
+    is_usual = options.optlevel == MOST_JOINED
+    arguments = [*sizes, *([] if is_usual else [f"optlevel={options.optlevel}"])]
     files = source.files
     try:
         versions = tuple(version for file in files if (version := FileVersion.of(file)))
@@ -112,7 +116,7 @@ def convert(
                     time_limit=time_limit,
                 )
 
-            _make_entry(entry, source, export, time_limit, has_sizes=bool(arguments))
+            _make_entry(entry, source, export, time_limit, has_sizes=bool(sizes))
             found = _read_entry(entry)
     except OSError as exc:
         raise ConversionError(
@@ -158,8 +162,8 @@ def _make_entry(
     with suppress(FileExistsError), written_beside(entry, replace=False, durable=False) as kept:
         kept.mkdir()
         work, ended = _export_copy(kept.parent, source, export)
-        outputs = _count_outputs(work)
-        if outputs is None:
+        counts = _count_operators(work)
+        if counts is None:
             reason = explain(
                 ended, source, time_limit, has_sizes=has_sizes,
                 control_flow=find_control_flow(work / _name_of(source)),
@@ -176,7 +180,13 @@ def _make_entry(
             (work / name).rename(kept / name)
         control_flow = find_control_flow(work / SIMPLIFIED)
         notes = (
-            *find_notes(ended, source, outputs, control_flow),
+            *find_notes(
+                ended,
+                source,
+                counts.outputs,
+                control_flow=control_flow,
+                folded_count=counts.folded,
+            ),
             *filter(None, (lost, inverted if has_ncnn else "")),
         )
         record = {"ncnn": has_ncnn, "notes": notes}
@@ -222,8 +232,15 @@ def _export_copy(
     return again, export(again)
 
 
-def _count_outputs(work: Path) -> int | None:
-    """Count the outputs of the PNNX pair, even if the exporter crashed after it wrote one.
+class _Counts(NamedTuple):
+    """How many outputs a pair has, and constants that pnnx computed."""
+
+    outputs: int
+    folded: int
+
+
+def _count_operators(work: Path) -> _Counts | None:
+    """Count operators of the PNNX pair, even if the exporter crashed after it wrote one.
 
     Return None if there is no pair.
     """
@@ -231,10 +248,13 @@ def _count_outputs(work: Path) -> int | None:
     if not (_is_made(param) and _is_made(weights)):
         return None
     try:
-        graph = load_pair(param, weights)
+        operators = load_pair(param, weights).operators
     except ModelFileError:
         return None  # it crashed while writing the pair, for example
-    return sum(each.type == "pnnx.Output" for each in graph.operators)
+    return _Counts(
+        sum(each.type == "pnnx.Output" for each in operators),
+        sum(each.name.startswith(_FOLDED) for each in operators),
+    )
 
 
 def _is_made(path: Path) -> bool:

@@ -63,6 +63,20 @@ _PATTERNS: Final = tuple(
                 "float32 or int64 there, and a cast behind it"
             ),
         ),
+        (
+            r"forward\(\) is missing value for argument '([^'.]+)",
+            (
+                "its forward takes {0}, which is no tensor, so pnnx cannot give it; trace the "
+                "model with a value for it"
+            ),
+        ),
+        (
+            r"Expected at most \d+ argument\(s\) for operator 'forward'",
+            (
+                "its forward takes fewer tensors than sizes were given, or a list of them, "
+                "which pnnx cannot give; trace a module that makes the list of tensors"
+            ),
+        ),
         (r"Unknown builtin op: (\S+?)\.?$", _NO_OPERATOR),
         (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _NO_OPERATOR),
         (r"No Op registered for (\S+)", _NO_OPERATOR),
@@ -121,7 +135,7 @@ def explain(
             if found := pattern.search(line):
                 return sentence.format(*(part[:_LONGEST] for part in found.groups()))
     if source.kind == "torchscript" and not source.is_traced:
-        advice = "trace the model instead of scripting it"
+        advice = "trace the model instead of scripting it, or save torch.jit.freeze(scripted)"
         if not has_sizes:
             advice = f"give the sizes of its inputs, or {advice}"
     elif source.kind == "onnx":
@@ -134,11 +148,25 @@ def explain(
 
 
 def find_notes(
-    run: Run, source: SourceFile, output_count: int, control_flow: str = ""
+    run: Run,
+    source: SourceFile,
+    output_count: int,
+    *,
+    control_flow: str = "",
+    folded_count: int = 0,
 ) -> tuple[str, ...]:
-    """Return remarks on a conversion that gave a pair of a number of outputs.
+    """Return remarks on a conversion that gave a pair.
 
-    `control_flow` is the type of a node with branches that is left in the pair.
+    Parameters
+    ----------
+    run : Run
+    source : SourceFile
+    output_count : int
+        Outputs of the pair.
+    control_flow : str, optional
+        Type of a node with branches that is left in it.
+    folded_count : int, optional
+        Constants in it that pnnx computed.
     """
     notes: list[str] = []
     if control_flow:
@@ -151,6 +179,11 @@ def find_notes(
         notes.append(
             "it was traced in training mode, and pnnx takes BatchNorm and Dropout as in "
             "evaluation; call model.eval() before torch.jit.trace"
+        )
+    if source.branches and folded_count:
+        notes.append(
+            f"it was scripted, and pnnx kept {format_count(folded_count, 'result')} of one run "
+            "as constants, also those of branches and loops; trace the model instead"
         )
     wanted = source.output_count or output_count
     if output_count < wanted:

@@ -44,6 +44,8 @@ class SourceFile:
         The file with the weights beside it in itself; empty if there are none beside it.
     trains : bool
         Whether it is TorchScript that was traced in training mode.
+    branches : bool
+        Whether it is scripted TorchScript with branches or loops.
     output_count : int, optional
         Known of ONNX.
     """
@@ -55,6 +57,7 @@ class SourceFile:
     is_traced: bool = False
     parts: tuple[bytes | FilePart, ...] = ()
     trains: bool = False
+    branches: bool = False
     output_count: int | None = None
 
     @property
@@ -95,7 +98,7 @@ def inspect(path: Path) -> SourceFile:
             script = read_torchscript(path)
             return SourceFile(
                 path, "torchscript", script.inputs, script.is_traced, script.is_traced,
-                trains=script.trains,
+                trains=script.trains, branches=script.branches,
             )  # fmt: skip
         if known := PICKLED if head.startswith(_PICKLE) else explain_foreign(path, head):
             raise ConversionError(path, known)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BIN",
     "LOG",
+    "MOST_JOINED",
     "NCNN_BIN",
     "NCNN_PARAM",
     "PARAM",
@@ -34,6 +35,10 @@ SIMPLIFIED: Final = f"{STEM}.pnnxsim.onnx"
 LOG: Final = f"{STEM}.pnnx.log"
 
 
+MOST_JOINED: Final = 2
+"""What pnnx does unless it is told otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversionOptions:
     """Input sizes for a conversion, where the file lacks them.
@@ -48,11 +53,14 @@ class ConversionOptions:
     asks : bool
         Whether to raise `OpenSourceError` for sizes that the file leaves open, so that the user
         is asked, instead of leaving them to the exporter.
+    optlevel : int
+        How much pnnx joins operators: 2 as far as it can, 1 less.
     """
 
     shapes: tuple[str, ...] = ()
     shapes2: tuple[str, ...] = ()
     asks: bool = False
+    optlevel: int = MOST_JOINED
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,13 @@ ZIP: Final = b"PK\x03\x04"
 
 _LONGEST_CODE: Final = 4 << 20  # most bytes read of a module's source
 _LONGEST_HEAD: Final = 1 << 16  # and of the pickle, to find its first class
-# Without statistics of its own (None), a BatchNorm takes those of the batch in any mode.
+# Code that normalises by statistics of a batch although it has others, or drops; without ones
+# of its own (None), a BatchNorm takes those of the batch in any mode.
 _TRAINING: Final = re.compile(
     r"torch\.batch_norm\((?:[^,()\n]+, ){3}(?!None\b)[^,()\n]+, [^,()\n]+, True, "
     r"|torch\.(?:alpha_|feature_|feature_alpha_)?dropout_?\([^()\n]+, True\)"
 )
+_BRANCHING: Final = re.compile(r"^ +(?:if|while|for) .*:$", re.MULTILINE)
 _TENSORS: Final = ("Tensor", "Optional[Tensor]")
 _DAMAGE: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError,
@@ -53,11 +55,14 @@ class TorchScriptFile(NamedTuple):
         Whether it holds the inputs of the trace, whose sizes pnnx reads.
     trains : bool
         Whether it was traced in training mode.
+    branches : bool
+        Whether it was scripted and has branches or loops.
     """
 
     inputs: tuple[SourceInput, ...]
     is_traced: bool
     trains: bool = False
+    branches: bool = False
 
 
 def read_torchscript(path: Path) -> TorchScriptFile:
@@ -91,18 +96,24 @@ def _read_archive(path: Path, archive: zipfile.ZipFile) -> TorchScriptFile:
     present = frozenset(names)
     inputs = _find_inputs(archive, root, present)
     is_traced = f"{root}traced_inputs.pkl" in present
-    return TorchScriptFile(inputs, is_traced, is_traced and _trains(archive, root, names))
+    pattern = _TRAINING if is_traced else _BRANCHING
+    has_pattern = _has_code(archive, root, names, pattern)
+    return TorchScriptFile(
+        inputs, is_traced, trains=is_traced and has_pattern,
+        branches=not is_traced and has_pattern,
+    )  # fmt: skip
 
 
-def _trains(archive: zipfile.ZipFile, root: str, names: Sequence[str]) -> bool:
-    """Whether the code normalises by statistics of a batch although it has others, or drops."""
+def _has_code(
+    archive: zipfile.ZipFile, root: str, names: Sequence[str], pattern: re.Pattern[str]
+) -> bool:
     left = _LONGEST_CODE
     for name in names:
         if not (name.startswith(f"{root}code/") and name.endswith(".py")) or left <= 0:
             continue
         code = _head(archive, name, left)
         left -= len(code)
-        if _TRAINING.search(code.decode("utf-8", "replace")):
+        if pattern.search(code.decode("utf-8", "replace")):
             return True
     return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from threading import Lock
@@ -29,7 +30,7 @@ from engine.runtime.storage import find_storage
 from engine.runtime.structure import find_structure
 from engine.runtime.tied_weights import NONE, find_tied_inputs
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
-from engine.text import format_shape
+from engine.text import format_count, format_shape
 from engine.values import flatten_value, materialise_all
 
 if TYPE_CHECKING:
@@ -558,19 +559,54 @@ def load(
     FeedError
         If sizes of `conversion` do not fit the file.
     """
-    converted = None
-    if is_source(Path(param_path)):
-        from engine.conversion.convert import convert
+    if not is_source(Path(param_path)):
+        return _load_pair(*pair(param_path, bin_path))
+    from engine.conversion.convert import convert
+    from engine.conversion.records import MOST_JOINED, ConversionOptions
 
-        if bin_path is not None:
-            raise ModelFileError(param_path, "it has its own weights; leave the .bin out")
-        converted = convert(param_path, conversion, report=report, is_cancelled=is_cancelled)
-        param_path, bin_path = converted.param, converted.bin
-    graph = RuntimeGraph(*pair(param_path, bin_path))
-    graph.conversion = converted
+    if bin_path is not None:
+        raise ModelFileError(param_path, "it has its own weights; leave the .bin out")
+    options = conversion or ConversionOptions()
+
+    def load_converted(optlevel: int) -> tuple[RuntimeGraph, Conversion]:
+        converted = convert(
+            param_path, replace(options, optlevel=optlevel), report=report,
+            is_cancelled=is_cancelled,
+        )  # fmt: skip
+        return _load_pair(*pair(converted.param, converted.bin), converted), converted
+
+    graph, _ = load_converted(options.optlevel)
+    if options.optlevel != MOST_JOINED or not (wrong := _count_faults(graph)):
+        return graph
+    try:
+        other, converted = load_converted(MOST_JOINED - 1)
+    except ModelFileError:  # pnnx is tested least there
+        return graph
+    if _count_faults(other) >= wrong:
+        return graph
+    other.conversion = replace(converted, notes=(*converted.notes, _format_joined(wrong)))
+    return other
+
+
+def _load_pair(
+    param: Path, weights: Path | None, conversion: Conversion | None = None
+) -> RuntimeGraph:
+    graph = RuntimeGraph(param, weights)
+    graph.conversion = conversion
     graph.init()
     graph.build()
     return graph
+
+
+def _count_faults(graph: RuntimeGraph) -> int:
+    return sum(fault.certain for fault in graph.export_faults)
+
+
+def _format_joined(wrong: int) -> str:
+    return (
+        f"pnnx joined {format_count(wrong, 'operator')} wrongly, so this is what it makes with "
+        "optlevel=1, of more and smaller operators"
+    )
 
 
 def _is_ordered(operators: Sequence[Operator]) -> bool:

@@ -223,6 +223,14 @@ def test_open_sizes_are_requested_only_on_demand(data, exporter):
             r"exported at \[1,3,8,8\]f32, not \[1,3,9,9\]f32",
         ),
         ("input_shape expect 1 tensors but got 2", "it has 1 inputs, but 2 sizes"),
+        (
+            "  what():  forward() is missing value for argument 'n.1'. Declaration: forward(",
+            "its forward takes n, which is no tensor, .*; trace the model",
+        ),
+        (
+            "  what():  Expected at most 2 argument(s) for operator 'forward', but received 3",
+            "or a list of them, which pnnx cannot give",
+        ),
         ("Unknown builtin op: torchvision::nms.", "the operator torchvision::nms, which pnnx"),
         (
             "Fatal error: my.ops:Frob(-1) is not a registered function/op",

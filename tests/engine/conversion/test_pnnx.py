@@ -153,3 +153,55 @@ def test_bool_masks_of_fused_attentions_mean_what_they_meant(real_exporter, tmp_
     (note,) = graph.conversion.notes
     assert note.startswith("pnnx took the bool masks of 1 attention for the opposite")
     assert graph.export_faults == ()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_operators_that_pnnx_joins_wrongly_are_left_apart(real_exporter, tmp_path):
+    """It takes patches that are put back in their places for shuffled pixels."""
+    torch = pytest.importorskip("torch")
+
+    class Patches(torch.nn.Module):
+        def forward(self, x):
+            patches = x.reshape(1, 4, 2, 2, 3, 2).permute(0, 1, 3, 5, 2, 4).reshape(1, 4, 4, 6)
+            patches = patches.softmax(2)
+            return (
+                patches.reshape(1, 4, 2, 2, 2, 3).permute(0, 1, 4, 2, 5, 3).reshape(1, 4, 4, 6)
+            )
+
+    x = torch.randn(1, 4, 4, 6)
+    torch.jit.trace(Patches(), x).save(str(tmp_path / "m.pt"))
+    graph = engine.load(tmp_path / "m.pt")
+    session = engine.Session(graph, backend="numpy")
+    session.feed([x.numpy()])
+    session.run()
+    expected = np.empty((1, 4, 4, 6))
+    for row in range(2):
+        for column in range(2):  # a place in each patch, over all patches
+            part = x.numpy()[:, :, row::2, column::2]
+            powers = np.exp(x.numpy().astype("d"))
+            total = sum(powers[:, :, r::2, c::2] for r in range(2) for c in range(2))
+            expected[:, :, row::2, column::2] = np.exp(part.astype("d")) / total
+    np.testing.assert_allclose(session.outputs()[0], expected, rtol=1e-5)
+    assert "pnnx joined 1 operator wrongly" in graph.conversion.notes[-1]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("branches", [True, False])
+def test_constants_of_scripted_branches_are_told(real_exporter, tmp_path, branches):
+    torch = pytest.importorskip("torch")
+
+    class Plain(torch.nn.Module):
+        def forward(self, x):
+            return x.exp()
+
+    class Branching(torch.nn.Module):
+        def forward(self, x):
+            if x.shape[0] > 4:
+                return x.exp()
+            return x.exp() * 2
+
+    module = Branching() if branches else Plain()
+    torch.jit.script(module.eval()).save(str(tmp_path / "m.pt"))
+    graph = engine.load(tmp_path / "m.pt", conversion=ConversionOptions(("2,3",)))
+    told = [note.startswith("it was scripted, and") for note in graph.conversion.notes]
+    assert told == [True] * branches
