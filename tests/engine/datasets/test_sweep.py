@@ -119,6 +119,20 @@ def test_histograms_count_every_element_where_it_lies(found, expected):
             assert abs(found.operands[name].quantile(share) - middle) <= 1.01 * mine.width
 
 
+def test_inputs_give_other_parts_to_a_sampled_histogram(tmp_path):
+    """A third of 3 x 16384 elements each: three equal inputs give each element once."""
+    model = tmp_path / "m.param"
+    model.write_text(
+        "7767517\n2 1\npnnx.Input x 0 1 0 #0=(1,3,128,128)f32\npnnx.Output out 1 0 0\n"
+    )
+    image = np.random.default_rng(6).normal(size=(1, 3, 128, 128)).astype(np.float32)
+    np.save(tmp_path / "set.npy", np.repeat(image, 3, axis=0))
+    swept = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0)
+    mine = swept.operands["0"].histogram
+    assert mine.step == 3
+    assert np.array_equal(mine.counts, np.histogram(image.astype(np.float64), mine.edges)[0])
+
+
 def test_an_unusual_input_is_an_outlier(found):
     assert found.operands["0"].outliers[0].index == 4
 
