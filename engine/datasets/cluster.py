@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import dask
 import distributed
+import numpy as np
 from distributed.comm.core import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
 from typing_extensions import override
@@ -55,6 +56,7 @@ __all__ = [
 ]
 
 _PLUGIN: Final = "kuiper-studio-sweep"
+_STUDIO: Final = "Kuiper Studio"
 _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _AHEAD: Final = 4  # submitted tasks for each worker
 _PATIENCE: Final = 0.25  # seconds between looks at whether the sweep was cancelled
@@ -359,14 +361,30 @@ def _merge(studies: Sequence[Study], results: list[Result]) -> Result:
     return merge_results(studies, results)
 
 
-def _versions() -> tuple[str, str]:
-    return tool_version(), platform.python_version()
+def _versions() -> dict[str, str]:
+    """Return versions by product: plain, for a worker of another version sends its own."""
+    return {
+        _STUDIO: tool_version(),
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,  # another one may sum in another order
+    }
+
+
+def _series(product: str, version: str) -> list[str]:
+    """Return the part of a version that all workers must share."""
+    return version.split(".")[: None if product == _STUDIO else 2]
 
 
 def _check_versions(client: distributed.Client) -> None:
-    """Make sure that all workers have this version of the program, and this Python."""
+    """Make sure that all workers have the versions of this process.
+
+    Raises
+    ------
+    SweepError
+        If one has not.
+    """
     try:
-        found: dict[str, tuple[str, str]] = client.run(_versions)
+        found: dict[str, dict[str, str]] = client.run(_versions)
     except (OSError, TimeoutError, CancelledError):
         raise
     except Exception as exc:  # where a worker lacks the module, Dask makes one of its text
@@ -377,11 +395,19 @@ def _check_versions(client: distributed.Client) -> None:
             f"{tool_version()} for all of them"
         ) from exc
     mine = _versions()
-    for address, (version, python) in found.items():
-        if version != mine[0] or python.rpartition(".")[0] != mine[1].rpartition(".")[0]:
+    for address, theirs in found.items():
+        others = [
+            name
+            for name in mine
+            if _series(name, mine[name]) != _series(name, theirs.get(name, "unknown"))
+        ]
+        if others:
+            has, this = (
+                " and ".join(f"{name} {each.get(name, 'unknown')}" for name in others)
+                for each in (theirs, mine)
+            )
             raise SweepError(
-                f"the worker at {address} has Kuiper Studio {version} on Python {python}, this "
-                f"is {mine[0]} on Python {mine[1]}: all need the same"
+                f"the worker at {address} has {has}, but the command {this}: all need the same"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -204,6 +205,38 @@ def test_a_sweep_does_not_wait_for_ever_without_workers(monkeypatch):
     now[0] = 330
     with pytest.raises(SweepError, match="all workers have been gone .* --resume"):
         workers.threads()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        ({"NumPy": "1.26.4"}, "has NumPy 1.26.4, but the command NumPy 2.4.0: all need"),
+        ({"NumPy": "2.4.9", "Python": "3.12.0"}, None),
+        ({"Python": "3.13.1"}, "has Python 3.13.1, but the command Python 3.12.7: all need"),
+        (
+            {"Kuiper Studio": "0.1.1", "NumPy": "2.3.0"},
+            (
+                "has Kuiper Studio 0.1.1 and NumPy 2.3.0, but the command "
+                "Kuiper Studio 0.1.0 and NumPy 2.4.0: all need the same"
+            ),
+        ),
+    ],
+)
+def test_workers_of_other_versions(theirs, told, monkeypatch):
+    cluster = pytest.importorskip("engine.datasets.cluster")
+    mine = {"Kuiper Studio": "0.1.0", "Python": "3.12.7", "NumPy": "2.4.0"}
+    monkeypatch.setattr(cluster, "_versions", lambda: mine)
+
+    class Client:
+        @staticmethod
+        def run(_):
+            return {"tcp://one:1": mine, "tcp://two:2": mine | theirs}
+
+    if told is None:
+        cluster._check_versions(Client())
+        return
+    with pytest.raises(SweepError, match=re.escape(f"the worker at tcp://two:2 {told}")):
+        cluster._check_versions(Client())
 
 
 def test_a_resumed_sweep_computes_only_what_is_missing(inputs, tmp_path, monkeypatch):
