@@ -73,6 +73,9 @@ _ACTIVATION_TYPES: Final = frozenset(
 _ALIKE: Final = 1e-3  # by which equal positions differ at most
 _OF_ONE_ROW: Final = 3e-2  # share of rows that are no multiple of one, and tell too little
 _EXACT: Final = 0.995  # share from which a function counts as the reference's
+_LEAST: Final = 0.9  # share of an order that each channel names by itself
+_PROBES: Final = 32  # numbers that stand for a channel
+_FEW_PLACES: Final = 16  # positions of a channel that its like may have by chance
 _FEW_NUMBERS: Final = 6  # channels that may be in another order by chance
 _FEW_ELEMENTS: Final = 1 << 16
 _CLAMPED: Final = 3  # equal elements that show a bound
@@ -533,8 +536,9 @@ def other_channel_order(case: Case) -> Iterator[Alternative]:
     for axis in dict.fromkeys((*channel_axes(case), 1, ours.ndim - 1)):
         if not 0 <= axis < ours.ndim or len(channel_axes(case)) > 1:
             continue
-        found = _matched(ours, expected, axis)
-        if found is not None:
+        matched = _matched(ours, expected, axis)
+        if matched is not None:
+            found, least = matched
             numbers = ", ".join(map(str, found[:_LOW_VALUES]))
             more = ", …" if len(found) > _LOW_VALUES else ""
             what = "outputs of the weight" if kind == "weight_layout" else "channels"
@@ -544,6 +548,7 @@ def other_channel_order(case: Case) -> Iterator[Alternative]:
                 "Use that order.",
                 (Change("order", tuple(map(int, found[:_MOST_CHANNELS]))),),
                 result=np.take(ours, found, axis),
+                least=least,
             )
 
 
@@ -556,8 +561,12 @@ def _swaps(count: int) -> Iterator[tuple[int, ...]]:
     yield from ((*range(n, count), *range(n)) for n in range(1, count))
 
 
-def _matched(ours: Array, expected: Array, axis: int) -> Array | None:
-    """Return for each expected channel our equal one; None if that is not a reordering."""
+def _matched(ours: Array, expected: Array, axis: int) -> tuple[Array, float] | None:
+    """Return our nearest channel for each expected one, and the least share of that order.
+
+    None if that is not a reordering. Channels that are alike, as those that an activation
+    clears, are nearest to the same one. Then those choose first that something is nearest to.
+    """
     count = ours.shape[axis]
     if not 2 <= count <= _MOST_CHANNELS or (ours.size == count and count < _FEW_NUMBERS):
         return None
@@ -565,16 +574,29 @@ def _matched(ours: Array, expected: Array, axis: int) -> Array | None:
         np.moveaxis(array, axis, 0).reshape(count, -1).astype(np.float64)
         for array in (ours, expected)
     )
-    probe = np.random.default_rng(0).standard_normal((mine.shape[1], 2))
-    keys, wanted = mine @ probe, theirs @ probe
-    nearest = np.argsort(keys[:, 0])
-    places = np.searchsorted(keys[nearest, 0], wanted[:, 0])
-    around = np.clip(places[:, np.newaxis] + np.arange(-2, 3), 0, count - 1)
-    candidates = nearest[around]
-    distances = np.abs(keys[candidates] - wanted[:, np.newaxis]).sum(-1)
-    found = candidates[np.arange(count), distances.argmin(1)]
-    is_order = len(set(found.tolist())) == count
-    return found if is_order and (found != np.arange(count)).any() else None
+    probe = np.random.default_rng(0).standard_normal((mine.shape[1], _PROBES))
+    distances = _squared_distances(theirs @ probe, mine @ probe)
+    found, least = distances.argmin(1), _LEAST
+    if len(set(found.tolist())) < count:
+        if mine.shape[1] < _FEW_PLACES:  # some order fits any few numbers
+            return None
+        found, least = _assigned(distances), _EXACT
+    return (found, least) if (found != np.arange(count)).any() else None
+
+
+def _squared_distances(one: Array, other: Array) -> Array:
+    """Return the squared distances of the rows of two matrices."""
+    sizes = np.square(one).sum(1)[:, np.newaxis] + np.square(other).sum(1)
+    return np.asarray(sizes - 2 * one @ other.T)
+
+
+def _assigned(distances: Array) -> Array:
+    """Return a column for each row, each once: the nearest that no row before has taken."""
+    found = np.empty(len(distances), np.intp)
+    for row in np.argsort(distances.min(1), kind="stable"):
+        found[row] = distances[row].argmin()
+        distances[:, found[row]] = np.inf
+    return found
 
 
 def other_layout(case: Case) -> Iterator[Alternative]:

@@ -315,3 +315,21 @@ def test_too_few_open_elements(tmp_path):
     operator = engine.load(write_pair(tmp_path, lines, weights)).operator("it")
     reasons = explain(operator, [SHORT[0]], made[0])
     assert not any(change.name == "weight" for reason in reasons for change in reason.changes)
+
+
+def test_an_order_of_outputs_of_which_an_activation_clears_some(tmp_path):
+    """Cleared channels are all alike; the others tell the order, but not the weights.
+
+    A kernel reads more numbers than there are positions.
+    """
+    weight, bias = normal(31, 12, 6, 3, 3), np.zeros(12, np.float32)
+    bias[[2, 5, 6]] = -1000
+    x = X[:, :, :6, :6]
+    expected = np.maximum(conv3x3(x, weight, bias), 0).astype(np.float32)
+    layer = "Convolution 0=12 1=3 4=1 5=1 6=648 9=1"
+    data = tagged(np.roll(weight, 1, 0)) + f32(np.roll(bias, 1))
+    kind, text = first_reason(tmp_path, layer, expected, data, x)
+    assert kind == "weight_layout"
+    order = text.partition("order (")[2].partition(")")[0].split(", ")
+    known = [place for place in range(12) if bias[place] == 0]
+    assert [int(order[place]) for place in known] == [(place + 1) % 12 for place in known]
