@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from engine.comparison.aligning.calls import COPY
 from engine.comparison.explaining import Explainer
 from engine.comparison.rows import Origin, Status
 from engine.comparison.spans import Span
@@ -121,7 +122,8 @@ class Origins:
         span = Span.above(end, lambda o: aligned.is_shown(o) and not repeats(o))
         hidden |= {o for o in span.operators if any(map(repeats, o.outputs))}
         hidden -= {end.producer, None}
-        return tuple([o for o in span.operators if o in hidden and not o.is_constant])
+        hidden -= {o for o in hidden if o is not None and (o.is_constant or o.type == COPY)}
+        return tuple([o for o in span.operators if o in hidden])
 
     def _refused(self) -> tuple[Origin, ...]:
         """Return the operators whose layer refuses them and that no tensor is matched with."""

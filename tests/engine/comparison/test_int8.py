@@ -342,6 +342,14 @@ def test_clipped_inputs_are_no_fault_of_the_weights(compared):
     assert origin.reasons == ()
 
 
+def test_a_copy_of_a_tensor_is_to_blame_for_nothing(compared):
+    """What it gives is what it takes, whatever is wrong with the layer that reads it."""
+    (origin,) = compared(changed("side", "input", 0, 8)).origins
+    assert origin.operator.name == "side"
+    assert origin.among == ()
+    assert "twice" not in origin.text
+
+
 @pytest.mark.parametrize(
     ("key", "index", "kind"),
     [("bias", 3, "bias"), ("bias", ..., "bias"), ("weight", 5, "weight_values")],
