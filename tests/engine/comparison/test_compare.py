@@ -734,3 +734,30 @@ def test_an_extra_activation_before_one_that_the_reference_repeats(make_pair):
     found = engine.compare(session, reference(arrays, ["x0"], ["x4"], calls))
     assert (found.verdict, origins(found)) == ("differs", ["extra"])
     assert found.origins[0].reasons[0].kind == "activation_extra"
+
+
+FALLING = (
+    "pnnx.Input a 0 1 0 #0=(1,100)f32",
+    "pnnx.Input b 0 1 1 #1=(1,100)f32",
+    "my.Strange strange 2 1 0 1 2 #2=(1,100)f32",  # only its result is given
+    "pnnx.Output out 1 0 2",
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong_before", "wrong_behind", "status"),
+    [(0, 60, Status.ORIGIN), (20, 60, Status.NOT_COMPARED), (0, 30, Status.NOT_COMPARED)],
+)
+def test_what_nothing_can_compute_is_an_origin_if_its_elements_stop_agreeing(
+    make_pair, wrong_before, wrong_behind, status
+):
+    """From more than 90 of 100 elements of both inputs that agree to less than 60."""
+    x = np.linspace(1, 2, 100, dtype=np.float32).reshape(1, 100)
+    before, behind = x.copy(), 3 * x
+    before[0, :wrong_before] += 0.5
+    behind[0, :wrong_behind] += 0.5
+    session = engine.Session(engine.load(make_pair(*FALLING)), backend="numpy")
+    session.feed([x, x + 2])
+    session.override("2", 3 * x)
+    theirs = reference({"0": before, "1": x + 2, "2": behind}, ["0", "1"], prefix="")
+    assert statuses(engine.compare(session, theirs))["2"] is status
