@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Slot
 from PySide6.QtWidgets import QLabel
 
 from kuiper_studio.engine_service import reports
-from kuiper_studio.item_models import OperatorRole
+from kuiper_studio.item_models import OperatorColumn, OperatorRole
 from kuiper_studio.item_models.statuses import DisplayStatus
-from kuiper_studio.turns import turns_are_left
 
 COUNT = 600
 PATIENCE_MS = 40
@@ -28,7 +27,10 @@ def window(open_window, make_pair, monkeypatch, qtbot):
     ]
     param = make_pair("pnnx.Input in 0 1 0 #0=(2,3)f32", *lines, f"pnnx.Output out 1 0 {COUNT}")
     made = open_window(param, [np.ones((2, 3), np.float32)])
-    qtbot.waitUntil(lambda: made.graph_view.canvas.laid_out)
+    canvas = made.graph_view.canvas
+    qtbot.waitUntil(lambda: canvas.laid_out)
+    canvas.set_grouping(False)  # so that it says which operator is next, not in which group
+    qtbot.waitUntil(lambda: canvas.laid_out)
     return made
 
 
@@ -40,21 +42,32 @@ class Watcher(QObject):
         self.window, self._rng = window, rng
         self.positions: list[int] = []
         self.differences: list[str] = []
+        self._marked = {0}  # rows of the next operator, as painted when they last changed
+        window.operators_panel.model.dataChanged.connect(self.paint)
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self.look)
         window.session.settled.connect(self.look)  # behind all views
         self._timer.start()
 
+    @Slot(QModelIndex, QModelIndex)
+    def paint(self, first, last) -> None:
+        """Look at rows that are announced as changed; a table paints only these."""
+        model = self.window.operators_panel.model
+        rows = range(first.row(), last.row() + 1)
+        self._marked = {*self._marked.difference(rows), *(r for r in rows if is_next(model, r))}
+
     @Slot()
     def look(self) -> None:
         position = self.window.session.snapshot.position
         self.positions.append(position)
-        self.differences += [f"at {position}: {each}" for each in differences(self.window)]
+        self.differences += [
+            f"at {position}: {each}" for each in differences(self.window, self._marked)
+        ]
         self._timer.start(int(self._rng.integers(0, 6)))
 
 
-def differences(window):
-    """What the views show otherwise than the snapshot."""
+def differences(window, marked):
+    """What the views show otherwise than the snapshot; `marked` are rows of the table."""
     session = window.session
     snapshot, operators = session.snapshot, session.graph.operators
     position, ran = snapshot.position, len(snapshot.records)
@@ -62,28 +75,28 @@ def differences(window):
     last = operators[max(ran - 1, 0)]
     shown_operand = (last.outputs or last.inputs)[0].name
 
-    model, table = window.operators_panel.model, window.operators_panel.table
-    if model._current_row != (position if position < len(operators) else -1):
-        yield f"the table marks row {model._current_row}"
+    table = window.operators_panel.table
+    if marked != ({position} if position < len(operators) else set()):
+        yield f"the table marks rows {marked}"
     selected = table.currentIndex().data(OperatorRole.OPERATOR)
     if ran and selected is not following:
         yield f"the table selects {selected}"
 
-    state = window.graph_view.canvas._state
-    box_of = state.scene.box_of  # of the operator, or of the closed group that it is in
-    if state.position != (box_of(position) if position < len(operators) else -1):
-        yield f"the graph stands at {state.position}"
-    if ran and state.selected != box_of(following.index):
-        yield f"the graph selects {state.selected}"
-    if state.count(DisplayStatus.EXECUTED) != ran:
-        yield f"the graph shows {state.count(DisplayStatus.EXECUTED)} as executed"
+    said = window.graph_view.canvas.accessibleDescription()
+    wanted = [f"{len(operators)} operators, {ran} executed."]
+    if position < len(operators):
+        wanted.append(f"Next: {following.type} {following.name},")
+    if ran:
+        wanted.append(f"Selected: {following.type} {following.name},")
+    if not all(each in said for each in wanted):
+        yield f"the graph says {said}"
 
     if ran and window.tensor_view.operand != shown_operand:
         yield f"the tensor view shows {window.tensor_view.operand}"
-    shown = window.tensor_view._shown
+    shown = window.tensor_view.pane.model.name
     is_coming = session.tensors.is_coming(shown_operand)
-    if shown is not None and shown[0] != shown_operand and ran and not is_coming:
-        yield f"the tensor view has the elements of {shown[0]}"
+    if shown not in {"", shown_operand} and ran and not is_coming:
+        yield f"the tensor view has the elements of {shown}"
 
     executed = int((window.timeline_panel.canvas.model.status == DisplayStatus.EXECUTED).sum())
     if executed != ran:
@@ -91,10 +104,11 @@ def differences(window):
     if f"{position} of {len(operators)}" not in texts(window.status_bar):
         yield f"the status bar says {texts(window.status_bar)}"
 
-    panel = window.properties_panel
-    will_follow = panel._later.isActive() or turns_are_left()
-    if panel._operator.name != session.selected and not will_follow:
-        yield f"the properties show {panel._operator.name}, and follow no more"
+
+def is_next(model, row):
+    """Whether a row of the table is marked as that of the next operator."""
+    state = model.index(row, OperatorColumn.STATE)
+    return state.data(Qt.ItemDataRole.ToolTipRole).startswith("next to run")
 
 
 def texts(widget):
@@ -106,10 +120,10 @@ def run_watched(qtbot, window, start, seed):
     start()
     qtbot.waitUntil(lambda: not window.session.busy, timeout=20_000)
     qtbot.wait(2 * PATIENCE_MS)
-    qtbot.waitUntil(lambda: not (window.properties_panel._later.isActive() or turns_are_left()))
     watcher.look()
     assert "\n".join(watcher.differences[:5]) == ""
-    assert window.properties_panel._operator.name == window.session.selected
+    panel, selected = window.properties_panel, window.session.selected
+    qtbot.waitUntil(lambda: panel.operator.name == selected)  # they follow a little later
     return watcher.positions
 
 
