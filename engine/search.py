@@ -638,6 +638,8 @@ def _with_parameter(index: OperatorIndex, name: str, holds: Callable[[object], b
     if column is None:
         near = difflib.get_close_matches(name.lower(), index.parameters, 1)
         hint = f": do you mean {near[0]}?" if near else ""
+        if name.lower() in _KEYED:  # as parameters may be named, too
+            hint = f": write {name}: with a colon"
         raise SearchError(f"no operator has a parameter {name}{hint}")
     known: dict[int, bool] = {}  # parameters recur, and are the same objects for equal texts
     found = np.zeros(len(index), np.bool_)

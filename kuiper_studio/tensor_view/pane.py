@@ -191,7 +191,7 @@ class TensorPane(QWidget):
         self.colors.range_changed.connect(self.range_changed)
         self.pointing.hovered_changed.connect(self.hovered_changed)
         self.pointing.picked_changed.connect(self.picked_changed)
-        self.pointing.place_chosen.connect(self._show_sample)
+        self.pointing.place_chosen.connect(self._on_place_chosen)
         self.arrangement.reading_changed.connect(self._show_value)
         self.arrangement.sample_changed.connect(self._show_sample)
         self.arrangement.roles_changed.connect(self.roles_changed)
@@ -307,12 +307,20 @@ class TensorPane(QWidget):
     def show_element(self, index: tuple[int, ...]) -> None:
         """Show the channel of an element of the array, and pick it."""
         before = self.model.choice.fixed, self.model.channel
-        self.model.set_place(index)
-        if (self.model.choice.fixed, self.model.channel) == before:
+        if self.model.set_place(index):
+            self._show_value()
+        elif (self.model.choice.fixed, self.model.channel) == before:
             self.pointing.show_pick()
         else:
             self._show_sample()
         self.pointing.reveal_pick()
+
+    @Slot(bool)
+    def _on_place_chosen(self, is_other: bool) -> None:  # noqa: FBT001 - a slot
+        if is_other:
+            self._show_value()
+        else:
+            self._show_sample()
 
     @property
     def picked(self) -> Element | None:

@@ -44,13 +44,13 @@ class PanePointing(QObject):
         ``""`` for none.
     picked_changed : str
         Text of the picked element, ``""`` for none.
-    place_chosen
-        Another place of the value is to be shown.
+    place_chosen : bool
+        Another place of the value is to be shown; whether in another part of a dimension.
     """
 
     hovered_changed = Signal(str, str)
     picked_changed = Signal(str)
-    place_chosen = Signal()
+    place_chosen = Signal(bool)
 
     def __init__(self, parts: PaneParts, colors: PaneColors, parent: QObject) -> None:
         super().__init__(parent)
@@ -188,11 +188,11 @@ class PanePointing(QObject):
         if array is None:
             return
         try:
-            self._model.set_places(self._parse_place(text, array.shape))
+            is_other = self._model.set_places(self._parse_place(text, array.shape))
         except ValueError:
             return  # the bar says what is wrong
+        self.place_chosen.emit(is_other)
         self._close_index_bar()
-        self.place_chosen.emit()
         self.reveal_pick()
 
     def _parse_place(self, text: str, shape: tuple[int, ...]) -> tuple[Place, ...]:

@@ -101,7 +101,7 @@ class ShownSlice(ShownValue):
             region = region.within(self.reading.plane) if is_picture else None
         self.choice = replace(self.choice, region=region)
 
-    def set_places(self, places: tuple[Place, ...]) -> None:
+    def set_places(self, places: tuple[Place, ...]) -> bool:
         """Choose an element by its index, or a rectangle by ranges of rows and columns.
 
         Parameters
@@ -109,17 +109,23 @@ class ShownSlice(ShownValue):
         places : tuple of int or slice
             One per dimension of the array, within its shape; slices have both ends.
 
+        Returns
+        -------
+        bool
+            As `set_place`.
+
         Raises
         ------
         ValueError
             In a sentence, if a range is of another dimension.
         """
-        self.set_place(self.check_places(places))
+        is_other = self.set_place(self.check_places(places))
         rows, columns = self.reading.row_axis, self.reading.column_axis
         is_ranged = any(isinstance(place, slice) for place in places)
         if is_ranged and rows is not None and columns is not None:
             (top, bottom), (left, right) = (_ends(places[axis]) for axis in (rows, columns))
             self.set_region(Region(top, left, bottom, right))
+        return is_other
 
     def check_places(self, places: tuple[Place, ...]) -> tuple[int, ...]:
         """Return the first element of an index with ranges; raise as `set_places` does."""
@@ -132,20 +138,32 @@ class ShownSlice(ShownValue):
             pair = f"dimensions {reading.row_axis} and {reading.column_axis}"
             raise ValueError(f"ranges are for rows and columns, {pair}")
         first = tuple([each.start if isinstance(each, slice) else each for each in places])
-        if self.plan is not None and self.plan.place(first) is None:
+        if self.plan is not None and self.part_with(first) is None:
             raise ValueError("that element is in no picture; W shows the tensor as it is")
         return first
 
-    def set_place(self, index: tuple[int, ...]) -> None:
-        """Choose an element of the array: its axes, its channel, and the pick."""
-        reading = self.reading
+    def set_place(self, index: tuple[int, ...]) -> bool:
+        """Choose an element of the array: its axes, its channel, and the pick.
+
+        Returns
+        -------
+        bool
+            Whether another part of a dimension is shown for it: a class token is beside the
+            picture of its grid.
+        """
         if self.array is None or len(index) != self.array.ndim or not self.has_picture:
-            return
+            return False
+        is_other = False
         if self.plan is not None:
+            part = self.part_with(index)
+            is_other = part not in (None, self.parts[1])
+            if part is not None and is_other:
+                self.set_part(part)
             place = self.plan.place(index)
-            if place is None:  # such as a class token, which is in no picture
-                return
+            if place is None:
+                return False
             index = place
+        reading = self.reading
         for position, axis in enumerate(reading.fixed):
             if self.choice.fixed[position] != index[axis.axis]:
                 self.set_fixed(position, index[axis.axis])
@@ -154,6 +172,7 @@ class ShownSlice(ShownValue):
         row = index[reading.row_axis] if reading.row_axis is not None else 0
         column = index[reading.column_axis] if reading.column_axis is not None else 0
         self.set_pick((row, column))
+        return is_other
 
     # Complex numbers
 

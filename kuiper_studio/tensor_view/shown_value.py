@@ -256,6 +256,19 @@ class ShownValue:
         chosen = self.choice.part
         return tuple([part.text() for part in parts]), chosen if chosen >= 0 else first
 
+    def part_with(self, index: tuple[int, ...]) -> int | None:
+        """Return which of the `parts` an element is in; None for none of them."""
+        words, folded = self.parts
+        if self.layout is None or self.array is None:
+            return None
+        from engine.axes import plan_view
+
+        for part in (folded, *range(len(words))):
+            plan = plan_view(self.layout, self.array.shape, part)
+            if plan is not None and plan.place(index) is not None:
+                return part
+        return None
+
     def set_part(self, part: int) -> None:
         """Choose which part is folded: a class token, or the grid."""
         self.choice = replace(

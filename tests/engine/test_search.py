@@ -202,6 +202,13 @@ def test_an_unknown_parameter_names_the_nearest(index):
     )
 
 
+def test_what_has_a_colon_is_no_parameter_unless_an_operator_has_one_of_that_name(index):
+    with pytest.raises(SearchError) as caught:
+        parse_search("shape=1x64").find(index)
+
+    assert str(caught.value) == "no operator has a parameter shape: write shape: with a colon"
+
+
 @given(st.text(alphabet='conv12x*?"()[]<>=-,: and not weight\\', max_size=30))
 def test_any_text_is_searched_or_refused(text):
     try:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QLabel, QMenu, QMessageBox, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QMessageBox,
+    QToolButton,
+    QWidget,
+)
 
 from engine.axes import Axis, Layout
 from engine.axes import Kind as Meaning
@@ -193,8 +201,32 @@ def test_tokens_are_folded_to_their_grid(pane):
     assert element.value == value[0, 6, 2]
     pane.show_element((0, 4, 3))
     assert (pane.model.channel, pane.model.choice.pick) == (3, (1, 0))
-    pane.show_element((0, 0, 1))  # the class token is in no picture
-    assert (pane.model.channel, pane.model.choice.pick) == (3, (1, 0))
+
+
+@pytest.mark.parametrize("way", ["element", "index"])
+def test_an_element_beside_the_grid_is_shown_with_its_part(pane, qtbot, way):
+    value = np.random.default_rng(5).normal(size=(1, 7, 4)).astype(np.float32)
+    pane.set_value("x", value, layout=tokens_of(2, 3, 4))
+
+    def go_to(*index):
+        if way == "element":
+            pane.show_element(index)
+            return
+        trigger(pane, "goTo")
+        field = pane.findChild(QWidget, "indexBar").findChild(QLineEdit)
+        field.setText(", ".join(map(str, index)))
+        qtbot.keyClick(field, Qt.Key.Key_Return)
+        assert pane.body.shown.hasFocus()
+
+    go_to(0, 0, 2)  # of the class token
+    assert pane.axes.part.text() == "class ▾"
+    assert pane.body.shown is pane.vector
+    assert (pane.picked.index, pane.picked.value) == ((0, 0, 2), value[0, 0, 2])
+    go_to(0, 5, 1)
+    assert pane.axes.part.text() == "2×3 tokens ▾"
+    assert pane.body.shown is pane.plane
+    assert (pane.picked.index, pane.picked.value) == ((0, 5, 1), value[0, 5, 1])
+    assert pane.plane.pick == (1, 1)
 
 
 def test_tokens_are_shown_as_they_are_when_the_user_wants(pane):
