@@ -116,6 +116,7 @@ class ExportCommands(QObject):
     def export_graph(self) -> None:
         """Ask how and where to save the graph as a picture, and save it."""
         from kuiper_studio.dialogs.graph_picture_dialog import GraphPictureDialog
+        from kuiper_studio.graph_view.pages import PICTURE_FORMS
         from kuiper_studio.graph_view.render import Shown, Size
 
         graph = self._session.graph
@@ -133,6 +134,8 @@ class ExportCommands(QObject):
         )
         if path is None:
             return
+        typed = path.suffix.lower().removeprefix(".")
+        form = typed if typed in PICTURE_FORMS else form  # a file is what its name says
         has = {part: choice[part] == "true" for part in ("states", "thumbnails", "overlay")}
         size = Size(dialog.scale, dialog.width_in_pixels)
         save = partial(

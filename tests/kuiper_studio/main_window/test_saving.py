@@ -115,3 +115,17 @@ class TestCopy:
         table = window.log_panel.findChild(QTableView)
         table.setCurrentIndex(table.model().index(0, 0))
         assert "opened m.pnnx.param" in self.copied(qtbot, window, table)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("graph.PNG", b"\x89PNG"), ("graph.pdf", b"%PDF"), ("graph", b"<?xml")]
+)
+def test_a_picture_of_the_graph_is_what_its_name_says(
+    qtbot, window, tmp_path, monkeypatch, name, begins
+):
+    path = tmp_path / name
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(GraphPictureDialog, "exec", lambda _: True)  # SVG is offered first
+    window.findChild(QAction, "file.exportGraph").trigger()
+    qtbot.waitUntil(lambda: "saved to" in window.session.workspace.log_entries[-1].text)
+    assert path.read_bytes().startswith(begins)
