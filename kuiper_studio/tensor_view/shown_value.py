@@ -263,7 +263,8 @@ class ShownValue:
             return None
         from engine.axes import plan_view
 
-        for part in (folded, *range(len(words))):
+        choices: list[int] = [folded, *range(len(words))]
+        for part in choices:
             plan = plan_view(self.layout, self.array.shape, part)
             if plan is not None and plan.place(index) is not None:
                 return part
