@@ -13,6 +13,7 @@ from array_reference import reference_of
 from engine.comparison import Status
 from engine.comparison.reasons import explain
 from engine.comparison.references import Reference, ReferenceTensor
+from engine.comparison.requantised import find_requantised
 
 LINES = (
     "Input in0 0 1 in0 0=16 1=16 2=3",
@@ -442,3 +443,15 @@ def test_an_activation_in_a_layer_beside_one_of_its_own(tmp_path):
     assert (found.verdict, found.origins) == ("same", ())
     matched = {row.operator.name: row.reference for row in found.rows}
     assert (matched["down"], matched["up"]) == ("relu", "up")
+
+
+def test_results_in_int8_are_in_the_steps_of_the_layer_that_reads_them(tmp_path, image):
+    """Copies too; what is not requantised has no steps, though an int8 layer reads it."""
+    param = write_float_pair(tmp_path)
+    plain = run(param, image)
+    steps = {name: 127 / np.abs(plain.value(name)).max() for name in ("1", "3")}
+    quantised = write_int8_pair(param, [image], tmp_path, requantised=("first", "mix"))
+    found = find_requantised(engine.load(quantised))
+    wanted = {"1": steps["1"], "3": steps["3"], "3a": steps["3"], "3b": steps["3"]}
+    assert found == pytest.approx(wanted, rel=1e-5)
+    assert not find_requantised(engine.load(param))
