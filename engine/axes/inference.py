@@ -151,7 +151,7 @@ class _Inference:
     def _relate(self, operator: RuntimeOperator) -> None:
         """Relate the dimensions of an operator's results to those of its inputs."""
         shapes = self._shapes_of_results(operator)
-        inputs = [self._input(operand) for operand in operator.inputs]
+        inputs = [self._input(operand) for operand in _read_by(operator)]
         call = Call(operator, self.factors, inputs, shapes, has_batch=self.has_batch)
         results: Results = []
         if operator.inputs and operator.outputs:
@@ -443,6 +443,16 @@ class _Inference:
             if part.kind in SPATIAL:
                 self.factors.claim((made[-1],), part.kind, Rank.USER)
         return tuple(made)
+
+
+def _read_by(operator: RuntimeOperator) -> tuple[RuntimeOperand, ...]:
+    """Return the operands of an operator; of several indices those that their list has."""
+    listing = operator.inputs[-1].producer if len(operator.inputs) == 2 else None
+    if operator.type != "Tensor.index" or listing is None or len(listing.inputs) < 2:
+        return tuple(operator.inputs)
+    members = tuple([f"@{place}" for place in range(len(listing.inputs))])
+    is_list = listing.type == "pnnx.Expression" and listing.params.get("expr") == members
+    return (operator.inputs[0], *listing.inputs) if is_list else tuple(operator.inputs)
 
 
 def _is_nameless(operator: RuntimeOperator) -> bool:

@@ -17,10 +17,10 @@ SOFTMAX: Final = frozenset(
 )
 BETWEEN: Final = frozenset(
     {"pnnx.Expression", "Tensor.reshape", "Tensor.view", "Tensor.masked_fill", "torch.where",
-     "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand",
+     "F.tanh", "Tensor.float", "Tensor.to", "Tensor.type_as", "torch.clamp", "Tensor.expand",
      "ncnn.BinaryOp", "ncnn.UnaryOp", "ncnn.Eltwise", "ncnn.Split", "ncnn.Reshape"}
 )  # fmt: skip
-"""Operators between a product and its softmax: scale, mask and bias."""
+"""Operators between a product and its softmax: scale, bounds, mask and bias."""
 _MOST_STEPS: Final = 8
 
 

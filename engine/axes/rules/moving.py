@@ -139,7 +139,12 @@ def index(call: Call) -> Results:
         [size for size in sizes if size != 1]
         for sizes in (map(call.factors.extent, dims), shape)
     )
-    return [call.factors.regroup(dims, shape)] if before == after else [None]
+    if before == after:
+        return [call.factors.regroup(dims, shape)]
+    # A list of some positions of one dimension, such as the last of several heads.
+    changed = [dim for dim, size in zip(dims, shape, strict=False)
+               if call.factors.extent(dim) != size]  # fmt: skip
+    return [call.fit(dims)] if len(call.inputs) == 1 and len(changed) == 1 else [None]
 
 
 def _select_by_index(call: Call, dims: Dims) -> Dims | None:
@@ -154,12 +159,38 @@ def _select_by_index(call: Call, dims: Dims) -> Dims | None:
 
 
 def _index_dims(call: Call, dims: Dims) -> Dims | None:
-    """Return the dimensions of ``x[i]``, where one tensor indexes the first dimension."""
-    if len(call.inputs) != 2 or call.inputs[1] is None:
+    """Return the dimensions of ``x[i, j]``, where tensors index the first dimensions.
+
+    The tensors follow the operand, also where the file has them in a list.
+    """
+    shape = call.shape or ()
+    given = [each for each in call.inputs[1:] if each is not None]
+    if not given or len(given) < len(call.inputs) - 1 or len({*map(len, given)}) > 1:
         return None
-    if str(call.param("expr")).replace(" ", "").strip("[](),'") != "@1":
+    if len(given) > len(dims) or len(shape) != len(given[0]) + len(dims) - len(given):
         return None
-    return (*call.inputs[1], *dims[1:])
+    names = str(call.param("expr", "")).replace(" ", "").strip("[](),'").split(",")
+    if names != [""] and names != [f"@{place + 1}" for place in range(len(given))]:
+        return None
+    found = []
+    for place, each in enumerate(zip(*given, strict=True)):
+        fitting = [dim for dim in each if call.factors.extent(dim) == shape[place]]
+        if not fitting:
+            return None
+        found.append(fitting[0])
+    if len(given) > 1:
+        _relate_picked(call, dims, found, given)
+    return (*found, *dims[len(given) :])
+
+
+def _relate_picked(call: Call, dims: Dims, found: list[Dim], given: list[Dims]) -> None:
+    """Note what ``x[i, j]`` picks: every position of the first dimension, some of the last."""
+    factors, last = call.factors, len(given) - 1
+    long = [dim for dim in given[0] if factors.extent(dim) != 1]
+    if len(long) == 1 and factors.extent(long[0]) == factors.extent(dims[0]):
+        factors.unify(long[0], dims[0])
+    if len(found) == len(given) and len(found[-1]) == len(dims[last]) == 1:
+        factors.relate(found[-1][0], dims[last][0])
 
 
 @rule("gather", "takealongdim")

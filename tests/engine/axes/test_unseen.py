@@ -809,3 +809,55 @@ def test_the_only_result_of_a_layer_that_lost_its_name(
         "pnnx.Output out 1 0 b",
     )
     assert found["b"] == words
+
+
+def test_scores_within_bounds(texts: Callable[..., dict[str, str]]) -> None:
+    """Gemma 2 bounds its scores by a tanh, and has several queries for each head of keys."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,5,8)f32",
+        "nn.Linear q 1 1 a b in_features=8 out_features=16 #b=(1,5,16)f32",
+        "Tensor.reshape r 1 1 b c shape=(1,5,4,4) $input=b #c=(1,5,4,4)f32",
+        "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(1,4,5,4)f32",
+        "nn.Linear k 1 1 a e in_features=8 out_features=8 #e=(1,5,8)f32",
+        "Tensor.reshape s 1 1 e f shape=(1,5,2,4) $input=e #f=(1,5,2,4)f32",
+        "torch.transpose u 1 1 f g dim0=1 dim1=2 $input=f #g=(1,2,5,4)f32",
+        "torch.unsqueeze v 1 1 g h dim=2 $input=g #h=(1,2,1,5,4)f32",
+        "Tensor.expand w 1 1 h i sizes=(1,2,2,5,4) $input=h #i=(1,2,2,5,4)f32",
+        "Tensor.reshape x 1 1 i j shape=(1,4,5,4) $input=i #j=(1,4,5,4)f32",
+        "torch.transpose y 1 1 j k dim0=2 dim1=3 $input=j #k=(1,4,4,5)f32",
+        "torch.matmul z 2 1 d k l $input=d $other=k #l=(1,4,5,5)f32",
+        "F.tanh aa 1 1 l m #m=(1,4,5,5)f32",
+        "F.softmax bb 1 1 m n dim=-1 #n=(1,4,5,5)f32",
+        "pnnx.Output out 1 0 n",
+    )
+    assert found["d"] == found["j"] == "heads × tokens × features"
+    assert found["i"] == "heads × heads × tokens × features"
+    assert found["n"] == "heads × queries × keys"
+
+
+def test_positions_that_are_picked(texts: Callable[..., dict[str, str]]) -> None:
+    """Falcon takes the last of its heads for keys; CLIP the token of each text that ends it."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(3,6)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=8 num_embeddings=33 #b=(3,6,8)f32",
+        "nn.LayerNorm n 1 1 b c normalized_shape=(8) #c=(3,6,8)f32",
+        "torch.argmax m 1 1 a d dim=-1 keepdim=False $input=a #d=(3)i64",
+        "pnnx.Attribute range 0 1 e @data=(3)i64 #e=(3)i64",
+        "pnnx.Expression w 2 1 e d v expr=[@0,@1]",
+        "Tensor.index i 2 1 c v f $input=c $expr=v #f=(3,8)f32",
+        "nn.Linear l 1 1 c g in_features=8 out_features=12 #g=(3,6,12)f32",
+        "Tensor.reshape r 1 1 g h shape=(3,6,3,4) $input=g #h=(3,6,3,4)f32",
+        "Tensor.index j 1 1 h k expr=[None,None,[-1]] $input=h #k=(3,6,1,4)f32",
+        "Tensor.index o 1 1 h p expr=[None,None,[0,1]] $input=h #p=(3,6,2,4)f32",
+        "torch.transpose t 1 1 p q dim0=1 dim1=2 $input=p #q=(3,2,6,4)f32",
+        (
+            "F.scaled_dot_product_attention s 3 1 q q q u "
+            "$query=q $key=q $value=q #u=(3,2,6,4)f32"
+        ),
+        "pnnx.Output out 3 0 f k u",
+        range=np.arange(3),
+    )
+    assert found["e"] == "batch"
+    assert found["f"] == "batch × features"
+    assert found["k"] == "batch × tokens × features"
+    assert found["p"] == "batch × tokens × heads × features"
