@@ -21,6 +21,7 @@ from engine.inputs import load_inputs
 from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.plans import resolve
 from kuiper_studio.engine_service.protocol import OtherRun, ReferenceEntry
+from kuiper_studio.engine_service.repeating import command_of
 from kuiper_studio.engine_service.studies import RUNNABLE
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from engine.comparison import Comparison, Reference
     from engine.session import Session
     from engine.values import Array
+    from kuiper_studio.engine_service.plans import ResolvedPlan
     from kuiper_studio.engine_service.protocol import CompareRequest
 
 __all__ = ["ComparedRun", "compare_run"]
@@ -40,6 +42,7 @@ def compare_run(
     request: CompareRequest,
     serial: int,
     report: Callable[[int, int], None],
+    plan: ResolvedPlan | None = None,
 ) -> ComparedRun:
     """Compare a session with a reference; see `engine.compare`.
 
@@ -53,6 +56,8 @@ def compare_run(
     report : callable
         Called with the number of operators done, and of all; what it raises ends the
         comparison.
+    plan : ResolvedPlan, optional
+        What the session was fed with.
     """
     run = run_to_end(session, report)
     if isinstance(request.reference, OtherRun):
@@ -63,7 +68,8 @@ def compare_run(
     comparison = compare(
         run, reference, request.tolerance, corrections=corrections, progress=report
     )
-    return ComparedRun(serial, session, reference, comparison, request.reference, corrections)
+    command = command_of(session, request, plan)
+    return ComparedRun(serial, session, reference, comparison, command, corrections)
 
 
 def _run_otherwise(
@@ -93,8 +99,8 @@ class ComparedRun:
     session : Session
     reference : Reference
     comparison : Comparison
-    source : Path or OtherRun
-        Of the reference.
+    command : tuple of str
+        The command line that repeats the comparison; empty for none.
     corrections : mapping of str to str or None
         The matches by hand that hold.
     """
@@ -105,11 +111,11 @@ class ComparedRun:
         session: Session,
         reference: Reference,
         comparison: Comparison,
-        source: Path | OtherRun,
+        command: tuple[str, ...],
         corrections: Mapping[str, str | None],
     ) -> None:
         self.serial, self.comparison, self.corrections = serial, comparison, corrections
-        self._session, self._reference, self._source = session, reference, source
+        self._session, self._reference, self._command = session, reference, command
         self._rows = {row.operand: row for row in comparison.rows}
         self._lock = Lock()  # a reference is not for several threads
 
@@ -153,7 +159,7 @@ class ComparedRun:
                 progress=report,
             )
         return ComparedRun(
-            serial, self._session, self._reference, comparison, self._source, corrections
+            serial, self._session, self._reference, comparison, self._command, corrections
         )
 
     def write_corrections(self) -> str:
@@ -184,18 +190,12 @@ class ComparedRun:
 
     def write_report(self, path: Path, check_cancelled: Callable[[], None]) -> Path:
         """Write the page; see `engine.comparison.report`."""
-        graph = self._session.graph
-        command = [
-            "kuiper-studio", "compare", str(graph.param_path), "--reference", str(self._source)
-        ]  # fmt: skip
-        if isinstance(self._source, OtherRun):
-            command = []  # no command line repeats it
         with self._lock:
             return write_report(
                 self.comparison,
                 run_to_end(self._session, lambda *_: check_cancelled()),
                 self._reference,
                 path,
-                command=command,
+                command=self._command,
                 check_cancelled=check_cancelled,
             )

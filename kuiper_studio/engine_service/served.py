@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from engine.session import Session
     from engine.store import StepOutputs
     from kuiper_studio.engine_service.compared_run import ComparedRun
+    from kuiper_studio.engine_service.plans import ResolvedPlan
 
 __all__ = ["CancelledError", "Execution", "Served"]
 
@@ -45,6 +46,8 @@ class Served:
         By the operator's index.
     source : bytes
         Digest of the inputs.
+    plan : ResolvedPlan or None
+        What the session is fed with.
     compared : ComparedRun or None
         The last comparison, while it holds.
     totals : RunTotals
@@ -59,6 +62,7 @@ class Served:
         self.generation = 0
         self.executions: dict[int, Execution] = {}
         self.source = b""
+        self.plan: ResolvedPlan | None = None
         self.compared: ComparedRun | None = None
         self.totals = RunTotals()
         self.uncounted: set[int] = set()

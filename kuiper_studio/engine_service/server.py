@@ -396,6 +396,7 @@ class EngineServer:
 
     def _feed_sources(self, session: Session, plan: ResolvedPlan) -> None:
         """Feed the inputs, if there is a source for each."""
+        self._served.plan = None
         operands = session.graph.input_operands
         if not operands or len(plan.inputs) < len(operands):
             return
@@ -412,7 +413,7 @@ class EngineServer:
             raise
         if is_overridden:
             self._served.count_anew()
-        self._served.source = _digest(values)
+        self._served.source, self._served.plan = _digest(values), plan
         self._fed = {name: value.shape for name, value in values.items()}
 
     def _supply(self, request: SupplyRequest) -> None:
@@ -602,7 +603,7 @@ class EngineServer:
         session, name = self._served.opened_session(), request.reference.name
 
         def make(serial: int, report: Callable[[int, int], None]) -> ComparedRun:
-            return compare_run(session, request, serial, report)
+            return compare_run(session, request, serial, report, self._served.plan)
 
         self._send_compared(request.run_id, f"Comparing with {name}", make)
 

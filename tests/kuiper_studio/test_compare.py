@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +22,8 @@ from PySide6.QtWidgets import (
 )
 
 from engine.comparison.reasons import Reason
+from engine.inputs import InputSource
+from kuiper_studio.cli import main
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
 from kuiper_studio.tensor_view.sides import Side
 from kuiper_studio.theme import Scheme
@@ -247,6 +252,40 @@ def test_a_report(compared, tmp_path):
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Differs: 1 origin" in text
     assert "data:image/png" in text  # its values were computed again
+
+
+def test_a_report_says_how_to_repeat_it(
+    open_window, make_pair, tmp_path, reference, wait_for_turns, capsys
+):
+    def command_of(window, name):
+        window.session.resume()
+        assert window.session.wait_idle(10)
+        window.session.studies.compare(reference)
+        assert window.session.wait_idle(20)
+        wait_for_turns()
+        window.session.studies.write_report(tmp_path / name)
+        assert window.session.wait_idle(10)
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        return [
+            shlex.split(html.unescape(found)) for found in re.findall("<pre>(.*?)</pre>", page)
+        ]
+
+    given = tmp_path / "given x.npy"
+    np.save(given, INPUT)
+    window = open_window(make_pair(*net(3)), [given])
+    assert window.session.wait_idle(10)
+    window.session.set_backend("numpy")
+    assert window.session.wait_idle(10)
+
+    (command,) = command_of(window, "r.html")
+
+    assert command[0] == "kuiper-studio"
+    assert main(command[1:]) == 1  # differs, by the same operator
+    assert "times" in capsys.readouterr().out
+    assert command[-2:] == ["--backend", "numpy"]
+    # No command line gives an array, or another value than is computed.
+    window.session.set_source_list([InputSource("array", array=INPUT)])
+    assert command_of(window, "s.html") == []
 
 
 def test_a_reference_that_cannot_be_read(open_window, make_pair, tmp_path):
