@@ -98,3 +98,14 @@ def test_wrong_arguments(run, model, tmp_path):
     assert sweep(run, model, "--labels", tmp_path).sentence.startswith("--labels needs")
     told = sweep(run, model, "--calibrate", "percentile", "--percentile", "101").sentence
     assert "is not above 0 and at most 100" in told
+
+
+@pytest.mark.parametrize("dump", ["out", "out/dump.zarr"])
+def test_the_dump_of_the_reference_is_not_overwritten(run, model, dump):
+    pytest.importorskip("zarr")
+    assert sweep(run, model, "--dump").status == 0
+    ended = sweep(run, model, "--reference", model.parent / dump, "--overwrite")
+    assert ended.status == 2
+    assert "is in the folder of the results: choose another --output" in ended.err
+    assert (model.parent / "out" / "dump.zarr" / "out0").is_dir()
+    assert (model.parent / "out" / "summary.json").exists()
