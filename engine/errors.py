@@ -200,11 +200,15 @@ class ConversionError(ModelFileError):
     ----------
     log : tuple of str
         What the exporter printed; empty if it did not run.
+    crashed : bool
+        Whether the exporter did, so that it may not with other options.
     """
 
-    def __init__(self, path: Path | str, reason: str, log: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: Path | str, reason: str, log: Sequence[str] = (), *, crashed: bool = False
+    ) -> None:
         super().__init__(path, reason)
-        self.log = tuple(log)
+        self.log, self.crashed = tuple(log), crashed
 
 
 class ConversionCancelledError(EngineError):

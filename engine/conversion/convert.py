@@ -168,7 +168,8 @@ def _make_entry(
                 ended, source, time_limit, has_sizes=has_sizes,
                 control_flow=find_control_flow(work / _name_of(source)),
             )  # fmt: skip
-            raise ConversionError(source.path, reason, ended.lines)
+            crashed = ended.status < 0 and not ended.timed_out
+            raise ConversionError(source.path, reason, ended.lines, crashed=crashed)
         lost = restore_constants(ended.lines, work / SIMPLIFIED, work / PARAM, work / BIN)
         inverted = invert_masks(work / PARAM, work / BIN)
         if source.kind == "onnx":

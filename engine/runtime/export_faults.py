@@ -19,7 +19,7 @@ from engine.expression.nodes import Call, Constant, ListNode, OperandRef
 from engine.layers.expression import Expression
 from engine.runtime.storage import VIEWS
 from engine.shapes import fits
-from engine.text import format_shape
+from engine.text import format_count, format_shape
 from engine.values import flatten_value
 
 if TYPE_CHECKING:
@@ -81,6 +81,10 @@ _LATER_NAMES: Final = re.compile(r"F\.(?:relu|softmax|scaled_dot_product_attenti
 _BEFORE_GELU_NEW: Final = frozenset({"c_fc", "fc_in", "wi_0", "dense_h_to_4h"})
 
 
+_ATTENTION: Final = "nn.MultiheadAttention"
+_RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view", "torch.reshape"})
+
+
 @dataclass(frozen=True, slots=True)
 class ExportFault:
     """An operator that the file states differently from the model.
@@ -138,8 +142,8 @@ def find_export_faults(
         In order; at most one per operator.
     """
     checks: list[Callable[[RuntimeOperator], ExportFault | None]] = [
-        _find_lost_input, _find_inverted_mask, _find_wrong_view, _find_wrong_broadcast,
-        _find_byte_mask,
+        _find_lost_input, _find_inverted_mask, _find_lost_dims, _find_wrong_view,
+        _find_wrong_query, _find_wrong_broadcast, _find_byte_mask,
     ]  # fmt: skip
     if not from_onnx:
         checks += [
@@ -198,6 +202,38 @@ def _find_wrong_view(operator: RuntimeOperator) -> ExportFault | None:
         if isinstance(view, np.ndarray) and states and not fits(view.shape, states)
     ]
     return _make_contradiction(operator, wrong[0]) if wrong else None
+
+
+def _find_lost_dims(operator: RuntimeOperator) -> ExportFault | None:
+    """Find a reshape to another number of dimensions than its line states.
+
+    pnnx leaves out those that the model takes from the sizes of a tensor.
+    """
+    wanted = operator.params.get("shape")
+    stated = operator.outputs[0].shape if operator.outputs else None
+    if operator.type not in _RESHAPES or not isinstance(wanted, tuple) or stated is None:
+        return None
+    if len(wanted) == len(stated):
+        return None
+    return _make_contradiction(
+        operator,
+        f"it reshapes to {format_count(len(wanted), 'dimension')}, but its line states "
+        f"{format_shape(stated)}",
+    )
+
+
+def _find_wrong_query(operator: RuntimeOperator) -> ExportFault | None:
+    """Find an attention whose query has lost a dimension that its keys have."""
+    if operator.type != _ATTENTION or operator.input_names[:2] != ("query", "key"):
+        return None
+    query, key = (operand.shape for operand in operator.inputs[:2])
+    if query is None or key is None or len(query) == len(key):
+        return None
+    return _make_contradiction(
+        operator,
+        f"its query of {format_shape(query)} has other dimensions than its key of "
+        f"{format_shape(key)}",
+    )
 
 
 def _find_wrong_broadcast(operator: RuntimeOperator) -> ExportFault | None:
@@ -349,7 +385,7 @@ def _find_inverted_mask(operator: RuntimeOperator) -> ExportFault | None:
     pnnx writes the same lines for float masks. Only a fused mask comes from a reshape whose
     input is named ``attn_mask``.
     """
-    if operator.type != "nn.MultiheadAttention" or "attn_mask" not in operator.input_names:
+    if operator.type != _ATTENTION or "attn_mask" not in operator.input_names:
         return None
     mask = operator.inputs[operator.input_names.index("attn_mask")]
     above = mask.producer

@@ -13,6 +13,7 @@ import numpy as np
 from engine.collector import collector_paused
 from engine.conversion.suffixes import is_source
 from engine.errors import (
+    ConversionError,
     FeedError,
     ModelFileError,
     SessionStateError,
@@ -562,7 +563,7 @@ def load(
     if not is_source(Path(param_path)):
         return _load_pair(*pair(param_path, bin_path))
     from engine.conversion.convert import convert
-    from engine.conversion.records import MOST_JOINED, ConversionOptions
+    from engine.conversion.records import ConversionOptions
 
     if bin_path is not None:
         raise ModelFileError(param_path, "it has its own weights; leave the .bin out")
@@ -575,17 +576,38 @@ def load(
         )  # fmt: skip
         return _load_pair(*pair(converted.param, converted.bin), converted), converted
 
-    graph, _ = load_converted(options.optlevel)
-    if options.optlevel != MOST_JOINED or not (wrong := _count_faults(graph)):
-        return graph
     try:
-        other, converted = load_converted(MOST_JOINED - 1)
-    except ModelFileError:  # pnnx is tested least there
-        return graph
-    if _count_faults(other) >= wrong:
-        return graph
-    other.conversion = replace(converted, notes=(*converted.notes, _format_joined(wrong)))
-    return other
+        graph, _ = load_converted(options.optlevel)
+    except ConversionError as exc:
+        other = _load_less_joined(load_converted, options, 0) if exc.crashed else None
+        if other is None:
+            raise
+        return other
+    wrong = _count_faults(graph)
+    return (wrong and _load_less_joined(load_converted, options, wrong)) or graph
+
+
+def _load_less_joined(
+    load_converted: Callable[[int], tuple[RuntimeGraph, Conversion]],
+    options: ConversionOptions,
+    wrong: int,
+) -> RuntimeGraph | None:
+    """Convert a file so that pnnx joins fewer operators; None if that is no better.
+
+    `wrong` is how many faults there are otherwise; 0 if pnnx crashed.
+    """
+    from engine.conversion.records import MOST_JOINED
+
+    if options.optlevel != MOST_JOINED:
+        return None
+    try:
+        graph, converted = load_converted(MOST_JOINED - 1)
+    except ModelFileError:  # the first failure tells more
+        return None
+    if _count_faults(graph) >= max(wrong, 1):
+        return None
+    graph.conversion = replace(converted, notes=(*converted.notes, _format_joined(wrong)))
+    return graph
 
 
 def _load_pair(
@@ -603,9 +625,9 @@ def _count_faults(graph: RuntimeGraph) -> int:
 
 
 def _format_joined(wrong: int) -> str:
+    what = f"joined {format_count(wrong, 'operator')} wrongly" if wrong else "crashed"
     return (
-        f"pnnx joined {format_count(wrong, 'operator')} wrongly, so this is what it makes with "
-        "optlevel=1, of more and smaller operators"
+        f"pnnx {what}, so this is what it makes with optlevel=1, of more and smaller operators"
     )
 
 

@@ -274,6 +274,21 @@ def test_a_crash_without_a_result(data, exporter):
         convert(data / "no_sizes.pt")
 
 
+CRASH = "if 'optlevel=1' not in sys.argv: os.kill(os.getpid(), signal.SIGSEGV)\n"
+
+
+def test_a_crash_is_passed_by_with_less_joined_operators(data, exporter):
+    exporter(CRASH + PAIR)
+    graph = engine.load(data / "traced.pt")
+    assert graph.conversion.notes[-1].startswith("pnnx crashed, so this is what it makes with")
+
+
+def test_the_first_of_two_crashes_is_told(data, exporter):
+    exporter(CRASH + "print('No Op registered for Odd', flush=True)\nsys.exit(1)")
+    with pytest.raises(ConversionError, match=r"crashed \(SIGSEGV\)"):
+        engine.load(data / "traced.pt")
+
+
 def test_a_crash_on_onnx_says_what_else_to_export(data, exporter):
     exporter(
         "print('############# pass_level3', flush=True)\n"

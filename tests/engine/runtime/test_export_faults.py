@@ -48,6 +48,34 @@ def divided(make_pair, expr="div(@0,8)", dtype="i64"):
     )
 
 
+class TestLostDimensions:
+    @pytest.mark.parametrize(("size", "count"), [("-1,8", 1), ("2,-1,8", 0)])
+    def test_a_reshape_states_as_many_as_it_makes(self, make_pair, size, count):
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(?,8,?,?)f32",
+            f"Tensor.reshape r 1 1 0 1 shape=({size}) $input=0 #0=(?,8,?,?)f32 #1=(?,8,?)f32",
+            "pnnx.Output y 1 0 1",
+        )
+        found = faults(param)
+        assert [(each.operator.name, each.certain) for each in found] == [("r", True)] * count
+        assert all("2 dimensions, but its line states ?×8×?" in each.what for each in found)
+
+    @pytest.mark.parametrize(("size", "count"), [("1,16", 1), ("1,1,16", 0)])
+    def test_a_query_has_as_many_as_its_keys(self, make_pair, size, count):
+        param = make_pair(
+            f"pnnx.Input q 0 1 0 #0=({size})f32",
+            "pnnx.Input k 0 1 1 #1=(1,5,16)f32",
+            "nn.MultiheadAttention attention_1 3 1 0 1 1 2 batch_first=True bias=False "
+            "embed_dim=16 num_heads=2 @in_proj_weight=(48,16)f32 @out_proj.weight=(16,16)f32 "
+            f"$query=0 $key=1 $value=1 #0=({size})f32 #1=(1,5,16)f32 #2=(1,1,16)f32",
+            "pnnx.Output y 1 0 2",
+            weights=WEIGHTS,
+        )
+        found = faults(param)
+        assert [each.operator.name for each in found] == ["attention_1"] * count
+        assert all("query of 1×16 has other dimensions" in each.what for each in found)
+
+
 class TestLostRounding:
     def test_a_failure_names_line_and_operator(self, make_pair):
         with pytest.raises(InferenceError) as caught:
