@@ -233,9 +233,13 @@ def as_sizes(value: Value, name: str) -> tuple[int, ...]:
     ----------
     value : as in `as_ints`, or ndarray of any other shape or dtype
         Its shape is used, because pnnx drops ONNX's ``Shape`` before ``Reshape`` and others.
+        It may be a member of a list of sizes.
     name : str
         Name for error messages.
     """
+    if isinstance(value, tuple) and any(isinstance(m, np.ndarray) and m.ndim for m in value):
+        members = (m if isinstance(m, np.ndarray) and m.ndim else (m,) for m in value)
+        return tuple(size for member in members for size in as_sizes(member, name))
     if isinstance(value, np.ndarray) and (value.ndim > 1 or value.dtype.kind not in "iu"):
         return value.shape
     return as_ints(value, name)

@@ -245,6 +245,8 @@ def _find_wrong_broadcast(operator: RuntimeOperator) -> ExportFault | None:
     if not isinstance(layer, Expression) or not stated:
         return None
     nodes = layer.expression.nodes
+    if layer.gives_tensors and isinstance(layer.expression.root, OperandRef):
+        return None  # an operand alone may represent its sizes
     if any(isinstance(n, ListNode) or _is_call(n, _SHAPELESS) for n in nodes):
         return None
     used = {node.operand for node in nodes if isinstance(node, OperandRef)}

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
+from typing_extensions import override
 
-from engine.expression import FUNCTIONS, Function
+from engine.expression import FUNCTIONS, Function, OperandRef
 from engine.expression.functions import Elementwise, truncated_quotient
 from engine.layers import arithmetic, attribute, concatenate, size, slicing, split
 from engine.layers.arguments import axis_of
@@ -99,6 +100,26 @@ class OnnxExpression(Expression):
 
     functions = _FUNCTIONS
     gives_tensors = True
+
+    def __init__(self, operator: OperatorCall, expr: Any) -> None:
+        super().__init__(operator, expr)
+        is_plain = isinstance(self.expression.root, OperandRef)
+        self._stated = operator.output_shape if is_plain else None
+
+    @override
+    def forward(self, *operands: Value) -> Value:
+        """Evaluate on the operands; one alone may represent its sizes.
+
+        Returns
+        -------
+        Value
+        """
+        result = super().forward(*operands)
+        if not isinstance(result, np.ndarray) or self._stated != (result.ndim,):
+            return result
+        # What has more elements than stated, or no integers, stands for its own sizes.
+        is_sizes = result.size != self._stated[0] or result.dtype.kind not in "iu"
+        return np.array(result.shape, np.int64) if is_sizes else result
 
 
 # Sizes and constants

@@ -205,3 +205,44 @@ def test_constants_of_scripted_branches_are_told(real_exporter, tmp_path, branch
     graph = engine.load(tmp_path / "m.pt", conversion=ConversionOptions(("2,3",)))
     told = [note.startswith("it was scripted, and") for note in graph.conversion.notes]
     assert told == [True] * branches
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("suffix", ["pt", "onnx"])
+def test_sizes_that_a_model_computes_may_change(real_exporter, tmp_path, suffix):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+
+    class Pyramid(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = (torch.nn.Conv2d(count, 8, 3, 2, 1) for count in (3, 8))
+
+        def forward(self, image):
+            large = self.first(image)
+            small = self.second(large)
+            wide = torch.nn.functional.interpolate(
+                small, size=large.shape[-2:], mode="bilinear"
+            )
+            return (large + wide).flatten(2).transpose(1, 2).reshape(image.shape[0], -1, 4)
+
+    torch.manual_seed(1)
+    network, path = Pyramid().eval(), tmp_path / f"m.{suffix}"
+    image = torch.rand(1, 3, 16, 16)
+    if suffix == "pt":
+        torch.jit.trace(network, image).save(str(path))
+    else:
+        torch.onnx.export(
+            network, image, path, dynamo=False, input_names=["image"],
+            dynamic_axes={"image": {0: "images", 2: "rows", 3: "columns"}},
+        )  # fmt: skip
+    options = ConversionOptions(("1,3,16,16",), ("2,3,24,32",))
+    graph = engine.load(path, conversion=options)
+    for sizes in ((1, 3, 16, 16), (2, 3, 24, 32), (3, 3, 20, 28)):
+        image = torch.rand(*sizes)
+        session = engine.Session(graph, backend="numpy")
+        session.feed([image.numpy()])
+        session.run()
+        with torch.no_grad():
+            expected = network(image).numpy()
+        np.testing.assert_allclose(session.outputs()[0], expected, rtol=1e-4, atol=1e-5)

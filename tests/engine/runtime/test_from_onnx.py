@@ -77,6 +77,47 @@ def test_quotients_are_rounded_towards_zero(make_pair):
     assert roots[[0, 2]].tolist() == [2, 3]
 
 
+@pytest.mark.parametrize(
+    ("x", "stated", "expected"),
+    [
+        (IMAGE, 4, [2, 3, 5, 7]),
+        (np.float32([4]), 1, [1]),
+        (np.array([8, 9]), 1, [2]),
+        (np.array([8, 9]), 2, [8, 9]),
+    ],
+)
+def test_an_operand_alone_may_represent_its_sizes(make_pair, x, stated, expected):
+    session = run(
+        make_pair,
+        "pnnx.Input in0 0 1 0",
+        f"pnnx.Expression s 1 1 0 1 expr=@0 #1=({stated})i64",
+        "pnnx.Output out0 1 0 1",
+        inputs=[x],
+    )
+    assert session.outputs()[0].tolist() == expected
+    assert session.graph.export_faults == ()
+
+
+def test_a_list_of_sizes_may_have_those_of_a_tensor(make_pair):
+    """As behind a Concat of the sizes of one tensor, and of a part of those of another."""
+    session = run(
+        make_pair,
+        "pnnx.Input in0 0 1 0 #0=(?,3,?,?)f32",
+        "pnnx.Expression s 1 1 0 1 expr=@0 #0=(?,3,?,?)f32 #1=(4)i64",
+        "Tensor.slice p 1 1 1 2 dim=0 end=2 start=0 step=1 $input=1 #1=(4)i64 #2=(2)i64",
+        "pnnx.Expression l 1 1 2 3 expr=[@0,-1] #2=(2)i64",
+        "Tensor.reshape r 2 1 0 3 4 $input=0 $shape=3 #0=(?,3,?,?)f32 #4=(?,3,?)f32",
+        "pnnx.Expression m 1 1 0 5 expr=[@0] #0=(?,3,?,?)f32",
+        "Tensor.reshape b 2 1 4 5 6 $input=4 $shape=5 #4=(?,3,?)f32 #6=(?,3,?,?)f32",
+        "pnnx.Output out0 1 0 4",
+        "pnnx.Output out1 1 0 6",
+        inputs=[IMAGE],
+    )
+    flat, again = session.outputs()
+    np.testing.assert_array_equal(flat, IMAGE.reshape(2, 3, 35))
+    np.testing.assert_array_equal(again, IMAGE)
+
+
 def test_sizes_are_tensors(make_pair):
     session = run(
         make_pair,
