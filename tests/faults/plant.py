@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.cost import is_free
 from engine.pnnx import Parameter
 from faults.conversions import CONVERSIONS
 from faults.planted import Planted, change_parameter, replace_weight, value_of, weights_of
@@ -216,7 +217,10 @@ def activation_missing(graph: Graph, operator: Operator, rng: Generator) -> Plan
 
 
 def activation_gone(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
-    """Remove an activation from the graph; the producer of its input counts as the origin."""
+    """Remove an activation from the graph; the producer of its input counts as the origin.
+
+    So does what moves its result, for the same is activated before it is moved.
+    """
     if operator.type not in _ACTIVATIONS:
         return None
     source, result = operator.inputs[0], operator.outputs[0]
@@ -229,8 +233,12 @@ def activation_gone(graph: Graph, operator: Operator, rng: Generator) -> Planted
             if each is result:
                 consumer.replace_input(index, source)
     graph.remove_operator(operator)
-    names = tuple(dict.fromkeys(consumer.name for consumer in consumers))
-    return Planted("activation_missing", producer.name, names)
+    level, names = consumers, dict.fromkeys(each.name for each in consumers)
+    while level:
+        moved = [o for each in level if is_free(each.type) for o in each.outputs]
+        level = [consumer for operand in moved for consumer in operand.consumers]
+        names |= dict.fromkeys(each.name for each in level)
+    return Planted("activation_missing", producer.name, tuple(names))
 
 
 def activation_extra(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
