@@ -119,6 +119,8 @@ class Shifts:
 
     def skip(self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value) -> bool:
         """Match an operator that the reference lacks with its own input, if that fits."""
+        if self._is_in_reference(operator):
+            return False
         for key in self._state.inputs_of(operator):
             reading = self._values.fit(key, operand, result)
             if reading is not None and self._trials.confirms(operand, reading):
@@ -214,7 +216,28 @@ class Shifts:
             reading = self._sides.fit(key, [now.shape])
             if reading is None or (moves and not self._values.has_elements_of(key, value)):
                 continue
-            yield reading
+            if not self._is_of_another(key, source):
+                yield reading
+
+    def _is_in_reference(self, operator: RuntimeOperator) -> bool:
+        """Whether the reference has a call that reads a constant of ours."""
+        constants = [o.name for o in operator.inputs if o.producer and o.producer.is_constant]
+        keys = [self._state.key_of(name) for name in constants]
+        return any(key in self._sides.reference.consumers for key in keys)
+
+    def _is_of_another(self, key: str, source: RuntimeOperand) -> bool:
+        """Whether a call reads a constant that another operator of ours reads.
+
+        Then ours does not lack it, but what it reads may be exchanged.
+        """
+        call, graph = self._calls.by_output.get(key), self._sides.session.graph
+        for each in call.inputs if call is not None else ():
+            operand = graph.operands.get(self._state.taken.get(each, ""))
+            if operand is None or operand.producer is None or not operand.producer.is_constant:
+                continue
+            if operand.consumers and not {*operand.consumers} & {*source.consumers}:
+                return True
+        return False
 
     def _value_of(self, source: RuntimeOperand) -> Value:
         reading = self._state.reading_of(source.name)

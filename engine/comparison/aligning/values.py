@@ -9,6 +9,7 @@ import numpy as np
 from engine.array_files import is_numeric
 from engine.comparison.aligning.calls import function_of
 from engine.comparison.aligning.limits import EXACT, NEAR, ROUNDED
+from engine.comparison.aligning.state import Reading
 from engine.comparison.computing import Computing
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
@@ -21,7 +22,7 @@ from engine.values import ArrayMetadata
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from engine.comparison.aligning.state import Reading, Sides, State
+    from engine.comparison.aligning.state import Sides, State
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
@@ -84,8 +85,26 @@ class Values:
         return self._session.graph.operand(operand).dtype
 
     def fit(self, key: str | None, operand: RuntimeOperand, result: Value) -> Reading | None:
-        """Return how to read a tensor for an operand; None if it has another size."""
-        return self._sides.fit(key, self.shapes_of(operand, result))
+        """Return how to read a tensor for an operand; None if it has another size.
+
+        In its own shape, if the file states that one and ours has only as many elements.
+        """
+        reading = self._sides.fit(key, self.shapes_of(operand, result))
+        if reading is None or reading.layout.axes or self._sides.has_plain_shape(reading):
+            return reading
+        theirs = self._sides.index.shapes[reading.key]
+        return Reading(reading.key, theirs) if self.changes_shape(operand, theirs) else reading
+
+    def changes_shape(self, operand: RuntimeOperand, theirs: tuple[int, ...]) -> bool:
+        """Whether the file states a tensor's shape for an operand, and for all that it reads.
+
+        Then a result of another shape is the operator's fault. What reads a wrong shape gives
+        one as well. Of several results a tensor may be another's.
+        """
+        producer = operand.producer
+        if producer is None or len(producer.outputs) != 1 or theirs != shape_in_file(operand):
+            return False
+        return all(map(self._has_stated_shape, producer.inputs))
 
     def shapes_of(self, operand: RuntimeOperand, result: Value) -> list[tuple[int, ...]]:
         """Return the possible shapes of an operand: computed here, in the run, in the file."""
@@ -97,7 +116,7 @@ class Values:
         of_file = shape_in_file(operand)
         return list(dict.fromkeys([*shapes, of_file] if of_file is not None else shapes))
 
-    def has_stated_shape(self, operand: RuntimeOperand) -> bool:
+    def _has_stated_shape(self, operand: RuntimeOperand) -> bool:
         """Whether the value that an operand is read as has the shape that the file states."""
         reading = self._state.reading_of(operand.name)
         stand_in = self._state.stand_ins.get(operand.name)

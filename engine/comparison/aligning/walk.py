@@ -42,6 +42,7 @@ class Walk:
         sides = self._sides = tools.sides
         self._matcher, self._state, self._values = sides.matcher, tools.state, tools.values
         self._matches, self._content = tools.matches, content
+        self._structure = tools.structure
         dense = 2 * len(sides.index.shapes) >= len(sides.session.graph.operands)
         self._limit = _MOST_UNCONFIRMED if dense else len(sides.operators)
 
@@ -255,8 +256,8 @@ class Walk:
             self._state.stand_in(name, result, waiting)
             return
         found = self._content.match_of(operator, operand, result)
-        if found is not None:
-            shape = self._shape_of_found(operator, operand, found, result)
+        if found is not None and not self._is_of_inputs(operand, found, result):
+            shape = self._shape_of_found(operand, found, result)
             self._matches.add(name, found, shape, result, waiting)
             return
         self._state.stand_in(name, result, waiting | {name})
@@ -264,17 +265,26 @@ class Walk:
         if repeated is not None:
             self._state.repeated[name] = repeated
 
-    def _shape_of_found(
-        self, operator: RuntimeOperator, operand: RuntimeOperand, match: Match, result: Array
-    ) -> tuple[int, ...]:
-        """Return the shape of a tensor with a result's elements: its own, if the file says so.
+    def _is_of_inputs(self, operand: RuntimeOperand, match: Match, result: Array) -> bool:
+        """Whether a wrong shape has the elements of a tensor that was split upstream.
 
-        A join along a wrong axis may give the same elements in another shape. What reads a
-        wrong shape gives one as well, and is not at fault.
+        As parts have that are joined again along a wrong axis.
+        """
+        stated = shape_in_file(operand)
+        if stated is None or stated == result.shape:
+            return False
+        upstream = self._structure.is_taken_upstream(match.key, operand.name)
+        return upstream and self._values.changes_shape(operand, stated)
+
+    def _shape_of_found(
+        self, operand: RuntimeOperand, match: Match, result: Array
+    ) -> tuple[int, ...]:
+        """Return the shape of a tensor with a result's elements: its own, if ours is a fault.
+
+        A join along a wrong axis may give the same elements in another shape.
         """
         theirs = self._sides.index.shapes[match.key]
-        is_stated = not match.layout.axes and theirs == shape_in_file(operand)
-        if is_stated and all(map(self._values.has_stated_shape, operator.inputs)):
+        if not match.layout.axes and self._values.changes_shape(operand, theirs):
             return theirs
         return result.shape
 

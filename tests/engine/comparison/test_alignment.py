@@ -792,3 +792,30 @@ def test_a_constant_of_the_reference_confirms_nothing(make_pair):
     nearly = 1 + np.float32(1e-3) * rng.standard_normal((1, 64)).astype("f4")
     assert not trials.is_new("1", half * nearly, "small")
     assert trials.is_new("1", x * 2 * nearly, "small")
+
+
+def test_a_wrong_axis_of_a_transposition_of_six_dimensions_is_named(make_pair):
+    """Of so many axes no order is tried, and the elements are read in the shape of the file."""
+    x = np.random.default_rng(3).standard_normal((1, 2, 2, 3, 4, 5)).astype(np.float32)
+    pair = make_pair(
+        "pnnx.Input in0 0 1 0 #0=(1,2,2,3,4,5)f32",
+        "torch.transpose windows 1 1 0 1 dim0=5 dim1=3 #0=(1,2,2,3,4,5)f32 #1=(1,2,3,2,4,5)f32",
+        "F.softmax soft 1 1 1 2 dim=-1 #1=(1,2,3,2,4,5)f32 #2=(1,2,3,2,4,5)f32",
+        "pnnx.Output out0 1 0 2 #2=(1,2,3,2,4,5)f32",
+    )
+    session = engine.Session(engine.load(pair), backend="numpy")
+    session.feed([x])
+    turned = x.transpose(0, 1, 3, 2, 4, 5)
+    powers = np.exp(turned)
+    arrays = {"in0x": x, "turned": turned, "soft": powers / powers.sum(-1, keepdims=True)}
+    tensors = [ReferenceTensor(key, lambda array=array: array) for key, array in arrays.items()]
+    calls = [
+        ReferenceOperator("windows", "aten.transpose", ("in0x",), ("turned",), dict),
+        ReferenceOperator("soft", "aten._softmax", ("turned",), ("soft",), dict),
+    ]
+    found = engine.compare(session, Reference("theirs", tensors, calls, ["in0x"], ["soft"]))
+    assert [o.operator.name for o in found.origins] == ["windows"]
+    assert "instead of 1×2×3×2×4×5" in found.origins[0].text
+    assert found.origins[0].reasons[0].text == (
+        "The reference has dim0=2, the file 5. Set dim0=2."
+    )

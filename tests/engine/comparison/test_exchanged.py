@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import engine
 from array_reference import compare, reference_of
-from engine.comparison.references import Reference, ReferenceTensor
+from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
 
 SIZE = "(1,20,16)f32"
 
@@ -765,3 +766,63 @@ def test_a_sum_before_an_activation_that_changes_nothing(make_pair):
     name, kind, text = first_reason(compare(path, reference_of(arrays, calls), x, other))
     assert (name, kind) == ("sum", "expression")
     assert "add(@0,@1)" in text
+
+
+@pytest.mark.parametrize("function", ["sigmoid", "tanh"])
+def test_branches_of_which_one_reads_a_constant_are_exchanged(make_pair, function):
+    """The sum with the constant is not lost: another operator of ours reads it."""
+    rng = np.random.default_rng(6)
+    x, y, base = (
+        rng.standard_normal(shape).astype(np.float32) for shape in ((1, 5, 8), (1, 5, 8), (8,))
+    )
+    size = "(1,5,8)f32"
+    pair = make_pair(
+        f"pnnx.Input in0 0 1 0 #0={size}",
+        f"pnnx.Input in1 0 1 9 #9={size}",
+        "pnnx.Attribute base 0 1 1 @data=(8)f32 #1=(8)f32",
+        f"F.silu one 1 1 0 2 #0={size} #2={size}",
+        f"F.softsign other 1 1 9 3 #9={size} #3={size}",
+        f"F.{function} gate 1 1 3 4 #3={size} #4={size}",
+        f"pnnx.Expression sum 2 1 1 2 5 expr=add(@0,@1) #1=(8)f32 #2={size} #5={size}",
+        f"F.{function} decay 1 1 5 6 #5={size} #6={size}",
+        f"pnnx.Expression both 2 1 4 6 7 expr=mul(@0,@1) #4={size} #6={size} #7={size}",
+        f"F.softmax soft 1 1 7 8 dim=-1 #7={size} #8={size}",
+        f"pnnx.Output out0 1 0 8 #8={size}",
+        weights={"base.data": base},
+    )
+    session = engine.Session(engine.load(pair), backend="numpy")
+    session.feed([x, y])
+    apply = {"sigmoid": lambda v: 1 / (1 + np.exp(-v)), "tanh": np.tanh}[function]
+    one, other = x / (1 + np.exp(-x)), y / (1 + np.abs(y))
+    gate, total = apply(one), base + other
+    decay = apply(total)
+    powers = np.exp(gate * decay)
+    arrays = {
+        "in0x": x, "in1x": y, "base": base, "one": one, "other": other, "total": total,
+        "decay": decay, "gate": gate, "both": gate * decay,
+        "soft": powers / powers.sum(-1, keepdims=True),
+    }  # fmt: skip
+    tensors = [
+        ReferenceTensor(
+            key, lambda array=array: array, role="constant" if key == "base" else ""
+        )
+        for key, array in arrays.items()
+    ]
+    calls = [
+        ReferenceOperator(name, type_, inputs, (name,), dict)
+        for name, type_, inputs in (
+            ("one", "aten.silu", ("in0x",)),
+            ("other", "aten.softsign", ("in1x",)),
+            ("total", "aten.add", ("base", "other")),
+            ("decay", f"aten.{function}", ("total",)),
+            ("gate", f"aten.{function}", ("one",)),
+            ("both", "aten.mul", ("gate", "decay")),
+            ("soft", "aten._softmax", ("both",)),
+        )
+    ]
+    reference = Reference("theirs", tensors, calls, ["in0x", "in1x"], ["soft"])
+    found = engine.compare(session, reference)
+    assert {o.operator.name: o.reasons[0].text for o in found.origins} == {
+        "gate": "The reference reads 'one' here, the file 'other'. Connect that one.",
+        "sum": "The reference reads 'other' here, the file 'one'. Connect that one.",
+    }

@@ -1185,3 +1185,31 @@ def test_a_line_that_contradicts_itself_is_named_instead_of_what_fails_behind_it
     found = engine.compare(session, shown(theirs, operators=calls))
     assert [o.operator.name for o in found.origins] == ["parts"]
     assert "so Tensor.reshape 'rows' failed" in found.origins[0].text
+
+
+def test_parts_are_joined_again_along_a_wrong_axis(run):
+    """The result has the elements of what was split, in order, and the layer refuses it."""
+    x, weight, bias = normal(2, 3, 4), normal(5, 8), normal(5)
+    linear = "bias=True in_features=8 out_features=5 @bias=(5)f32 @weight=(5,8)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(2,3,4)f32",
+        "torch.unbind parts 1 2 0 1 2 dim=0 #0=(2,3,4)f32 #1=(3,4)f32 #2=(3,4)f32",
+        "torch.cat join 2 1 1 2 3 dim=0 #1=(3,4)f32 #2=(3,4)f32 #3=(3,8)f32",
+        f"nn.Linear mix 1 1 3 4 {linear} #3=(3,8)f32 #4=(3,5)f32",
+        "pnnx.Output out0 1 0 4 #4=(3,5)f32",
+        mix__weight=weight,
+        mix__bias=bias,
+    )
+    joined = np.concatenate([x[0], x[1]], 1)
+    mixed = (joined.astype(np.float64) @ weight.T + bias).astype(np.float32)
+    theirs = {"in0x": x, "one": x[0], "two": x[1], "joined": joined, "mixed": mixed}
+    calls = [
+        call("one", "aten.select", "in0x", "one", {}),
+        call("two", "aten.select", "in0x", "two", {}),
+        ReferenceOperator("join", "aten.cat", ("one", "two"), ("joined",), dict),
+        call("mix", "aten.addmm", "joined", "mixed", {"mix.weight": weight}),
+    ]
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("join", [], ["axis"])]
+    assert "it gives 6×4 instead of 3×8" in found.origins[0].text
