@@ -47,7 +47,7 @@ _JOINING: Final = frozenset(
      "torch.squeeze"}
 )  # fmt: skip
 _MOST_JOINING: Final = 3
-_HEADS: Final = ("fc", "head", "classifier", "logits", "cls", "final")
+_HEADS: Final = ("fc", "head", "class", "logits", "cls", "final")
 
 
 def infer_layouts(

@@ -861,3 +861,16 @@ def test_positions_that_are_picked(texts: Callable[..., dict[str, str]]) -> None
     assert found["f"] == "batch × features"
     assert found["k"] == "batch × tokens × features"
     assert found["p"] == "batch × tokens × heads × features"
+
+
+@pytest.mark.parametrize("name", ["class_predictor", "class_embed", "classifier", "cls_score"])
+def test_layers_that_are_called_after_classes(
+    texts: Callable[..., dict[str, str]], name: str
+) -> None:
+    """MaskFormer predicts a class for each query."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,6,8)f32",
+        f"nn.Linear m.{name} 1 1 a b bias=True in_features=8 out_features=5 #b=(1,6,5)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    assert found["b"] == "tokens × classes"
