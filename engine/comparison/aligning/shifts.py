@@ -61,6 +61,8 @@ class Shifts:
             Whether to try tensors behind layers, which are left out else: an operator with the
             weights of a later one agrees with that one's input, too.
         """
+        if any(map(self._is_blank, operator.inputs)):
+            return False
         for source in dict.fromkeys(operator.inputs):
             if not self._may_shift(source, operand):
                 continue
@@ -174,6 +176,16 @@ class Shifts:
             return False
         born = self._state.result.born.get(source.name, Born(np.inf)).relative
         return born <= self._sides.tolerance or not self._state.is_matched(operand.name)
+
+    def _is_blank(self, source: RuntimeOperand) -> bool:
+        """Whether a constant is zeros that the reference lacks: it may have lost its numbers.
+
+        Then what it does in the reference is missing, as that of a function that ours lacks.
+        """
+        if source.producer is None or not source.producer.is_constant:
+            return False
+        value = self._values.tensor_of_run(source.name)
+        return value is not None and not value.any() and not self._state.is_matched(source.name)
 
     def _is_certain(self, source: RuntimeOperand) -> bool:
         """Whether a layer with the weights or name of the reference's gives its tensor."""

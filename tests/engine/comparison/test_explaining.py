@@ -1213,3 +1213,33 @@ def test_parts_are_joined_again_along_a_wrong_axis(run):
     found = engine.compare(session, shown(theirs, operators=calls))
     assert blamed(found) == [("join", [], ["axis"])]
     assert "it gives 6×4 instead of 3×8" in found.origins[0].text
+
+
+def test_a_constant_of_zeros_has_lost_its_numbers(run):
+    """The sum agrees as well if what it reads first had the constant already."""
+    x, table, constant, place = normal(1, 5, 8), normal(8, 8), normal(1, 5, 8), normal(1, 5, 8)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,5,8)f32",
+        "nn.Linear fc 1 1 0 1 bias=False in_features=8 out_features=8 @weight=(8,8)f32 "
+        "#1=(1,5,8)f32",
+        "pnnx.Attribute kind 0 1 2 @data=(1,5,8)f32 #2=(1,5,8)f32",
+        "pnnx.Attribute place 0 1 3 @data=(1,5,8)f32 #3=(1,5,8)f32",
+        "pnnx.Expression sum 3 1 1 2 3 4 expr=add(add(@0,@1),@2) #4=(1,5,8)f32",
+        "F.tanh act 1 1 4 5 $input=4 #5=(1,5,8)f32",
+        "pnnx.Output out0 1 0 5",
+        fc__weight=table,
+        kind__data=0 * constant,
+        place__data=place,
+    )
+    made = x @ table.T
+    theirs = {"in0x": x, "made": made, "kind": constant, "first": made + constant,
+              "place": place, "second": made + constant + place,
+              "act": np.tanh(made + constant + place)}  # fmt: skip
+    calls = operators_of(
+        ("linear", ("in0x",), "made"), ("embedding", (), "kind"),
+        ("add", ("made", "kind"), "first"), ("embedding", (), "place"),
+        ("add", ("first", "place"), "second"), ("tanh", ("second",), "act"),
+    )  # fmt: skip
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("kind", [], ["weight_values"])]
