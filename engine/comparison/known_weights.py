@@ -215,11 +215,11 @@ def _is_sum(operator_type: str) -> bool:
 def _is_same_kind(ours: RuntimeOperator, theirs: ReferenceOperator) -> bool:
     """Whether two operators have the same kind, and weights of the same names."""
     word = _WORD.match(ours.type.rpartition(".")[2].lower())
-    kind = theirs.type.lower()
+    kind = theirs.type.lower().replace("_", "")
     if word is None:
         return False
     linear = word[0] == "linear" and any(each in kind for each in _PRODUCTS)
-    if not linear and word[0].rstrip("d_") not in kind:
+    if not linear and word[0].replace("_", "").rstrip("d") not in kind:
         return False
     try:
         names = theirs.weights()

@@ -197,7 +197,8 @@ def other_epsilons(case: Case) -> Iterator[Alternative]:
     known = [value for value in _EPSILONS if value != old]
     for value in known:
         yield set_parameter("eps", value, old, least=_FIT_LEAST)
-    if case.discrepancy.is_constant:  # a weight of zeros, say, which a large epsilon resembles
+    # A large one resembles a weight of zeros, and a factor of the weight.
+    if case.discrepancy.is_constant or case.differing:
         return
 
     def score(value: float) -> float:

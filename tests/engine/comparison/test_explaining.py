@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import engine
+from array_reference import compare, reference_of
 from engine.comparison import Status
 from engine.comparison.computing import Computing
 from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
@@ -1243,3 +1244,23 @@ def test_a_constant_of_zeros_has_lost_its_numbers(run):
     )  # fmt: skip
     found = engine.compare(session, shown(theirs, operators=calls))
     assert blamed(found) == [("kind", [], ["weight_values"])]
+
+
+def test_a_large_epsilon_is_no_reason_where_the_weight_is_known_to_differ(make_pair):
+    """Where all rows have the same variance, it gives what a factor of the weight gives."""
+    x = normal(1, 5, 8)
+    x = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+    weight = np.linspace(1, 1.5, 8, dtype=np.float32)
+    path = make_pair(
+        "pnnx.Input in0 0 1 0 #0=(1,5,8)f32",
+        "nn.LayerNorm norm 1 1 0 1 elementwise_affine=True eps=0.0 normalized_shape=(8) "
+        "@bias=(8)f32 @weight=(8)f32 #1=(1,5,8)f32",
+        "pnnx.Output out0 1 0 1",
+        weights={"norm.weight": 2 * weight, "norm.bias": np.zeros(8, np.float32)},
+    )
+    right = {"weight": weight, "bias": np.zeros(8, np.float32)}
+    reference = reference_of(
+        {"x": x, "y": (x * weight).astype("f4")}, [("layer_norm", ("x",), "y", right)]
+    )
+    (origin,) = compare(path, reference, x).origins
+    assert origin.reasons[0].kind in {"weight_values", "scale"}
