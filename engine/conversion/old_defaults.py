@@ -25,8 +25,12 @@ class _Default(NamedTuple):
     before: str
 
 
-_CHANGED: Final[Mapping[str, _Default]] = {
-    "RoiAlign": _Default("coordinate_transformation_mode", 16, "output_half_pixel"),
+_CHANGED: Final[Mapping[str, tuple[_Default, ...]]] = {
+    "Resize": (
+        _Default("coordinate_transformation_mode", 11, "asymmetric"),
+        _Default("nearest_mode", 11, "floor"),
+    ),
+    "RoiAlign": (_Default("coordinate_transformation_mode", 16, "output_half_pixel"),),
 }
 
 
@@ -46,14 +50,14 @@ def state_defaults(copy: Path, param: Path, weights: Path) -> None:
         If the files cannot be read or written.
     """
     opset = read_opset(copy)
-    if all(opset >= default.opset for default in _CHANGED.values()):
+    if all(opset >= each.opset for defaults in _CHANGED.values() for each in defaults):
         return
     graph = load(param, weights)
     is_changed = False
     for operator in graph.operators:
-        default = _CHANGED.get(operator.type)
-        if default and opset < default.opset and default.name not in operator.params:
-            operator.params[default.name] = Parameter.of(default.before)
-            is_changed = True
+        for default in _CHANGED.get(operator.type, ()):
+            if opset < default.opset and default.name not in operator.params:
+                operator.params[default.name] = Parameter.of(default.before)
+                is_changed = True
     if is_changed:
         save(graph, param, weights)

@@ -161,8 +161,13 @@ def resize(**attributes):
                 (9, "Upsample", (1, 2, 3, 4), [1, 1, 2, 3]),
                 (9, "Upsample", (1, 2, 4), [1, 1, 2]),
                 (10, "Resize", (1, 2, 6, 5), [1, 1, 0.5, 1.6]),
+                (10, "Resize", (2, 7), [1.5, 2]),
+                (10, "Resize", (1, 6, 4, 3), [1, 2, 1.5, 1]),
+                (10, "Resize", (1, 2, 3, 4, 5), [1, 1, 2, 1.5, 1]),
             )
         ),
+        (10, make_node("Resize", ["x", "s"], ["y"], mode="nearest"), RESIZED,
+         {"s": np.float32([1, 1, 1.6, 0.5])}),
         (18, resize(mode="linear", antialias=1), {"x": normal(1, 2, 8, 8)},
          {"s": np.float32([1, 1, 0.5, 0.5])}),
     ],
