@@ -243,6 +243,14 @@ class ElementCanvas(Canvas):
 
     # Moving and picking
 
+    @property
+    def zoom_center(self) -> QPointF | None:
+        """What keys zoom about: the picked element, None if it is out of view."""
+        if self._pick is None:
+            return None
+        center = self.cell_area(*self._pick).center()
+        return center if self.element_at(center) == self._pick else None
+
     def _pick_at(self, position: QPointF) -> None:
         element = self.element_at(position)
         if element is not None:

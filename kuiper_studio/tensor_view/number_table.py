@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Self
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, Qt, Signal, Slot
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, QRect, Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 from typing_extensions import override
@@ -14,7 +14,7 @@ from kuiper_studio.tensor_view.table_model import PlaneTableModel
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
-    from PySide6.QtGui import QContextMenuEvent
+    from PySide6.QtGui import QContextMenuEvent, QResizeEvent
     from PySide6.QtWidgets import QScrollBar
 
     from engine.values import Array
@@ -179,6 +179,16 @@ class NumberTable(QTableView):
     def leaveEvent(self, event: QEvent) -> None:
         self.hovered.emit(None)
         super().leaveEvent(event)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the picked element in view, which the statistics may come to cover."""
+        current = self.currentIndex()
+        before = QRect(QPoint(), event.oldSize())
+        was_visible = before.intersects(self.visualRect(current))
+        super().resizeEvent(event)
+        if was_visible:
+            self.scrollTo(current)
 
     @override
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

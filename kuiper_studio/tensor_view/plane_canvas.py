@@ -23,7 +23,7 @@ from kuiper_studio.tensor_view.images import (
     paint_masked,
     special_masks,
 )
-from kuiper_studio.tensor_view.viewport import Viewport, fit_zoom
+from kuiper_studio.tensor_view.viewport import Viewport, fit_zoom, zoom_steps
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
@@ -168,18 +168,27 @@ class PlaneCanvas(ElementCanvas):
         return self._port.text
 
     def zoom_by(self, steps: int, about: tuple[float, float] | None = None) -> None:
-        """Zoom about a position of the canvas, by default its centre."""
+        """Zoom about a position of the canvas, by default about the picked element."""
         before = self._port.text
-        self._port.zoom_by(steps, about)
+        if about is None:
+            self._zoom_about_pick(zoom_steps(self._port.zoom, steps))
+        else:
+            self._port.zoom_by(steps, about)
         self._moved(before)
         self.view_changed.emit()
 
     def zoom_actual(self) -> None:
         """Zoom to one pixel per element."""
         before = self._port.text
-        self._port.set_zoom(1.0)
+        self._zoom_about_pick(1.0)
         self._moved(before)
         self.view_changed.emit()
+
+    def _zoom_about_pick(self, zoom: float) -> None:
+        center = self.zoom_center
+        self._port.set_zoom(zoom, (center.x(), center.y()) if center is not None else None)
+        if center is not None and self._pick is not None:
+            self._port.reveal(*self._pick)  # at an edge, all of it
 
     def zoom_fit(self) -> None:
         """Show the whole channel, also after resizing."""

@@ -37,6 +37,7 @@ _WIDEST_FITTED: Final = 56.0
 _SPACED: Final = 4  # bars from this width on have an outline and a gap between them
 _STOPS: Final = 256
 _MOST_GROUPED: Final = 8  # maximum entries per bar; beyond it the outline is drawn
+_FINE_TICKS: Final = 10  # so many that the last one is near the end
 _LEAST_WIDTH: Final = 64  # of a chart whose last entries are sure to be seen
 
 
@@ -418,7 +419,7 @@ class VectorChart(QObject):
 
     def _show_ticks(self) -> None:
         room = max(2, min(6, int((self._box.height() - _HEADROOM) / 28)))
-        ticks = nice_ticks(self._low, self._high, room)
+        ticks = _value_ticks(self._low, self._high, room)
         places = [tick / self._unit for tick in ticks]
         for axis in (self._left, self._lines):
             axis.setTicks([list(zip(places, format_ticks(ticks), strict=True))])
@@ -444,6 +445,16 @@ class VectorChart(QObject):
     @Slot()
     def _on_resized(self) -> None:
         self._settle()
+
+
+def _value_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return round values for the axis: 0, which says nothing of the scale, is never alone."""
+    ticks = nice_ticks(low, high, most)
+    if len(ticks) != 1:
+        return ticks
+    if high >= -low:
+        return [0.0, nice_ticks(0.0, high, _FINE_TICKS)[-1]]
+    return [nice_ticks(low, 0.0, _FINE_TICKS)[0], 0.0]
 
 
 def _entry_ticks(first: int, last: int, most: int) -> list[int]:

@@ -168,12 +168,18 @@ class VectorPlot(ElementCanvas):
         return f"{zoom:.3g} : 1" if zoom >= 1 else f"1 : {1 / zoom:.3g}"
 
     def zoom_by(self, steps: float, about: float | None = None) -> None:
-        """Zoom about a position of the canvas, by default its centre."""
-        self._chart.zoom_by(_FACTOR**steps, about)
+        """Zoom about a position of the canvas, by default about the picked entry."""
+        self._zoom(_FACTOR**steps, about)
 
     def zoom_actual(self) -> None:
         """Zoom to one pixel per entry."""
-        self._chart.zoom_by(1 / self._chart.zoom)
+        self._zoom(1 / self._chart.zoom)
+
+    def _zoom(self, factor: float, about: float | None = None) -> None:
+        center = self.zoom_center
+        if about is None and center is not None:
+            about = center.x()
+        self._chart.zoom_by(factor, about)
 
     def zoom_fit(self) -> None:
         """Show all entries, also after resizing."""

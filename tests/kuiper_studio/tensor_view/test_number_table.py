@@ -57,6 +57,28 @@ def test_cell_text(value, text):
     assert cell_text(value) == text
 
 
+@pytest.mark.parametrize("width", [420, 300, 200])
+def test_the_pick_stays_wholly_in_view_as_the_table_gets_narrower(table, width):
+    """As where the statistics come, after the pick was scrolled to."""
+    table.set_pick((9, 4))
+    assert is_wholly_visible(table)
+    table.resize(width, 130)
+    assert is_wholly_visible(table)
+
+
+def test_what_the_user_scrolled_away_stays_away(table):
+    table.set_pick((0, 0))
+    scrolled = table.horizontalScrollBar()
+    scrolled.setValue(scrolled.maximum())
+    table.resize(300, 200)
+    assert not is_wholly_visible(table)
+    assert scrolled.value() > 0
+
+
+def is_wholly_visible(table):
+    return table.viewport().rect().contains(table.visualRect(table.currentIndex()))
+
+
 def test_special_cells_are_coloured(model, theme):
     model.set_plane(np.array([[0, np.nan, np.inf, -np.inf]]))
     colors = [model.index(0, c).data(Qt.ItemDataRole.ForegroundRole) for c in range(4)]

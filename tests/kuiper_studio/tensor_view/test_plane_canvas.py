@@ -148,6 +148,23 @@ def test_zoom_commands(canvas):
     assert canvas.port.zoom == 32
 
 
+@pytest.mark.parametrize("pick", [(0, 0), (40, 990), (700, 300), (999, 500)])
+def test_the_keys_zoom_about_the_pick(canvas, pick):
+    canvas.set_plane(np.zeros((1000, 1000), np.float32))
+    canvas.set_pick(pick)
+    for zoom in (canvas.zoom_actual, lambda: canvas.zoom_by(3)):
+        zoom()
+        assert canvas.element_at(canvas.cell_area(*pick).center()) == pick
+
+
+def test_a_pick_amid_the_picture_stays_where_it_is(canvas):
+    canvas.set_plane(np.zeros((1000, 1000), np.float32))
+    canvas.set_pick((450, 620))
+    before = place(canvas, 450, 620)
+    canvas.zoom_actual()
+    assert (place(canvas, 450, 620) - before).manhattanLength() <= 2
+
+
 def test_large_planes_are_averaged(canvas, color_at):
     plane = np.zeros((1000, 1000), np.float32)
     plane[:, ::2] = 100

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -324,7 +325,46 @@ def test_arrows_keep_the_pick_in_view(plot, qtbot):
     assert plot.visible == pytest.approx((first + 8, last + 8), abs=1)
 
 
+def numbers_on_the_left(plot):
+    """How many numbers the axis has: runs of rows that have anything in them."""
+    image = plot.grab(QRectF(0, 0, 46, plot.height()).toRect()).toImage()
+    base = plot.theme.color("base").name()
+    written = [
+        any(image.pixelColor(x, y).name() != base for x in range(image.width()))
+        for y in range(image.height())
+    ]
+    return sum(now and not before for before, now in pairwise([False, *written]))
+
+
+@pytest.mark.parametrize("span", [(-3.2, 4.1), (-0.47, 0.33), (-900, 900)])
+@pytest.mark.parametrize("height", [90, 110, 140])
+def test_a_low_chart_has_a_number_beside_zero(plot, span, height):
+    plot.resize(500, height)
+    plot.set_vector(np.array([*span, 0, 0], np.float32), span)
+    assert numbers_on_the_left(plot) >= 2
+
+
 # Zooming
+
+
+@pytest.mark.parametrize("pick", [3, 940])
+def test_the_keys_zoom_about_the_pick(plot, pick):
+    plot.set_vector(np.zeros(1000, np.float32), (0, 0))
+    plot.set_pick((0, pick))
+    before = middle(plot, pick)
+    plot.zoom_actual()
+    assert middle(plot, pick) == pytest.approx(before, abs=1)
+    plot.zoom_by(3)
+    assert middle(plot, pick) == pytest.approx(before, abs=1)
+
+
+def test_the_keys_zoom_about_the_middle_where_the_pick_is_out_of_view(plot):
+    plot.set_vector(np.zeros(1000, np.float32), (0, 0))
+    plot.zoom_actual()
+    plot.set_pick((0, 2))
+    first, last = plot.visible
+    plot.zoom_by(2)
+    assert sum(plot.visible) == pytest.approx(first + last, abs=2)
 
 
 @pytest.mark.parametrize(
