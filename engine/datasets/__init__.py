@@ -30,7 +30,7 @@ from engine.datasets.results import (
 )
 from engine.datasets.running import sweep
 from engine.datasets.statistics import StatisticsStudy
-from engine.datasets.studies import Arrays, Gatherer, Study
+from engine.datasets.studies import Arrays, Gatherer, ReadsFiles, Study
 
 __all__ = [
     "Arrays",
@@ -45,6 +45,7 @@ __all__ = [
     "OperandFacts",
     "OperandSummary",
     "OutlierInput",
+    "ReadsFiles",
     "StatisticsStudy",
     "Study",
     "Sweep",

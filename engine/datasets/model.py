@@ -19,6 +19,7 @@ from engine.file_versions import FileVersion
 from engine.inputs import ImageOptions
 from engine.ncnn.options import EXACT
 from engine.runtime import load
+from engine.runtime.reach import find_constant
 from engine.session import Session
 from engine.shapes import parse_shapes
 from engine.text import format_shape
@@ -67,6 +68,8 @@ class OperandFacts(NamedTuple):
         Of the channels, in `shape`; None where they are not told apart.
     dimensions : tuple of str
         What the dimensions of `shape` mean, as far as that is known.
+    constant : bool
+        Whether it is computed from no input of the model.
     """
 
     name: str
@@ -77,6 +80,7 @@ class OperandFacts(NamedTuple):
     batched: bool
     axis: int | None
     dimensions: tuple[str, ...]
+    constant: bool
 
     @property
     def channels(self) -> int:
@@ -266,8 +270,9 @@ class LoadedModel:
         """Describe the operands of an input that ran by itself, or that fills a batch."""
         shapes = {name: value.shape for name, value in values.items()}
         layouts = infer_layouts(self.graph, shapes)
+        constant = find_constant(self.graph)
         return tuple(
-            _describe(operand, values[operand.name], layouts.get(operand.name), batch)
+            _describe(operand, values[operand.name], layouts.get(operand.name), batch, constant)
             for operand in self.wanted
             if operand.name in values
         )
@@ -468,7 +473,11 @@ def _wanted(graph: RuntimeGraph, patterns: Sequence[str] | None) -> list[Runtime
 
 
 def _describe(
-    operand: RuntimeOperand, value: Array, layout: Layout | None, batch: int
+    operand: RuntimeOperand,
+    value: Array,
+    layout: Layout | None,
+    batch: int,
+    constant: frozenset[int],
 ) -> OperandFacts:
     kinds = [axis.kind for axis in layout.axes] if layout is not None else []
     if len(kinds) != value.ndim:
@@ -491,6 +500,7 @@ def _describe(
         batched,
         axis,
         tuple(kind.value if kind is not Kind.UNKNOWN else "" for kind in meant),
+        producer is not None and producer.index in constant,
     )
 
 

@@ -6,7 +6,8 @@ The folder of a sweep, version 1:
 ``summary.json``        model, options, inputs with those that failed, and ``operands``: by
                         name the operator, type, shape and dtype, and over all elements
                         ``count``, ``min``, ``max``, ``mean``, ``std``, ``nan``, ``inf`` and
-                        ``zeros``; written last, so that it is there when the sweep is done
+                        ``zeros``, and ``constant``; written last, so that it is there
+                        when the sweep is done
 ``statistics.npz``      channels, histograms and extreme inputs of all operands, one after
                         the other; read by `open_sweep`
 ``<study>.npz``         what another study gathered
@@ -69,7 +70,6 @@ SUMMARY: Final = "summary.json"
 SUMMARY_VERSION: Final = 1
 _LARGEST_SUMMARY: Final = 64 << 20  # bytes
 _OUTLIES: Final = 3.0  # standard deviations
-_CONSTANTS: Final = frozenset({"pnnx.Attribute", "ncnn.MemoryData"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +247,8 @@ class OperandSummary:
     shape : tuple of int
         With one input, without the batch.
     dtype : str
+    constant : bool
+        Whether it is computed from no input of the model.
     count : int
         Elements, finite or not.
     min, max, mean, std : float
@@ -263,6 +265,7 @@ class OperandSummary:
     type: str
     shape: tuple[int, ...]
     dtype: str
+    constant: bool
     count: int
     min: float
     max: float
@@ -277,8 +280,8 @@ class OperandSummary:
 
     @property
     def dead_channels(self) -> npt.NDArray[np.int64]:
-        """Numbers of the channels that were 0 with every input; none of a constant."""
-        if self.type in _CONSTANTS:  # a bias of zeros says nothing about the inputs
+        """Numbers of the channels that were 0 with every input; none of a `constant`."""
+        if self.constant:  # a bias of zeros says nothing about the inputs
             return np.empty(0, np.int64)
         return np.flatnonzero(self.channels.dead == 1)
 
@@ -450,6 +453,7 @@ def _facts_of(name: str, row: Mapping[str, Any]) -> OperandFacts:
         bool(row["batched"]),
         axis,
         tuple(str(word) for word in row["dimensions"]),
+        bool(row.get("constant")),  # older summaries do not say it,
     )
 
 
@@ -502,6 +506,7 @@ def _summary_of(
         facts.type,
         facts.shape,
         facts.dtype,
+        facts.constant,
         count=int(part["elements"].sum()),
         min=float(part["channel_low"].min(initial=np.inf)) if total else math.nan,
         max=float(part["channel_high"].max(initial=-np.inf)) if total else math.nan,

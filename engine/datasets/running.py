@@ -24,6 +24,7 @@ from engine.datasets.progress import Run
 from engine.datasets.results import SUMMARY, SUMMARY_VERSION, Sweep, open_sweep, summaries_of
 from engine.datasets.shard import ShardRunner, write_arrays
 from engine.datasets.statistics import STATISTICS, StatisticsStudy, sample_size
+from engine.datasets.studies import ReadsFiles
 from engine.datasets.unguarded import leave_importing_worker
 from engine.dump import select_operators
 from engine.dump.manifest import file_hash, tool_version
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 _LOCK: Final = ".lock"
+_PLANNED: Final = ".planned"  # the listing of inputs, until it is known that they can be run
 _TRIED: Final = 16  # inputs, until one can be read
 _SHARDS: Final = 64  # of a data set, about
 _SHARD: Final = (16, 1024)  # least and most inputs of a task
@@ -118,7 +120,8 @@ def sweep(
     ------
     SweepError
         If the inputs, the output or the workers cannot be used, no input can be run, or it was
-        cancelled. Finished tasks are kept for a resumption.
+        cancelled. Finished tasks are kept for a resumption. An earlier sweep is left as it was
+        if this one cannot begin, or reads what lies in its folder.
     EngineError
         If the model cannot be loaded.
     """
@@ -132,10 +135,11 @@ def sweep(
             with locked(folder / _LOCK, 0.0) as held:
                 if not held:
                     raise SweepError(f"another process runs a sweep into {folder}")
-                _clear_folder(folder, resume=resume, overwrite=overwrite)
+                _require_ours(folder, replaced=resume or overwrite)
+                _require_apart(folder, asked.studies)
                 graph = model if isinstance(model, RuntimeGraph) else _load_model(model, asked)
                 run = Run(0, progress, cancelled, note)
-                _sweep_into(folder, graph, inputs, asked, pool, run)
+                _sweep_into(folder, graph, inputs, asked, pool, run, overwrite=overwrite)
                 found = open_sweep(folder)
                 # Imported only here: workers import this module and draw no page.
                 from engine.datasets.page import write_summary_page
@@ -156,21 +160,31 @@ def _sweep_into(
     asked: SweepOptions,
     pool: WorkerPool,
     run: Run,
+    *,
+    overwrite: bool,
 ) -> None:
     """Run all inputs, and write the results but for the page."""
     hashes = _hashes(graph)
+    with _planned_in(folder) as planned:
+        plan = _make_plan(graph, hashes, inputs, folder, planned, asked, pool.sharing)
+        client = None if pool.is_here else pool.client(folder, run)
+        # Nothing of an earlier sweep is touched before this.
+        _remove_earlier(folder, overwrite=overwrite)
+        plan = _settled(plan, folder)
     with _nothing_left_unless_begun(folder):
-        plan = _make_plan(graph, hashes, inputs, folder, asked, pool.sharing)
+        if plan.dump:
+            attributes = _attributes(graph, hashes, plan)
+            create_dump(folder, plan.model.operands, plan.inputs.count, plan.shard, attributes)
         run.total = plan.inputs.count
         remarks = _remarks(graph, plan)
         for remark in remarks:
             run.tell(remark)
-        if pool.is_here:
+        if client is None:
             result = _run_here(plan, graph, run)
         else:
             from engine.datasets.cluster import run_on_cluster
 
-            result = run_on_cluster(plan, pool.client(folder, run), pool.scheduler, run)
+            result = run_on_cluster(plan, client, pool.scheduler, run)
     _write_results(plan, graph, hashes, asked, result, remarks)
 
 
@@ -185,17 +199,53 @@ def _make_folder(folder: Path) -> Path:
     return folder
 
 
-def _clear_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Make sure that a folder is ours to write to, and without an earlier sweep."""
-    there = {path.name for path in folder.iterdir()} - {_LOCK}
+def _require_ours(folder: Path, *, replaced: bool) -> None:
+    """Check that a folder is ours to write to, and that an earlier sweep may be replaced."""
+    there = {path.name for path in folder.iterdir()} - {_LOCK, _PLANNED}
     if not there:
         return
     if not there & {SUMMARY, SHARDS, DUMP, *LISTED}:
         raise SweepError(f"{folder} has other files; choose a folder of its own")
-    if not (resume or overwrite):
+    if not replaced:
         raise SweepError(
             f"{folder} holds a sweep already: --resume continues it, --overwrite replaces it"
         )
+
+
+def _require_apart(folder: Path, studies: Sequence[Study]) -> None:
+    """Check that no study reads what the sweep may write over or remove."""
+    for study in studies:
+        for path in study.reads if isinstance(study, ReadsFiles) else ():
+            if Path(path).resolve().is_relative_to(folder.resolve()):
+                raise SweepError(
+                    f"the reference {path} is in the folder of the results: choose another "
+                    "--output"
+                )
+
+
+@contextmanager
+def _planned_in(folder: Path) -> Iterator[Path]:
+    """Give a folder for the listing of inputs, beside that of an earlier sweep."""
+    planned = folder / _PLANNED
+    shutil.rmtree(planned, ignore_errors=True)  # of a killed process
+    planned.mkdir()
+    try:
+        yield planned
+    finally:
+        shutil.rmtree(planned, ignore_errors=True)
+
+
+def _settled(plan: SweepPlan, folder: Path) -> SweepPlan:
+    """Move the listing of inputs to its place."""
+    inputs = plan.inputs
+    if inputs.kind != "files":
+        return plan
+    for name in LISTED:
+        (Path(inputs.path) / name).replace(folder / name)
+    return replace(plan, inputs=replace(inputs, path=plan.output))
+
+
+def _remove_earlier(folder: Path, *, overwrite: bool) -> None:
     (folder / SUMMARY).unlink(missing_ok=True)  # it is not finished now
     if overwrite:
         for name in (SHARDS, DUMP):
@@ -229,10 +279,13 @@ def _make_plan(
     hashes: _Hashes,
     inputs: str | Path,
     folder: Path,
+    planned: Path,
     options: SweepOptions,
     workers: int,
 ) -> SweepPlan:
-    found = find_inputs(inputs, folder, options.limit)
+    found = find_inputs(inputs, planned, options.limit)
+    if Path(found.path).resolve().is_relative_to((folder / DUMP).resolve()):
+        raise SweepError(f"inputs {found.source!r}: they are in the dump that is to be written")
     spec = describe_model(graph, options, workers)
     loaded = LoadedModel(spec, graph)
     with InputReader(found) as reader:
@@ -246,7 +299,7 @@ def _make_plan(
     if not studies and not options.dump:
         raise SweepError("there is nothing to gather: ask for statistics, a dump or a study")
     shard = _choose_shard(found, spec, options)
-    plan = SweepPlan(
+    return SweepPlan(
         str(folder.absolute()),
         spec,
         found,
@@ -257,10 +310,6 @@ def _make_plan(
         strict=options.strict,
         overlaps=0 < workers < processor_count(),
     )
-    if options.dump:
-        attributes = _attributes(graph, hashes, spec, found)
-        create_dump(folder, spec.operands, found.count, shard, attributes)
-    return plan
 
 
 def _load_model(path: str | Path, options: SweepOptions) -> RuntimeGraph:
@@ -390,9 +439,8 @@ def _remarks(graph: RuntimeGraph, plan: SweepPlan) -> list[str]:
     return remarks
 
 
-def _attributes(
-    graph: RuntimeGraph, hashes: _Hashes, spec: ModelSpec, inputs: InputSet
-) -> dict[str, Any]:
+def _attributes(graph: RuntimeGraph, hashes: _Hashes, plan: SweepPlan) -> dict[str, Any]:
+    spec, inputs = plan.model, plan.inputs
     names = array_names(spec.operands)
     param, weights = hashes
     return {
@@ -503,6 +551,7 @@ def _operand_rows(plan: SweepPlan, result: Result) -> dict[str, Any]:
             "batched": each.batched,
             "axis": each.axis,
             "dimensions": list(each.dimensions),
+            "constant": each.constant,
         }
         | numbers.get(each.name, {})
         for each in facts

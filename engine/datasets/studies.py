@@ -8,7 +8,7 @@ whole data set. So they must not grow with the number of inputs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.datasets.model import LoadedModel
     from engine.values import Array
 
-__all__ = ["Arrays", "Gatherer", "Study"]
+__all__ = ["Arrays", "Gatherer", "ReadsFiles", "Study"]
 
 Arrays: TypeAlias = "dict[str, Array]"
 """Arrays by name, without objects, which ``.npz`` files can hold."""
@@ -70,4 +70,14 @@ class Study(Protocol):
 
     def merge(self, one: Arrays, other: Arrays) -> Arrays:
         """Merge what two ranges of inputs gave; those of `one` come first."""
+        ...
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A study that reads files of its own beside the inputs."""
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Their paths. A sweep into a folder that holds one of them is refused."""
         ...

@@ -1,4 +1,4 @@
-"""Which operators an operator depends on, which depend on it, and what lies between two.
+"""Which operators an operator depends on, which depend on it, what lies between, and constants.
 
 Each takes time linear in the edges that it goes along.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from engine.runtime.graph import RuntimeGraph
     from engine.runtime.operator import RuntimeOperator
 
-__all__ = ["find_between", "find_downstream", "find_upstream"]
+__all__ = ["find_between", "find_constant", "find_downstream", "find_upstream"]
 
 
 def find_upstream(graph: RuntimeGraph, name: str) -> tuple[int, ...]:
@@ -64,6 +64,26 @@ def find_between(graph: RuntimeGraph, one: str, other: str) -> tuple[int, ...]:
     """
     ends = sorted((graph.operator(one), graph.operator(other)), key=lambda each: each.index)
     return tuple(sorted(_reach(ends[0], _consumers) & _reach(ends[1], _producers)))
+
+
+def find_constant(graph: RuntimeGraph) -> frozenset[int]:
+    """Return the operators that depend on no input of the model.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+
+    Returns
+    -------
+    frozenset of int
+        Indices in execution order: constants, and what is computed from constants alone.
+    """
+    found: set[int] = set()
+    for operator in graph.operators:
+        from_constants = all(each.index in found for each in _producers(operator))
+        if not operator.is_input and from_constants:
+            found.add(operator.index)
+    return frozenset(found)
 
 
 def _reach(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SweepError
@@ -15,6 +14,7 @@ from kuiper_studio.cli.terminal import complain, progress_shown, say, say_table
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+    from pathlib import Path
 
     from engine.datasets import Study, Sweep, SweepOptions, WorkerPool
     from engine.datasets.against import AgainstStudy, OtherSpec
@@ -124,12 +124,6 @@ class SweepStudies:
             )  # fmt: skip
         else:
             other = dump_spec(arguments.reference)
-            if Path(other.path).resolve().is_relative_to(Path(arguments.output).resolve()):
-                # --overwrite would remove the dump before anything is read of it.
-                raise SweepError(
-                    f"the reference {other.path} is in the folder of the results: choose "
-                    "another --output"
-                )
         return prepare_against(self.graph, arguments.inputs, other, options, arguments.labels)
 
     def _calibrate(

@@ -66,6 +66,11 @@ class OtherSpec(Protocol):
         """A text that changes with its contents."""
         ...
 
+    @property
+    def reads(self) -> Sequence[str]:
+        """Paths that a sweep could write over or remove."""
+        ...
+
     def open(self) -> Other:
         """Open it.
 
@@ -97,6 +102,11 @@ class OtherModelSpec:
     ncnn_options: str
     seed: int
     memory_bound: int | None
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """None: a sweep leaves the files of models alone."""
+        return ()
 
     def open(self) -> Other:
         """Load the model."""
@@ -174,6 +184,11 @@ class DumpSpec:
     path: str
     title: str
     key: str
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """The folder of the dump."""
+        return (self.path,)
 
     def open(self) -> Other:
         """Open the dump."""

@@ -161,6 +161,11 @@ class AgainstStudy:
             digest.update(self.labels.tobytes())
         return digest.hexdigest()
 
+    @property
+    def reads(self) -> Sequence[str]:
+        """Paths of the other side that a sweep could write over or remove."""
+        return self.other.reads
+
     def operands(self, model: LoadedModel) -> Sequence[str]:
         """Return the operands that it needs: inputs of the model, and those of the rows."""
         names = [operand.name for operand in model.inputs]

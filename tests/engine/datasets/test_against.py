@@ -175,6 +175,21 @@ class TestSweeps:
         self.check(facts, theirs)
         assert (facts["reference"], facts["accuracy"]) == ("dumped", None)
 
+    def test_a_dump_in_the_folder_of_the_results_is_left_alone(self, models, tmp_path):
+        pytest.importorskip("zarr")
+        model, _, _ = models
+        out, options = tmp_path / "out", SweepOptions(backend="numpy", dump=True)
+        sweep(model, tmp_path / "set.npy", out, options, workers=0)
+        graph, spec = engine.load(model), dump_spec(out)
+        study = prepare_against(graph, tmp_path / "set.npy", spec, options)
+        options = replace(options, studies=(study,))
+        for how in ("resume", "overwrite"):
+            with pytest.raises(SweepError, match="is in the folder of the results"):
+                sweep(graph, tmp_path / "set.npy", out, options, workers=0, **{how: True})
+        values = engine.open_reference(f"{out / 'dump.zarr'}:3").array("a")
+        np.testing.assert_allclose(np.ravel(values), by_hand(WEIGHTS)["a"][3], rtol=1e-5)
+        assert open_sweep(out).studies == ("statistics",)
+
     def test_a_shorter_dump(self, models, tmp_path):
         pytest.importorskip("zarr")
         model, other, _ = models

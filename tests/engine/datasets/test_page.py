@@ -192,12 +192,13 @@ def test_a_constant_has_no_dead_channels(tmp_path):
         "Input in0 0 1 in0",
         "MemoryData zeros 0 1 z 0=3",
         "BinaryOp times 2 1 in0 z out0 0=2",
+        "ReLU shown 1 1 z out1",  # of the constant alone
     ]
     model = write_pair(tmp_path, lines, f32(np.zeros(3)))
     np.save(tmp_path / "set.npy", np.ones((4, 3), np.float32))
     found = sweep(model, tmp_path / "set.npy", tmp_path / "out", workers=0)
     dead = {each.operator: each.dead_channels.tolist() for each in found.operands.values()}
-    assert dead == {"in0": [], "zeros": [], "times": [0, 1, 2]}
+    assert dead == {"in0": [], "zeros": [], "times": [0, 1, 2], "shown": []}
     page = Page((tmp_path / "out" / PAGE).read_text())
     assert "Dead channels (3)" in page.texts
     assert "3 of 3" in page.texts

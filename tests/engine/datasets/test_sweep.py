@@ -278,6 +278,44 @@ def test_an_earlier_sweep_is_not_overwritten_unasked(inputs, tmp_path):
     assert open_sweep(tmp_path).inputs.done == 2
 
 
+@pytest.mark.parametrize("how", ["resume", "overwrite"])
+def test_a_sweep_that_cannot_begin_leaves_an_earlier_one_as_it_was(inputs, tmp_path, how):
+    files = tmp_path / "files"
+    files.mkdir()
+    for number, array in enumerate(np.load(inputs)[:3]):
+        np.save(files / f"{number}.npy", array[np.newaxis])
+    out = tmp_path / "out"
+    sweep(DIGITS, files, out, workers=0)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    empty, wrong = tmp_path / "empty", tmp_path / "wrong"
+    for folder in (empty, wrong):
+        folder.mkdir()
+    np.save(wrong / "0.npy", np.zeros((1, 7, 3), np.float32))
+    for unusable in (tmp_path / "none", empty, wrong):
+        with pytest.raises(SweepError):
+            sweep(DIGITS, unusable, out, workers=0, **{how: True})
+    nothing = SweepOptions(operators=("none",))
+    with pytest.raises(UnknownNameError):
+        sweep(DIGITS, files, out, nothing, workers=0, **{how: True})
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    with InputReader(open_sweep(out).inputs.set) as reader:
+        assert reader.name(2) == str(files / "2.npy")
+    assert sweep(DIGITS, files, out, workers=0, **{how: True}).inputs.done == 3
+    assert not (out / ".planned").exists()
+
+
+def test_inputs_are_not_overwritten_by_the_dump_that_they_are_in(inputs, tmp_path):
+    pytest.importorskip("zarr")
+    options = SweepOptions(limit=2, dump=True)
+    found = sweep(DIGITS, inputs, tmp_path / "out", options, workers=0)
+    source = tmp_path / "in.zarr"
+    source.symlink_to(found.dump / "0")
+    for how in ("resume", "overwrite"):
+        with pytest.raises(SweepError, match="they are in the dump that is to be written"):
+            sweep(DIGITS, source, tmp_path / "out", options, workers=0, **{how: True})
+    assert open_sweep(tmp_path / "out").inputs.done == 2
+
+
 def test_a_sweep_that_cannot_begin_leaves_nothing(inputs, tmp_path):
     out = tmp_path / "out"
     for wrong in (tmp_path / "none", inputs.parent, f"{inputs.parent}/*.png"):

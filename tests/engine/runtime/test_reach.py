@@ -5,7 +5,7 @@ import pytest
 
 import engine
 from engine.errors import UnknownNameError
-from engine.runtime.reach import find_between, find_downstream, find_upstream
+from engine.runtime.reach import find_between, find_constant, find_downstream, find_upstream
 
 # in -> a -> b -> join -> out; in -> c -> join; b -> d (no consumer); other -> alone
 DIAMOND = (
@@ -59,6 +59,23 @@ def test_between(graph, one, other, expected):
     found = find_between(graph, one, other)
 
     assert {graph.operators[index].name for index in found} == expected
+
+
+def test_constants_depend_on_no_input(make_pair):
+    lines = (
+        "pnnx.Input in 0 1 0",
+        "torch.zeros made 0 1 1 size=(3)",
+        "F.relu from_made 1 1 1 2",
+        "F.relu from_in 1 1 0 3",
+        "pnnx.Expression both 2 1 2 3 4 expr=add(@0,@1)",
+        "F.relu after 1 1 4 5",
+        "pnnx.Expression made_twice 2 1 1 2 6 expr=add(@0,@1)",
+        "pnnx.Output out 1 0 5",
+        "pnnx.Output constant_out 1 0 6",
+    )
+    graph = engine.load(make_pair(*lines))
+    found = {graph.operators[index].name for index in find_constant(graph)}
+    assert found == {"made", "from_made", "made_twice", "constant_out"}
 
 
 def test_unknown_names_are_refused(graph):
