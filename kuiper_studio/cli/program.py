@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
 
+    from engine.conversion.records import Conversion
     from engine.dump import DumpOptions
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
@@ -331,19 +332,9 @@ def _precision(arguments: argparse.Namespace) -> int:
 
 
 def _convert(arguments: argparse.Namespace) -> int:
-    from engine.conversion.convert import convert
     from engine.conversion.failures import find_ncnn_losses
 
-    asked = tuple(arguments.shape)
-    options = settle_conversion(arguments)
-    if asked:  # --shape overrides the sizes in the file
-        options = replace(options, shapes=asked)
-    try:
-        conversion = convert(arguments.model, options)
-    except ConversionError as exc:
-        for line in () if arguments.json else exc.log:
-            say(line)
-        raise
+    conversion = _make_conversion(arguments)
     losses = find_ncnn_losses(conversion.log)
     if not arguments.json:
         for line in conversion.log:
@@ -363,6 +354,26 @@ def _convert(arguments: argparse.Namespace) -> int:
     for path in written:
         say(f"written to {path}")
     return DONE
+
+
+def _make_conversion(arguments: argparse.Namespace) -> Conversion:
+    """Convert a model as it is opened, perhaps with fewer joined operators."""
+    from engine.conversion.convert import convert
+    from engine.runtime import load
+
+    asked = tuple(arguments.shape)
+    options = settle_conversion(arguments)
+    if asked:  # --shape overrides the sizes in the file
+        options = replace(options, shapes=asked)
+    try:
+        found = None
+        if is_source(Path(arguments.model)):
+            found = load(arguments.model, conversion=options).conversion
+        return found or convert(arguments.model, options)
+    except ConversionError as exc:
+        for line in () if arguments.json else exc.log:
+            say(line)
+        raise
 
 
 def _compare(arguments: argparse.Namespace) -> int:

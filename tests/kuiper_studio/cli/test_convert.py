@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,23 @@ def test_convert_writes_both_pairs_and_what_was_printed(run, tmp_path):
     sentence = run("convert", DATA / "traced.pt", "--output", tmp_path / "out").sentence
     assert "already exists" in sentence
     assert "--overwrite" in sentence
+
+
+def test_what_it_writes_is_what_opens_after_a_crash(run, tmp_path, monkeypatch):
+    """With less joined operators this exporter does not crash."""
+    real = find_pnnx(Path("model.pt"))
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "pnnx").write_text(
+        f"#!{sys.executable}\nimport os, signal, sys\n"
+        "if 'optlevel=1' not in sys.argv: os.kill(os.getpid(), signal.SIGSEGV)\n"
+        f"os.execv({str(real)!r}, [{str(real)!r}, *sys.argv[1:]])\n"
+    )
+    (folder / "pnnx").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    ended = run("convert", DATA / "traced.pt", "--output", tmp_path / "out")
+    assert "pnnx crashed, so this is what it makes with optlevel=1" in ended.out + ended.err
+    assert (tmp_path / "out" / "traced.pnnx.param").exists()
 
 
 def test_json_for_programs(run, tmp_path):
