@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.aligning.calls import function_of, is_layer
+from engine.comparison.reasons.constant_weights import product_of
 from engine.comparison.reasons.inner_weights import OUTPUT_WEIGHT, PROJECTIONS
 from engine.comparison.references.reference import hash_weight
 from engine.comparison.references.sessions import hash_weights
@@ -17,6 +18,7 @@ from engine.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from engine.comparison.reasons.constant_weights import ConstantProduct
     from engine.comparison.references import Reference, ReferenceOperator, WeightHash
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array
@@ -64,8 +66,14 @@ class KnownWeights:
             return {}
 
     def differing(self, operator: RuntimeOperator) -> frozenset[str] | None:
-        """Return the names of the weights that differ; None if it is unknown."""
+        """Return the names of the weights that differ; None if it is unknown.
+
+        Constant operands of a product have the names of a linear layer's weights.
+        """
+        product = product_of(operator)
         try:
+            if product is not None:
+                return self._differing_of_product(operator, product)
             if OUTPUT_WEIGHT in operator.attributes:
                 return self._differing_of_attention(operator)
             ours, theirs = hash_weights(operator), self._hashes(operator)
@@ -77,6 +85,25 @@ class KnownWeights:
             name
             for name, each in ours.items()
             if all(other.float32 != each.float32 for other in theirs[name])
+        )
+
+    def _differing_of_product(
+        self, operator: RuntimeOperator, product: ConstantProduct
+    ) -> frozenset[str] | None:
+        """Return the constant operands that the reference's layer does not have.
+
+        Unknown if it has no weight of the size of one. It may keep the matrix transposed.
+        """
+        known: dict[int, set[str]] = {}
+        for each in self._nearest(operator):
+            known.setdefault(each.size, set()).add(each.float32)
+        arrays = {name: each.array for name, each in product.weights.items()}
+        if any(array.size not in known for array in arrays.values()):
+            return None
+        return frozenset(
+            name
+            for name, array in arrays.items()
+            if not any(hash_weight(a).float32 in known[a.size] for a in (array, array.T))
         )
 
     def _differing_of_attention(self, operator: RuntimeOperator) -> frozenset[str] | None:
@@ -122,16 +149,26 @@ class KnownWeights:
     def _of_sizes(self, operator: RuntimeOperator) -> Mapping[str, Sequence[WeightHash]]:
         """Return the weights of the same sizes of what computes an operator's tensor.
 
-        A product of matrices and the sum with its bias have names of their own in ONNX.
+        They have names of their own in ONNX.
         """
         sizes = {name: each.size for name, each in operator.attributes.items()}
         if len({*sizes.values()}) < len(sizes) or len(operator.outputs) != 1:
             return {}
+        found = self._nearest(operator)
+        fitting = {n: [h for h in found if h.size == size] for n, size in sizes.items()}
+        return fitting if all(fitting.values()) else {}
+
+    def _nearest(self, operator: RuntimeOperator) -> list[WeightHash]:
+        """Return the weights of the layer that gives an operator's tensor, and of its bias.
+
+        A product of matrices and the sum with its bias may be two calls. Empty if it is
+        unknown which layer that is.
+        """
         call = self._by_output.get(self._key_of(operator.outputs[0]))
         found: list[WeightHash] = []
         for _ in range(_MOST_ABOVE):
             if call is None:
-                return {}
+                return []
             found += _as_stored(call)
             above = [
                 c for k in call.inputs if (c := self._by_output.get(k)) and self._computes(c)
@@ -141,10 +178,9 @@ class KnownWeights:
                 found += [h for c in below if _is_sum(c.type) for h in c.weights().values()]
                 break
             if len(above) != 1:
-                return {}
+                return []
             (call,) = above
-        fitting = {n: [h for h in found if h.size == size] for n, size in sizes.items()}
-        return fitting if all(fitting.values()) else {}
+        return found
 
     def of_producer(self, operand: RuntimeOperand) -> Mapping[str, Array]:
         """Return the weights of what gives the tensor of an operand, by the reference's names.

@@ -108,10 +108,18 @@ class Labels:
         return {key: o for o in self._sides.operators for key in self._matcher.layers(o)}
 
     def _with_weights(self, operator: RuntimeOperator) -> tuple[str, ...]:
-        """Return the tensors of the reference's operators with the same weights."""
+        """Return the tensors of the reference's operators with the same weights.
+
+        A constant is none that is computed with it, as a sum with a bias is.
+        """
         if not operator.has_attributes:
             return ()
-        return tuple(key for each in self._matcher.anchors(operator) for key in each.outputs)
+        return tuple(
+            key
+            for each in self._matcher.anchors(operator)
+            if not (operator.is_constant and each.inputs)
+            for key in each.outputs
+        )
 
     def _with_weights_in_place(self, operator: RuntimeOperator) -> tuple[str, ...]:
         """Return those of the same weights that are no other layer's.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from engine.comparison.reasons.constant_weights import product_of
 from engine.comparison.reasons.discrepancy import Discrepancy, arrays_of
 from engine.comparison.reasons.inverses import invert_elements
 from engine.comparison.reasons.ncnn_twins import add_batch, twin_of
@@ -25,6 +26,7 @@ from engine.values import LazyArray
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from engine.comparison.reasons.constant_weights import ConstantProduct
     from engine.comparison.reasons.inverses import Inverse
     from engine.comparison.reasons.ncnn_twins import Twin
     from engine.comparison.reasons.reason import Change
@@ -153,6 +155,8 @@ class Case:
         the shape of `expected` if that is known for each element.
     known : ndarray of bool or None
         Which elements of `expected` are known for sure, if there is no tail; None for all.
+    product : ConstantProduct or None
+        Our operator, if it multiplies by a matrix that is a constant operand.
     """
 
     call: OperatorCall
@@ -172,6 +176,7 @@ class Case:
     given: tuple[Value, ...] = ()
     noise: float | Array = 0.0
     known: Array | None = None
+    product: ConstantProduct | None = None
 
     @property
     def type(self) -> str:
@@ -283,7 +288,20 @@ class Case:
         call = OperatorCall(self.call.name, "nn.Identity", {}, {})
         return replace(
             self, call=call, inputs=(ours,), given=(ours,), ours=ours, expected=expected,
-            reference_weights={}, differing=None, surroundings=None, twin=None,
+            reference_weights={}, differing=None, surroundings=None, twin=None, product=None,
+        )  # fmt: skip
+
+    @property
+    def as_linear(self) -> Case | None:
+        """The case of a product with a constant matrix as that of a linear layer."""
+        if self.product is None:
+            return None
+        weights = {name: each.array for name, each in self.product.weights.items()}
+        call = OperatorCall(self.call.name, "nn.Linear", {}, weights, ("",))
+        # Operators around ours are known by the places of all its inputs.
+        return replace(
+            self, call=call, inputs=(self.inputs[self.product.place],), product=None,
+            surroundings=None,
         )  # fmt: skip
 
     @property
@@ -572,6 +590,7 @@ def make_case(
         call, table, tuple(inputs), expected, ours,
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
         surroundings=surroundings, spend=spend or (lambda _: None), macs=_macs_of(operator),
+        product=product_of(operator),
     )  # fmt: skip
     if twin is not None:
         case = _in_words_of_torch(case, twin)

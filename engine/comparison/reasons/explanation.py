@@ -15,6 +15,7 @@ import numpy as np
 from engine.comparison.reasons.biases import inner_biases
 from engine.comparison.reasons.borders import other_borders, other_sizes
 from engine.comparison.reasons.case import make_case
+from engine.comparison.reasons.constant_weights import in_own_words
 from engine.comparison.reasons.discrepancy import arrays_of
 from engine.comparison.reasons.expressions import other_arithmetic, other_expressions
 from engine.comparison.reasons.normalizing import other_normalizations
@@ -256,7 +257,11 @@ def find_explanation(case: Case | None, tried: str = "all") -> Explanation:
         both = _with_second(case, part)
         if both:
             return Explanation(both)
-    return Explanation()
+    linear = case.as_linear if tried in {"all", "results"} else None
+    if linear is None or case.product is None:
+        return Explanation()
+    found = find_explanation(linear, tried)
+    return found._replace(reasons=in_own_words(found.reasons, case.product))
 
 
 def _try_all(
