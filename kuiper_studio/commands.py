@@ -72,6 +72,8 @@ class CommandState:
     is_finding, has_found : bool
         Whether something is looked for, and whether operators were found.
     has_bookmarks : bool
+    can_undo : bool
+        Whether a change of bookmarks or breakpoints can be undone.
     is_overlaid : bool
         Whether operators are coloured by a quantity.
     has_groups, is_grouped : bool
@@ -102,6 +104,7 @@ class CommandState:
     is_finding: bool = False
     has_found: bool = False
     has_bookmarks: bool = False
+    can_undo: bool = False
     is_overlaid: bool = False
     has_groups: bool = False
     is_grouped: bool = False
@@ -187,6 +190,7 @@ _has_pinned_kernels: Final = _has("has_pinned_kernels", "no kernels of a dump ar
 _is_finding: Final = _open & _has("is_finding", "no operators are marked")
 _has_found: Final = _open & _has("has_found", "nothing was looked for, or nothing found")
 _has_bookmarks: Final = _open & _has("has_bookmarks", "this model has no bookmarks")
+_can_undo: Final = _open & _has("can_undo", "no bookmark or breakpoint was changed")
 _is_overlaid: Final = _open & _has(
     "is_overlaid", "operators are not coloured by a quantity: View → Colour by"
 )
@@ -242,6 +246,9 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("file.clearRecentLayers", "&Clear recent layers",
             "Empty the list of recent layer files",
             "opening.recent_layers.clear", (Place(_S.RECENT_LAYERS),)),
+    Command("edit.undo", "&Undo",
+            "Undo the last change of bookmarks or breakpoints, also that all were removed",
+            "finding.undo", (Place(_S.EDIT, 0),), ("Ctrl+Z",), enabled=_can_undo),
     Command("edit.find", "&Find…",
             "Find operators by name, type, shape, dtype, parameter, weight or value",
             "finding.find", (Place(_S.EDIT, 1), Place(_S.GRAPH, 2)), ("Ctrl+F",), "search",
@@ -653,12 +660,15 @@ class Commands:
 
     @property
     def field_keys(self) -> frozenset[str]:
-        """Keys that a text field would take; none of them is a usual editing key."""
+        """Keys that a text field would take; it keeps the one that undoes typing."""
         keys = (key for command in COMMANDS for key in self.keymap.keys_of(command))
         return frozenset(
             key
             for key in keys
-            if key.startswith("Ctrl+") and len(key) == len("Ctrl+E") and key[-1].isalpha()
+            if key.startswith("Ctrl+")
+            and len(key) == len("Ctrl+E")
+            and key[-1].isalpha()
+            and key != "Ctrl+Z"
         )
 
     def update(self, state: CommandState) -> None:

@@ -1,4 +1,4 @@
-"""Carries out the commands that find operators: search, paths, bookmarks."""
+"""Carries out the commands that find operators: search, paths, bookmarks, and undo."""
 
 from __future__ import annotations
 
@@ -112,6 +112,13 @@ class FindCommands(QObject):
         else:
             count = format_count(len(names), "bookmark")
             self._session.workspace.announce(f"no bookmark {number}, only {count}")
+
+    def undo(self) -> None:
+        """Undo the last change of bookmarks or breakpoints, and say which it was."""
+        undoing = self._session.undoing
+        change = undoing.last
+        undoing.undo()
+        self._session.workspace.announce(f"undone: {change}")
 
     @property
     def _place(self) -> int:

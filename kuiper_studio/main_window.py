@@ -365,7 +365,7 @@ class MainWindow(QMainWindow):
         for changed in (
             session.settled, session.operand_changed, session.backend_changed,
             session.supplies_changed, session.comparing.changed, session.finding.changed,
-            session.bookmarks.changed, session.overlaying.changed,
+            session.bookmarks.changed, session.undoing.changed, session.overlaying.changed,
             self.graph_view.canvas.groups_changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
@@ -742,6 +742,7 @@ class MainWindow(QMainWindow):
             is_finding=session.finding.is_on or bool(session.finding.start),
             has_found=bool(session.finding.operators),
             has_bookmarks=bool(session.bookmarks.names),
+            can_undo=bool(session.undoing.last),
             is_overlaid=session.overlaying.is_on,
             has_groups=self.graph_view.canvas.has_groups,
             is_grouped=self.graph_view.canvas.is_grouped,

@@ -21,6 +21,7 @@ OTHER_WORDS: Final = {
     "edit.markUpstream": "ancestors inputs producers dependencies parents",
     "edit.markDownstream": "descendants consumers users children",
     "edit.markPaths": "route between trace",
+    "edit.undo": "revert restore bookmarks breakpoints",
     "edit.toggleBookmark": "favourite favorite pin",
     "edit.filter": "search narrow",
     "edit.preferences": "settings options configuration font keys shortcuts decimals",

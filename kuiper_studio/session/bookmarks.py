@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
+
+from engine.text import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from engine.runtime import RuntimeGraph
+    from kuiper_studio.session.undoing import Undoing
 
 __all__ = ["Bookmarks"]
 
@@ -21,6 +25,8 @@ class Bookmarks(QObject):
     ----------
     graph : callable
         Returns the shown graph, or None.
+    undoing : Undoing
+        Keeps what was before a change of the user.
 
     Signals
     -------
@@ -34,10 +40,13 @@ class Bookmarks(QObject):
     chosen_changed = Signal()
 
     def __init__(
-        self, graph: Callable[[], RuntimeGraph | None], parent: QObject | None = None
+        self,
+        graph: Callable[[], RuntimeGraph | None],
+        undoing: Undoing,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._get_graph = graph
+        self._get_graph, self._undoing = graph, undoing
         self._indices: dict[str, int] = {}
 
     @property
@@ -56,10 +65,10 @@ class Bookmarks(QObject):
     def toggle(self, name: str) -> None:
         """Set or remove the bookmark of an operator."""
         if name in self._indices:
-            self._set(each for each in self._indices if each != name)
+            left = [each for each in self._indices if each != name]
+            self._change(f"bookmark of {name} removed", left)
         else:
-            self._set((*self._indices, name))
-        self.chosen_changed.emit()
+            self._change(f"bookmark of {name} set", (*self._indices, name))
 
     def restore(self, names: Iterable[str]) -> None:
         """Set the bookmarks of the shown model, as far as it has the operators."""
@@ -68,8 +77,7 @@ class Bookmarks(QObject):
     def clear(self) -> None:
         """Remove all bookmarks; silent when there are none."""
         if self._indices:
-            self._set(())
-            self.chosen_changed.emit()
+            self._change(f"{format_count(len(self._indices), 'bookmark')} removed", ())
 
     def reset(self) -> None:
         """Forget the bookmarks, because another model is shown."""
@@ -84,6 +92,14 @@ class Bookmarks(QObject):
         """Return the bookmark before an operator, the last one before the first; or ``""``."""
         earlier = [name for name in self.names if self._indices[name] < index]
         return next(iter((*reversed(earlier), *reversed(self.names))), "")
+
+    def _change(self, change: str, names: Iterable[str]) -> None:
+        self._undoing.note(change, partial(self._choose, self.names))
+        self._choose(names)
+
+    def _choose(self, names: Iterable[str]) -> None:
+        self._set(names)
+        self.chosen_changed.emit()
 
     def _set(self, names: Iterable[str]) -> None:
         graph = self._get_graph()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -472,11 +473,23 @@ class StudioSession(SessionView):
         """Set or clear a breakpoint."""
         if self._graph is not None and operator:
             name = self._graph.operator(operator).name
-            self._tell(replace(self._told, breakpoints=self.breakpoints ^ {name}))
+            change = "cleared" if name in self.breakpoints else "set"
+            self._change_breakpoints(
+                f"breakpoint of {name} {change}", self.breakpoints ^ {name}
+            )
 
     def clear_breakpoints(self) -> None:
         """Clear all breakpoints; silent when there are none."""
-        self._tell(replace(self._told, breakpoints=frozenset()))
+        if self.breakpoints:
+            count = format_count(len(self.breakpoints), "breakpoint")
+            self._change_breakpoints(f"{count} deleted", frozenset())
+
+    def _change_breakpoints(self, change: str, names: frozenset[str]) -> None:
+        self.undoing.note(change, partial(self._set_breakpoints, self.breakpoints))
+        self._set_breakpoints(names)
+
+    def _set_breakpoints(self, names: frozenset[str]) -> None:
+        self._tell(replace(self._told, breakpoints=names))
 
     def export_dump(self, path: str | Path, options: DumpOptions) -> None:
         """Write a dump of the computed values."""

@@ -55,6 +55,7 @@ from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.sweeping import Sweeping
 from kuiper_studio.session.tensors import Tensors
 from kuiper_studio.session.tracing import Tracing
+from kuiper_studio.session.undoing import Undoing
 from kuiper_studio.session.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class SessionView(QObject):
     overlaying : Overlaying
         What the operators of the graph are coloured by.
     bookmarks : Bookmarks
+    undoing : Undoing
+        Changes of bookmarks and breakpoints, to undo them.
     workspace : Workspace
         Class labels, layer files, and the log.
 
@@ -221,8 +224,8 @@ class SessionView(QObject):
         self.measuring = Measuring(client, self)
         self.finding = Finding(lambda: self._graph, self.tensors, self.measuring, self)
         self.overlaying = Overlaying(lambda: self._graph, self.measuring, self)
-        self.workspace = Workspace(self)
-        self.bookmarks = Bookmarks(lambda: self._graph, self)
+        self.workspace, self.undoing = Workspace(self), Undoing(self)
+        self.bookmarks = Bookmarks(lambda: self._graph, self.undoing, self)
         self.meanings = Meanings(
             client, lambda: self._graph, self.tensors, self.workspace, self
         )
@@ -654,6 +657,7 @@ class SessionView(QObject):
         self.finding.reset()
         self.overlaying.reset()
         self.bookmarks.reset()
+        self.undoing.reset()
 
     @Slot()
     @Slot(object)

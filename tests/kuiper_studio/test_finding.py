@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from driving import choose, enabled
 from PySide6.QtCore import QItemSelectionModel, QPointF, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QLineEdit, QMenu
 
 from kuiper_studio.item_models import OperatorColumn
@@ -166,6 +167,69 @@ def test_paths_between_two_operators_of_the_list(qtbot, window):
     choose(window, "edit.markPaths")
 
     assert dimmed(window) == ["relu", "tanh", "add", "out"]
+
+
+def press_undo(qtbot, window, widget):
+    window.activateWindow()
+    widget.setFocus()
+    qtbot.waitUntil(widget.hasFocus)
+    qtbot.keyClick(widget, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+
+
+def test_a_field_undoes_what_was_typed(qtbot, window):
+    window.session.select("tanh")
+    choose(window, "edit.toggleBookmark")
+    field = find(qtbot, window, "relu")
+    press_undo(qtbot, window, field)
+    assert field.text() == ""
+    assert window.session.bookmarks.names == ("tanh",)
+
+
+def test_removing_all_marks_is_undone(qtbot, open_window, model, window):
+    session = window.session
+    for name in ("tanh", "relu"):
+        session.select(name)
+        choose(window, "edit.toggleBookmark")
+        choose(window, "debug.toggleBreakpoint")
+    choose(window, "edit.clearBookmarks")
+    choose(window, "debug.clearBreakpoints")
+    assert (session.bookmarks.names, session.breakpoints) == ((), set())
+
+    press_undo(qtbot, window, window.graph_view.canvas)
+    assert (session.bookmarks.names, session.breakpoints) == ((), {"relu", "tanh"})
+    assert shown(window, "statusAnnouncement") == "undone: 2 breakpoints deleted"
+    choose(window, "edit.undo")
+    assert session.bookmarks.names == ("relu", "tanh")
+    assert shown(window, "statusAnnouncement") == "undone: 2 bookmarks removed"
+    window.close()
+    assert open_window(model, ["ones"]).session.bookmarks.names == ("relu", "tanh")
+
+
+def test_single_marks_are_undone_in_turn(window):
+    session = window.session
+    assert not enabled(window, "edit.undo")
+    session.select("tanh")
+    choose(window, "edit.toggleBookmark")
+    choose(window, "debug.toggleBreakpoint")
+    choose(window, "edit.toggleBookmark")
+    choose(window, "edit.undo")
+    assert (session.bookmarks.names, session.breakpoints) == (("tanh",), {"tanh"})
+    choose(window, "edit.undo")
+    assert (session.bookmarks.names, session.breakpoints) == (("tanh",), set())
+    choose(window, "edit.undo")
+    assert (session.bookmarks.names, session.breakpoints) == ((), set())
+    assert not enabled(window, "edit.undo")
+    tip = window.findChild(QAction, "edit.undo").toolTip()
+    assert "No bookmark or breakpoint was changed" in tip
+
+
+def test_marks_of_another_model_are_not_undone(qtbot, make_pair, window):
+    window.session.select("tanh")
+    choose(window, "debug.toggleBreakpoint")
+    other = make_pair(*LINES, name="other")
+    window.session.open(other)
+    qtbot.waitUntil(lambda: window.session.graph.source_path == other)
+    assert not enabled(window, "edit.undo")
 
 
 def test_bookmarks_are_set_stepped_through_and_remembered(qtbot, open_window, model, window):
