@@ -205,6 +205,11 @@ class Session:
     def reseed(self, seed: int) -> None:
         """Set the random seed, and go back to the first random operator.
 
+        Parameters
+        ----------
+        seed : int
+            0 or more.
+
         Raises
         ------
         SessionStateError
@@ -428,6 +433,8 @@ class Session:
             If there is no such operand.
         FeedError
             If it is an input, or its shape or dtype is another one than the file states.
+        MemoryBoundError
+            If there is no room for it.
         """
         self.override_all({operand: value}, source)
 
@@ -436,7 +443,20 @@ class Session:
         values: Mapping[str, npt.ArrayLike | tuple[npt.ArrayLike, ...]],
         source: str = "",
     ) -> None:
-        """Override several operands, all or none of them; see `override`."""
+        """Override several operands, all or none of them.
+
+        Parameters
+        ----------
+        values : mapping of str to array_like, or to tuple of array_like
+            By operand; see `override`.
+        source : str, optional
+            Where all of them come from.
+
+        Raises
+        ------
+        UnknownNameError, FeedError, MemoryBoundError
+            As for `override`; nothing is overridden then.
+        """
         with self.within_bound():
             checked = {
                 name: Override(self.graph.check_output(name, value, self._inputs.fed), source)
@@ -449,7 +469,10 @@ class Session:
     def clear_override(self, *operands: str) -> None:
         """Compute overridden operands again, and go back to the first of their producers.
 
-        Other operands are ignored.
+        Parameters
+        ----------
+        *operands : str
+            Those that are not overridden are ignored.
 
         Raises
         ------
@@ -488,11 +511,31 @@ class Session:
         return self._operators[self.position]
 
     def record(self, operator: str) -> StepRecord | None:
-        """Return the record of an operator in the current pass; None if it is pending."""
+        """Return the record of an operator in the current pass; None if it is pending.
+
+        Parameters
+        ----------
+        operator : str
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such operator.
+        """
         return self._records.get(self.graph.operator(operator).name)
 
     def status(self, operator: str) -> OperatorStatus:
-        """Return the status of an operator in the current pass."""
+        """Return the status of an operator in the current pass.
+
+        Parameters
+        ----------
+        operator : str
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such operator.
+        """
         record = self.record(operator)
         return record.status if record is not None else OperatorStatus.PENDING
 
@@ -552,15 +595,24 @@ class Session:
         return bounded(self._room)
 
     def has_value(self, operand: str) -> bool:
-        """Return whether an operand has a value, resident or evicted."""
+        """Return whether an operand has a value, resident or evicted; False if unknown."""
         return operand in self._store
 
     def is_resident(self, operand: str) -> bool:
-        """Return whether an operand has a resident value."""
+        """Return whether an operand has a resident value; False if it is unknown."""
         return operand in self._store.resident
 
     def metadata(self, operand: str) -> ValueMetadata:
         """Describe an operand's value without its elements; computes nothing, takes no lock.
+
+        Parameters
+        ----------
+        operand : str
+
+        Returns
+        -------
+        ValueMetadata
+            Shape, dtype and bytes, also of an evicted value.
 
         Raises
         ------

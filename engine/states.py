@@ -10,7 +10,21 @@ __all__ = ["OperatorStatus", "SessionState", "StopReason"]
 
 
 class SessionState(Enum):
-    """State of a session."""
+    """State of a session.
+
+    Attributes
+    ----------
+    NEED_INPUT
+        `Session.feed` has not been called.
+    READY
+        At the first operator.
+    STOPPED
+        Between two operators.
+    FINISHED
+        All have run.
+    FAILED
+        An operator failed; `Session.error` says why.
+    """
 
     NEED_INPUT = "need input"
     READY = "ready"
@@ -20,9 +34,20 @@ class SessionState(Enum):
 
 
 class OperatorStatus(Enum):
-    """Status of an operator.
+    """Status of an operator in a pass.
 
-    BLOCKED: an input is missing, because an upstream operator could not run.
+    Attributes
+    ----------
+    PENDING
+        It has not run yet.
+    EXECUTED
+        Its outputs have values.
+    FAILED
+        It raised an error.
+    BLOCKED
+        An input is missing, because an upstream operator could not run.
+    UNSUPPORTED
+        It cannot run; `RuntimeOperator.reason` says why.
     """
 
     PENDING = "pending"

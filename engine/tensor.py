@@ -157,13 +157,25 @@ class Tensor:
         return self._raw_shapes
 
     def slice(self, channel: int) -> Array:
-        """One channel, shape (H, W); a view, to read and to write."""
+        """One channel, shape (H, W); a view, to read and to write.
+
+        Raises
+        ------
+        TensorError
+            If there is no such channel; negative numbers are none.
+        """
         self._require_index("channel", channel, self.channels)
         plane: Array = self._data[channel]
         return plane
 
     def at(self, channel: int, row: int, col: int) -> np.generic:
-        """The element at a place; write through `data` or `slice`."""
+        """The element at a place; write through `data` or `slice`.
+
+        Raises
+        ------
+        TensorError
+            If there is no such place; negative numbers are none.
+        """
         self._require_index("channel", channel, self.channels)
         self._require_index("row", row, self.rows)
         self._require_index("col", col, self.cols)
@@ -171,7 +183,13 @@ class Tensor:
         return element
 
     def index(self, offset: int) -> np.generic:
-        """The element with a number: channel by channel, down the columns of each."""
+        """The element with a number: channel by channel, down the columns of each.
+
+        Raises
+        ------
+        TensorError
+            If `offset` is negative, or not below `size`.
+        """
         self._require_index("index", offset, self.size)
         channel, rest = divmod(offset, self.plane_size)
         col, row = divmod(rest, self.rows)
@@ -179,7 +197,13 @@ class Tensor:
         return element
 
     def values(self, *, row_major: bool = True) -> Array:
-        """All elements in order, shape (C * H * W,); always a copy."""
+        """All elements in order, shape (C * H * W,); always a copy.
+
+        Parameters
+        ----------
+        row_major : bool, optional
+            Along the rows of each channel, or down its columns.
+        """
         ordered = self._data if row_major else self._data.transpose(0, 2, 1)
         return ordered.flatten()
 
@@ -209,7 +233,13 @@ class Tensor:
         return self
 
     def ones(self) -> Self:
-        """Write 1 everywhere; in place."""
+        """Write 1 everywhere; in place.
+
+        Raises
+        ------
+        TensorError
+            If the tensor is read-only.
+        """
         return self.fill(1)
 
     def rand(
@@ -226,7 +256,7 @@ class Tensor:
         Raises
         ------
         TensorError
-            If the tensor does not hold floats.
+            If the tensor does not hold floats, or is read-only.
         """
         if self.dtype.kind != "f":
             raise TensorError(f"normally distributed numbers do not fit {self.dtype}")
@@ -247,7 +277,7 @@ class Tensor:
         Raises
         ------
         TensorError
-            If `high` is below `low`.
+            If `high` is below `low`, or the tensor is read-only.
         """
         if high < low:
             raise TensorError(f"the range {low} to {high} is empty")
@@ -263,7 +293,13 @@ class Tensor:
         ----------
         function : callable
             Gets each element as a Python number, in row-major order. A NumPy ufunc gets
-            them all at once, which is much faster.
+            them all at once, which is much faster. Results are converted to the tensor's
+            dtype.
+
+        Raises
+        ------
+        TensorError
+            If the tensor is read-only.
         """
         self._require_writable()
         if isinstance(function, np.ufunc):
@@ -371,7 +407,10 @@ class Tensor:
         return self._combine(np.multiply, other)
 
     def is_same(self, other: Self, threshold: float = 1e-5) -> bool:
-        """Whether shapes are equal and no element differs by more than `threshold`."""
+        """Whether shapes are equal and no element differs by more than `threshold`.
+
+        NaN equals NaN. Dimensions that are lacking count as 1: shapes are those of `shapes`.
+        """
         if self.shapes() != other.shapes():
             return False
         return np.allclose(self._data, other.data, rtol=0.0, atol=threshold, equal_nan=True)

@@ -343,7 +343,8 @@ class Comparison:
         -------
         ndarray or None
             In our layout; in the reference's where the operand has no value. None where nothing
-            matches, or has another shape.
+            matches, or has another shape. It may share memory with the reference: do not write
+            to it.
 
         Raises
         ------

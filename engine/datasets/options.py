@@ -92,6 +92,11 @@ class SweepOptions:
         ----------
         layers : tuple of path
             The user's layers, whose content counts.
+
+        Returns
+        -------
+        str
+            SHA-256 in hexadecimal digits.
         """
         facts = {
             each.name: plain(_facts(getattr(self, each.name)))

@@ -55,7 +55,17 @@ __all__ = ["GraphState", "RuntimeGraph", "load"]
 
 
 class GraphState(Enum):
-    """State of a graph; values are KuiperInfer's."""
+    """State of a graph; values are KuiperInfer's.
+
+    Attributes
+    ----------
+    NEED_INIT
+        The files have not been read.
+    NEED_BUILD
+        They have; the operators have no order yet.
+    COMPLETE
+        It can run.
+    """
 
     NEED_INIT = -2
     NEED_BUILD = -1
@@ -173,7 +183,8 @@ class RuntimeGraph:
         Returns
         -------
         tuple of Value
-            In the order of the ``pnnx.Output`` operators; tuples are flattened.
+            In the order of the ``pnnx.Output`` operators; tuples are flattened. Arrays are
+            read-only.
 
         Raises
         ------
@@ -243,7 +254,16 @@ class RuntimeGraph:
         return self._contents().operands
 
     def operator(self, name: str) -> RuntimeOperator:
-        """Operator by name.
+        """Return an operator by name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        RuntimeOperator
+            Shared by all sessions of the graph.
 
         Raises
         ------
@@ -257,7 +277,16 @@ class RuntimeGraph:
             raise UnknownNameError("operator", name, by_name) from None
 
     def operand(self, name: str) -> RuntimeOperand:
-        """Operand by name.
+        """Return an operand by name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        RuntimeOperand
+            Shared by all sessions of the graph.
 
         Raises
         ------
