@@ -8,10 +8,11 @@ in the second its result is the input again.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.comparison.aligning.calls import function_of
 from engine.comparison.aligning.elements import is_normalized_of
 from engine.comparison.aligning.evidence import is_guess
 from engine.comparison.aligning.limits import AHEAD, CONFIRMING
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from engine.values import Value
 
 __all__ = ["Shifts"]
+
+_EXPRESSION: Final = "pnnx.Expression"
+_ARITHMETIC: Final = frozenset({"add", "sub", "rsub", "mul", "div", "neg", "pow"})
 
 
 class Shifts:
@@ -69,6 +73,8 @@ class Shifts:
             if over_layers and self._is_certain(source):
                 continue
             for reading in self._further(source, over_layers=over_layers):
+                if self._is_of_expression(operator, source, reading.key):
+                    continue
                 if self._agrees_with(operator, operand, source, reading):
                     if not self._is_one_too_many(operator, operand):
                         match = reading.match(ALIGNMENT, 0.8)
@@ -176,6 +182,22 @@ class Shifts:
             return False
         born = self._state.result.born.get(source.name, Born(np.inf)).relative
         return born <= self._sides.tolerance or not self._state.is_matched(operand.name)
+
+    def _is_of_expression(
+        self, operator: RuntimeOperator, source: RuntimeOperand, key: str
+    ) -> bool:
+        """Whether a tensor further on is arithmetic that an expression of ours should do.
+
+        pnnx writes arithmetic that is read once into the expression that reads it, so there it
+        is lost.
+        """
+        producer, now = source.producer, self._state.reading_of(source.name)
+        if operator.type != _EXPRESSION or now is None or len(source.consumers) != 1:
+            return False
+        call = self._calls.by_output.get(key)
+        if producer is None or producer.type == _EXPRESSION or call is None:
+            return False
+        return function_of(call.type) in _ARITHMETIC and call.inputs == (now.key,)
 
     def _is_blank(self, source: RuntimeOperand) -> bool:
         """Whether a constant is zeros that the reference lacks: it may have lost its numbers.

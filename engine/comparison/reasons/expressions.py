@@ -33,6 +33,7 @@ _UNARY: Final = ("sqrt", "square", "exp", "log", "abs", "neg", "reciprocal", "rs
                  "expm1", "log1p")  # fmt: skip
 _MOST: Final = 160  # alternatives of one expression
 _MOST_NODES: Final = 64
+_MOST_LOST: Final = 4  # operands beside which a number may be lost
 _ROUNDS: Final = 12  # of Newton's method
 _CONSTANTS: Final = (0, 1, 2, 0.5, -1, 3, 4, 10)
 _TYPES: Final = ("add", "sub", "mul", "div", "pow", "maximum", "minimum")
@@ -60,6 +61,20 @@ def other_expressions(case: Case) -> Iterator[Alternative]:
     for node in tree.nodes:
         if isinstance(node, Constant) and isinstance(node.value, (int, float)):
             yield from _fitted(case, tree, node)
+    yield from _with_lost_number(case, tree)
+
+
+def _with_lost_number(case: Case, tree: Expression) -> Iterator[Alternative]:
+    """Return expressions with a number added to an operand, or times a number.
+
+    Of the whole expression these are a bias and a scale.
+    """
+    refs = [node for node in tree.nodes if isinstance(node, OperandRef)]
+    for node in refs[:_MOST_LOST] if len(tree.nodes) > 1 else ():
+        for wrong in (f"add(@{node.operand},0.0)", f"mul(@{node.operand},1.0)"):
+            text = _text(tree, tree.root, {node.index: wrong})
+            other = parse(text, operand_count=len(case.inputs))
+            yield from _fitted(case, other, other.nodes[node.index + 1], own=tree)
 
 
 def _is_constant(value: Value) -> bool:
@@ -160,12 +175,24 @@ def _text(tree: Expression, root: Node, replaced: Mapping[int, str] | None = Non
     return texts[-1]
 
 
-def _fitted(case: Case, tree: Expression, node: Constant) -> Iterator[Alternative]:
-    """Return the constant that fits best, by Newton's method on the squared difference."""
-    number = float(node.value)  # type: ignore[arg-type]
+def _fitted(
+    case: Case, tree: Expression, node: Node, own: Expression | None = None
+) -> Iterator[Alternative]:
+    """Return the constant that fits best, by Newton's method on the squared difference.
+
+    Parameters
+    ----------
+    case : Case
+    tree : Expression
+    node : Node
+        The constant in it.
+    own : Expression, optional
+        That of the file, if the tree is another one.
+    """
     expected = case.expected
     if not isinstance(expected, np.ndarray) or expected.dtype.kind != "f":
         return
+    number = float(node.label)
 
     def result(value: float) -> Any:  # noqa: ANN401 - an array of floats, or None
         text = _text(tree, tree.root, {node.index: repr(value)})
@@ -191,4 +218,4 @@ def _fitted(case: Case, tree: Expression, node: Constant) -> Iterator[Alternativ
     near = [n for n in plain_numbers(number) if abs(n - number) <= 2e-5 * abs(number)]
     for plain in (*near, number):
         text = _text(tree, tree.root, {node.index: repr(float(plain))})
-        yield _with_expression(case, tree, text, fitted=1, least=0.99)
+        yield _with_expression(case, own or tree, text, fitted=1, least=0.99)

@@ -1264,3 +1264,27 @@ def test_a_large_epsilon_is_no_reason_where_the_weight_is_known_to_differ(make_p
     )
     (origin,) = compare(path, reference, x).origins
     assert origin.reasons[0].kind in {"weight_values", "scale"}
+
+
+def test_a_number_that_an_expression_has_lost_is_its_own_fault(run):
+    """Half of x times one more than its tanh: the rest of a written-out GELU."""
+    x = normal(1, 5, 8)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,5,8)f32",
+        "F.tanh act 1 1 0 1 $input=0 #1=(1,5,8)f32",
+        "pnnx.Expression half 2 1 0 1 2 expr=mul(mul(@0,0.5),@1) #2=(1,5,8)f32",
+        "F.relu end 1 1 2 3 $input=2 #3=(1,5,8)f32",
+        "pnnx.Output out0 1 0 3",
+    )
+    gate = np.tanh(x)
+    theirs = {"in0x": x, "gate": gate, "more": gate + 1, "scaled": x / 2,
+              "made": x / 2 * (gate + 1), "end": np.maximum(x / 2 * (gate + 1), 0)}  # fmt: skip
+    calls = operators_of(
+        ("tanh", ("in0x",), "gate"), ("add", ("gate",), "more"), ("mul", ("in0x",), "scaled"),
+        ("mul", ("scaled", "more"), "made"), ("relu", ("made",), "end"),
+    )  # fmt: skip
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("half", [], ["expression"])]
+    (change,) = found.origins[0].reasons[0].changes
+    assert change.value == "mul(mul(@0,0.5),add(@1,1.0))"

@@ -600,3 +600,20 @@ def test_a_gate_lacks_its_activation():
     )
     assert reason.kind == "activation_missing"
     assert "sigmoid to input 1" in reason.text
+
+
+@pytest.mark.parametrize(
+    ("right", "compute"),
+    [
+        ("mul(add(@0,0.75),@1)", lambda x, y: (x + 0.75) * y),
+        ("add(@0,mul(@1,3.0))", lambda x, y: x + 3 * y),
+    ],
+)
+def test_a_number_that_an_expression_has_lost_is_fitted(right, compute):
+    x, y = normal(2, 30), normal(2, 30)
+    wrong = "mul(@0,@1)" if right.startswith("mul") else "add(@0,@1)"
+    operator = make_operator("pnnx.Expression", {"expr": wrong}, {}, [x, y])
+    (reason, *_) = explain(operator, [x, y], compute(x, y))
+    assert reason.kind == "expression"
+    assert reason.changes[0].value == right
+    assert f"the file {wrong}" in reason.text
