@@ -127,6 +127,8 @@ class TensorView(QWidget):
         self.setAccessibleName("Tensor")
         self._session, self._theme = session, theme
         self._locked: list[str] = []
+        self._outputs: dict[str, tuple[str, int]] = {}  # of the locked tabs: producer, place
+        self._model_path: Path | None = None
         self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
         self._partner: str | None = None  # the tab to show beside, "" for the following one
         self._starts: dict[str, int] = {}  # of slices of tabs, by name
@@ -246,8 +248,18 @@ class TensorView(QWidget):
         """Go to the tab of an operand or a weight, which is added if there is none."""
         if name not in self._locked:
             self._locked.append(name)
+            if name not in self._weights:
+                self._outputs[name] = self._output_of(name)
             self.strip.add_locked(self._label(name, locked=True))
         self.strip.tabs.setCurrentIndex(self._locked.index(name) + 1)
+
+    def _output_of(self, name: str) -> tuple[str, int]:
+        """Return which output of which operator an operand is."""
+        graph = self._session.graph
+        producer = graph.operand(name).producer if graph is not None else None
+        if producer is None:
+            return "", 0
+        return producer.name, [each.name for each in producer.outputs].index(name)
 
     @Slot(int)
     def close_tab(self, index: int) -> None:
@@ -259,6 +271,7 @@ class TensorView(QWidget):
     def _drop_tab(self, index: int) -> None:
         closed = self._locked.pop(index - 1)
         self._weights.pop(closed, None)
+        self._outputs.pop(closed, None)
         if self._partner == closed:
             self._partner = None
         self.strip.tabs.removeTab(index)
@@ -818,12 +831,8 @@ class TensorView(QWidget):
 
     @Slot()
     def _on_graph_changed(self) -> None:
-        blocker = QSignalBlocker(self.strip.tabs)  # no tab but the first has anything to show
-        while self._locked:
-            self._drop_tab(len(self._locked))
-        blocker.unblock()
-        self._shown = self._partner = None
-        self._starts.clear()
+        self._renew_tabs()
+        self._shown = None
         self.pane.set_value("", None)
         self.pane.forget()
         self._restore_roles()
@@ -832,6 +841,39 @@ class TensorView(QWidget):
         self._refresh()
         if self._session.graph is not None:
             self._warm.start()
+
+    def _renew_tabs(self) -> None:
+        """Keep the tabs of operands that a reloaded model still has; their names may differ."""
+        path, outputs = self._session.model_path, tuple(self._outputs.items())
+        is_same = path is not None and path == self._model_path
+        self._model_path = path
+        current = self.strip.tabs.currentIndex()
+        chosen = self._locked[current - 1] if current != _FOLLOWING else ""
+        partner, starts = self._partner, self._starts
+        blocker = QSignalBlocker(self.strip.tabs)  # they have nothing to show yet
+        while self._locked:
+            self._drop_tab(len(self._locked))
+        renewed = {"": ""}
+        for name, output in outputs if is_same else ():
+            found = self._find_output(*output)
+            if found:
+                renewed[name] = found
+                self._go_to_tab(found)
+            else:
+                text = f"the tab of {output[0]} is closed: its operand {name} is gone"
+                self._session.workspace.log("warning", text)
+        found = renewed.get(chosen, "")
+        self.strip.tabs.setCurrentIndex(self._locked.index(found) + 1 if found else _FOLLOWING)
+        blocker.unblock()
+        self._partner = renewed.get(partner) if partner is not None else None
+        self._starts = {renewed[name]: starts[name] for name in starts if name in renewed}
+
+    def _find_output(self, operator: str, place: int) -> str:
+        """Return the operand that is an output of an operator; ``""`` if there is none."""
+        graph = self._session.graph
+        producers = graph.operators if graph is not None else ()
+        outputs = next((each.outputs for each in producers if each.name == operator), ())
+        return outputs[place].name if place < len(outputs) else ""
 
     @Slot()
     def _import_chart(self) -> None:

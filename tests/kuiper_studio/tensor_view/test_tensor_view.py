@@ -131,7 +131,7 @@ def test_choices_are_kept_from_run_to_run_and_dropped_with_the_model(
     view.lock()
     studio.open(residual)
     qtbot.waitUntil(lambda: not studio.busy)
-    assert view.locked == ()
+    assert view.locked == ("1",)  # the same operand of the same file
     step(studio, 2)
     assert view.pane.model.channel == 0
 
@@ -220,6 +220,70 @@ def test_locked_tab_shows_the_next_run(view, studio, step, settle):
     assert "has no value yet" in message(view)
     step(studio, 2)
     assert view.pane.model.array is studio.tensors.value("1")
+
+
+def reload(session, settle):
+    graph = session.graph
+    session.reload()
+    settle(session)
+    assert session.graph is not graph
+
+
+def test_a_reloaded_model_keeps_its_locked_tabs(view, studio, step, settle):
+    step(studio, 3)
+    for operand in ("1", "0"):
+        studio.show_operand(operand)
+        view.strip.tabs.setCurrentIndex(0)
+        view.lock()
+    view.strip.tabs.setCurrentIndex(1)
+    reload(studio, settle)
+    assert [title(view, tab) for tab in range(1, view.strip.tabs.count())] == [
+        "layer1.conv 1",
+        "in 0",
+    ]
+    assert view.strip.tabs.currentIndex() == 1
+    assert view.pane.model.array is studio.tensors.value("1")
+
+
+def test_tabs_find_their_operand_by_its_producer(
+    view_of, open_model, make_pair, step, settle, qtbot
+):
+    """An export anew numbers the operands otherwise, and an operator may be gone."""
+    first, last = "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32", "pnnx.Output out 1 0"
+    path = make_pair(first, "nn.ReLU relu 1 1 0 1", "F.tanh tanh 1 1 1 2", f"{last} 2")
+    session = open_model(path)
+    view = view_of(session)
+    step(session, 3)
+    for operand in ("1", "2"):
+        session.show_operand(operand)
+        view.strip.tabs.setCurrentIndex(0)
+        view.lock()
+    make_pair(first, "nn.ReLU relu 1 1 0 9", "F.sigmoid sigmoid 1 1 9 1", f"{last} 1")
+    reload(session, settle)
+    assert view.locked == ("9",)
+    assert title(view, 1) == "relu 9"
+    assert view.strip.tabs.currentIndex() == 0  # that which was current is gone
+    assert "the tab of tanh is closed: its operand 2 is gone" in [
+        entry.text for entry in session.workspace.log_entries
+    ]
+    view.strip.tabs.setCurrentIndex(1)
+    ones = np.ones((1, 3, 8, 8))
+    qtbot.waitUntil(lambda: np.array_equal(view.pane.model.array, ones))
+
+
+def test_another_model_begins_without_locked_tabs(view, studio, step, make_pair, qtbot):
+    step(studio, 2)
+    view.lock()
+    other = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        "nn.ReLU layer1.conv 1 1 0 1",
+        "pnnx.Output out 1 0 1",
+        name="other",
+    )
+    studio.open(other)
+    qtbot.waitUntil(lambda: studio.model_path == other and not studio.busy)
+    assert view.locked == ()
+    assert view.strip.tabs.count() == 1
 
 
 def test_close_button(view, studio, step, qtbot):
