@@ -8,7 +8,7 @@ session only; messages from one view to another go through here. Commands are ro
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -65,25 +65,19 @@ from kuiper_studio.keymap import Keyed, Keymap
 from kuiper_studio.menus import MenuLetters, add_menu, make_menu
 from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.overlay_commands import OverlayCommands
-from kuiper_studio.panels.attention_panel import AttentionPanel
-from kuiper_studio.panels.comparison_panel import ComparisonPanel
-from kuiper_studio.panels.data_set_panel import DataSetPanel
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.export_faults_banner import ExportFaultsBanner
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
-from kuiper_studio.panels.history_panel import HistoryPanel
 from kuiper_studio.panels.input_panel import InputPanel
 from kuiper_studio.panels.leftovers_banner import LeftoversBanner
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
 from kuiper_studio.panels.origin_banner import OriginBanner
-from kuiper_studio.panels.output_panel import OutputPanel
-from kuiper_studio.panels.overlay_panel import OverlayPanel
-from kuiper_studio.panels.precision_panel import PrecisionPanel
+from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
-from kuiper_studio.panels.provenance_panel import ProvenancePanel
+from kuiper_studio.panels.result_dock import TITLES, ResultDock
 from kuiper_studio.panels.start_page import StartPage
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
@@ -109,7 +103,14 @@ if TYPE_CHECKING:
         QShowEvent,
     )
 
-    from kuiper_studio.panels.panel import Panel
+    from kuiper_studio.panels.attention_panel import AttentionPanel
+    from kuiper_studio.panels.comparison_panel import ComparisonPanel
+    from kuiper_studio.panels.data_set_panel import DataSetPanel
+    from kuiper_studio.panels.history_panel import HistoryPanel
+    from kuiper_studio.panels.output_panel import OutputPanel
+    from kuiper_studio.panels.overlay_panel import OverlayPanel
+    from kuiper_studio.panels.precision_panel import PrecisionPanel
+    from kuiper_studio.panels.provenance_panel import ProvenancePanel
     from kuiper_studio.session.asking import Place
 
 __all__ = ["MainWindow"]
@@ -200,7 +201,7 @@ class MainWindow(QMainWindow):
             session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
         )
         # In the order of Tab: the list, the graph and its tensor, then what tells of them.
-        self._add_dock(self.operators_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
+        self._add_panel(self.operators_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
         self._make_central()
         self._make_docks()
         self._make_menus()
@@ -220,14 +221,6 @@ class MainWindow(QMainWindow):
         self.tensor_view = TensorView(session, theme)
         self.operators_panel = OperatorsPanel(session, theme)
         self.properties_panel = PropertiesPanel(session, theme, patience=_PATIENCE_MS)
-        self.comparison_panel = ComparisonPanel(session, theme)
-        self.precision_panel = PrecisionPanel(session, theme)
-        self.provenance_panel = ProvenancePanel(session, theme)
-        self.attention_panel = AttentionPanel(session, theme)
-        self.history_panel = HistoryPanel(session, theme)
-        self.overlay_panel = OverlayPanel(session, theme, self.tensor_view.shown_plane)
-        self.output_panel = OutputPanel(session, theme)
-        self.data_set_panel = DataSetPanel(session, theme, self._shown_channel)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -274,23 +267,137 @@ class MainWindow(QMainWindow):
         self.addDockWidget(Qt.DockWidgetArea.TopDockWidgetArea, self._origin_dock)
         self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
-        self._add_dock(self.input_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
-        self._add_dock(self.properties_panel, Qt.DockWidgetArea.RightDockWidgetArea)
-        results = (
-            self.comparison_panel, self.precision_panel, self.provenance_panel,
-            self.attention_panel, self.history_panel, self.overlay_panel, self.output_panel,
-            self.data_set_panel,
-        )  # fmt: skip
-        last = self._docks["properties"]
-        for panel in results:
-            self._add_dock(panel, Qt.DockWidgetArea.RightDockWidgetArea)
-            dock = self._docks[panel.objectName()]
-            self.tabifyDockWidget(last, dock)
-            last = dock
-        for panel in results:
-            self._docks[panel.objectName()].hide()  # until there is a result
+        self._add_panel(self.input_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
+        self._add_panel(self.properties_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self._make_result_docks()
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
+
+    def _make_result_docks(self) -> None:
+        """Make the docks of results, which are hidden and empty until there is a result."""
+        panels: dict[str, Callable[[], Panel]] = {
+            "comparison": lambda: self.comparison_panel,
+            "precision": lambda: self.precision_panel,
+            "provenance": lambda: self.provenance_panel,
+            "attention": lambda: self.attention_panel,
+            "history": lambda: self.history_panel,
+            "overlay": lambda: self.overlay_panel,
+            "output": lambda: self.output_panel,
+            "dataSet": lambda: self.data_set_panel,
+        }
+        last = self._docks["properties"]
+        for name in TITLES:
+            dock = ResultDock(name, panels[name], last, self)
+            self._add_dock(dock, Qt.DockWidgetArea.RightDockWidgetArea)
+            self.tabifyDockWidget(last, dock)
+            last = dock
+        for name in TITLES:
+            self._docks[name].hide()
+
+    # Panels of results, each made when its dock is first shown
+
+    @cached_property
+    def comparison_panel(self) -> ComparisonPanel:
+        """The comparison with a reference."""
+        from kuiper_studio.panels.comparison_panel import ComparisonPanel
+
+        panel, banner = ComparisonPanel(self.session, self.theme), self.origin_banner
+        panel.leading.connect(self._paint_in_turns)
+        panel.compare_requested.connect(self.analysing.compare)
+        panel.report_requested.connect(self.analysing.write_report)
+        panel.menu_requested.connect(self._show_comparison_menu)
+        match = self.actions_by_id["analyse.matchByHand"]
+        panel.match_requested.connect(match.trigger)
+        match.enabledChanged.connect(panel.allow_match)
+        panel.allow_match(match.isEnabled())
+        banner.shown_changed.connect(lambda: panel.give_way(banner.is_shown))
+        panel.give_way(banner.is_shown)
+        self._add_result(panel)
+        return panel
+
+    @cached_property
+    def precision_panel(self) -> PrecisionPanel:
+        """What formats of lower precision lose."""
+        from kuiper_studio.panels.precision_panel import PrecisionPanel
+
+        panel = PrecisionPanel(self.session, self.theme)
+        panel.simulation_requested.connect(self.actions_by_id["analyse.precision"].trigger)
+        panel.save_requested.connect(self.analysing.save_precision)
+        self._add_result(panel)
+        return panel
+
+    @cached_property
+    def provenance_panel(self) -> ProvenancePanel:
+        """Where an element comes from."""
+        from kuiper_studio.panels.provenance_panel import ProvenancePanel
+
+        panel = ProvenancePanel(self.session, self.theme)
+        self._add_result(panel)
+        return panel
+
+    @cached_property
+    def attention_panel(self) -> AttentionPanel:
+        """Attentions of the model."""
+        from kuiper_studio.panels.attention_panel import AttentionPanel
+
+        panel = AttentionPanel(self.session, self.theme)
+        self._add_result(panel)
+        return panel
+
+    @cached_property
+    def history_panel(self) -> HistoryPanel:
+        """What all operators have at a place."""
+        from kuiper_studio.panels.history_panel import HistoryPanel
+
+        panel = HistoryPanel(self.session, self.theme)
+        panel.visit_chosen.connect(self._on_visit_chosen)
+        self._add_result(panel)
+        return panel
+
+    @cached_property
+    def overlay_panel(self) -> OverlayPanel:
+        """The channel of the tensor view over the input picture."""
+        from kuiper_studio.panels.overlay_panel import OverlayPanel
+
+        tensor = self.tensor_view
+        panel = OverlayPanel(self.session, self.theme, tensor.shown_plane)
+        for changed in (tensor.range_changed, tensor.picked_changed):
+            changed.connect(panel.refresh)
+        tensor.hovered_changed.connect(lambda: panel.mark(tensor.hovered_cell))
+        panel.element_chosen.connect(tensor.pick_element)
+        self._add_result(panel)
+        return panel
+
+    @cached_property
+    def output_panel(self) -> OutputPanel:
+        """What the output of the model means."""
+        from kuiper_studio.panels.output_panel import OutputPanel
+
+        panel = OutputPanel(self.session, self.theme)
+        self._add_result(panel)
+        return panel
+
+    @cached_property
+    def data_set_panel(self) -> DataSetPanel:
+        """What a data set did to the shown channel."""
+        from kuiper_studio.panels.data_set_panel import DataSetPanel
+
+        panel = DataSetPanel(self.session, self.theme, self._shown_channel)
+        self.tensor_view.range_changed.connect(panel.refresh)
+        panel.run_requested.connect(self.sweeping.ask)
+        panel.page_requested.connect(self.sweeping.open_page)
+        panel.input_chosen.connect(self.sweeping.open_input)
+        panel.channel_chosen.connect(self.tensor_view.show_data_set_channel)
+        self._add_result(panel)
+        return panel
+
+    def _add_result(self, panel: Panel) -> None:
+        self._put_into_dock(panel)
+        dock = self._docks[panel.objectName()]
+        if isinstance(dock, ResultDock):
+            dock.take_tab_place()
+
+    # Docks
 
     def _size_docks(self) -> None:
         """Set the default sizes of the docks."""
@@ -304,16 +411,24 @@ class MainWindow(QMainWindow):
         self.resizeDocks([docks["operators"], docks["input"]], [370, 330], vertical)
         self.resizeDocks([docks["timeline"]], [_TIMELINE_HEIGHT], vertical)
 
-    def _add_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> None:
+    def _add_panel(self, panel: Panel, area: Qt.DockWidgetArea) -> None:
         dock = QDockWidget(panel.windowTitle(), self)
         dock.setObjectName(panel.objectName())
+        self._add_dock(dock, area)
+        self._put_into_dock(panel)
+
+    def _add_dock(self, dock: QDockWidget, area: Qt.DockWidgetArea) -> None:
+        dock.toggleViewAction().triggered.connect(dock.raise_)  # not only a tab behind others
+        self.addDockWidget(area, dock)
+        self._docks[dock.objectName()] = dock
+
+    def _put_into_dock(self, panel: Panel) -> None:
+        """Put a panel into the dock of its name, with a header."""
+        dock = self._docks[panel.objectName()]
         bar = DockTitleBar.of(panel, self.theme)
         bar.close_requested.connect(dock.close)
         dock.setTitleBarWidget(bar)
         dock.setWidget(panel)
-        dock.toggleViewAction().triggered.connect(dock.raise_)  # not only a tab behind others
-        self.addDockWidget(area, dock)
-        self._docks[panel.objectName()] = dock
 
     def _make_origin_dock(self) -> QDockWidget:
         """Make the dock by which the banner of an origin lies over those at the right, too."""
@@ -377,7 +492,6 @@ class MainWindow(QMainWindow):
         session.explaining.moved.connect(self._on_explained)
         session.tracing.moved.connect(self._on_traced)
         self.operators_panel.order_chosen.connect(self._on_order_chosen)
-        self.history_panel.visit_chosen.connect(self._on_visit_chosen)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
         session.inputs_changed.connect(self._on_inputs_changed)
@@ -387,9 +501,8 @@ class MainWindow(QMainWindow):
     def _connect_views(self) -> None:
         opening, debugging, tensor = self.opening, self.debugging, self.tensor_view
         opening.input_refused.connect(self._on_input_refused)
-        analysing = self.analysing
         for carrier in (
-            opening, self.exporting, debugging, analysing, self.overlaying,
+            opening, self.exporting, debugging, self.analysing, self.overlaying,
             self.leftovers_banner, self.sweeping,
         ):  # fmt: skip
             carrier.failed.connect(self.show_error)
@@ -407,18 +520,7 @@ class MainWindow(QMainWindow):
         self.banner.weights_requested.connect(opening.choose_weights)
         self.banner.supply_requested.connect(debugging.choose_output)
         self.origin_banner.shown_changed.connect(self._on_origin_shown)
-        self.comparison_panel.leading.connect(self._paint_in_turns)
-        self.comparison_panel.compare_requested.connect(self.analysing.compare)
-        self.comparison_panel.report_requested.connect(self.analysing.write_report)
-        match = self.actions_by_id["analyse.matchByHand"]
-        self.comparison_panel.match_requested.connect(match.trigger)
-        match.enabledChanged.connect(self.comparison_panel.allow_match)
-        analysing.open_requested.connect(opening.open_dropped)
-        self.precision_panel.simulation_requested.connect(
-            self.actions_by_id["analyse.precision"].trigger
-        )
-        self.precision_panel.save_requested.connect(analysing.save_precision)
-        self.comparison_panel.menu_requested.connect(self._show_comparison_menu)
+        self.analysing.open_requested.connect(opening.open_dropped)
         self.leftovers_banner.restored.connect(self._on_restored)
         self.leftovers_banner.removed.connect(self._on_removed)
         self.graph_view.tensor_requested.connect(tensor.setFocus)
@@ -431,16 +533,7 @@ class MainWindow(QMainWindow):
         tensor = self.tensor_view
         for command in ("analyse.explain", "analyse.history", "analyse.overlay"):
             tensor.offer(self.actions_by_id[command])
-        for changed in (tensor.range_changed, tensor.picked_changed):
-            changed.connect(self.overlay_panel.refresh)
-        tensor.range_changed.connect(self.data_set_panel.refresh)
-        self.data_set_panel.run_requested.connect(self.sweeping.ask)
-        self.data_set_panel.page_requested.connect(self.sweeping.open_page)
-        self.data_set_panel.input_chosen.connect(self.sweeping.open_input)
-        self.data_set_panel.channel_chosen.connect(tensor.show_data_set_channel)
         self.sweeping.started.connect(self._on_data_set_started)
-        tensor.hovered_changed.connect(self._mark_hovered_cell)
-        self.overlay_panel.element_chosen.connect(tensor.pick_element)
         tensor.strip.sides.chosen.connect(self._on_side_chosen)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
         tensor.picked_changed.connect(self.status_bar.show_picked)
@@ -491,18 +584,13 @@ class MainWindow(QMainWindow):
         self._move_to_pane(-1)
 
     def _move_to_pane(self, step: int) -> None:
-        panes = (
+        results = [self._docks[name].widget() for name in TITLES]
+        panes: list[Panel | GraphView | TensorView] = [
             self.operators_panel, self.input_panel, self.origin_banner, self.graph_view,
-            self.tensor_view,
-            self.properties_panel, self.comparison_panel, self.precision_panel,
-            self.provenance_panel,
-            self.attention_panel,
-            self.history_panel,
-            self.overlay_panel,
-            self.output_panel,
-            self.data_set_panel,
+            self.tensor_view, self.properties_panel,
+            *[panel for panel in results if isinstance(panel, Panel)],
             self.timeline_panel, self.log_panel,
-        )  # fmt: skip
+        ]  # fmt: skip
         focused = self.focusWidget()
         held = [focused in (pane, *pane.findChildren(QWidget)) for pane in panes]
         place = held.index(True) if any(held) else -min(step, 0) - 1
@@ -769,9 +857,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_origin_shown(self) -> None:
-        is_shown = self.origin_banner.is_shown
-        self._origin_dock.setVisible(is_shown)
-        self.comparison_panel.give_way(is_shown)
+        self._origin_dock.setVisible(self.origin_banner.is_shown)
 
     @Slot()
     def _on_simulated(self) -> None:
@@ -807,10 +893,6 @@ class MainWindow(QMainWindow):
         """Show the channel of the tensor view over the input picture."""
         self._show_result("overlay")
         self.overlay_panel.refresh()
-
-    @Slot()
-    def _mark_hovered_cell(self) -> None:
-        self.overlay_panel.mark(self.tensor_view.hovered_cell)
 
     def _shown_channel(self) -> tuple[str, int | None] | None:
         shown = self.tensor_view.shown_channel

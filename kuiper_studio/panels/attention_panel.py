@@ -29,6 +29,7 @@ from kuiper_studio.engine_service.protocol import AttentionRequest
 from kuiper_studio.panels.attention_canvas import HeadsMosaic, KeysPicture, KeysView
 from kuiper_studio.panels.input_picture import InputPicture
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.result_dock import TITLES
 from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class AttentionPanel(Panel):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__("attention", "Attention", session, theme, parent)
+        super().__init__("attention", TITLES["attention"], session, theme, parent)
         self._graph: RuntimeGraph | None = None
         self._scores: AttentionScores | None = None
         self._rollout: Array | None = None

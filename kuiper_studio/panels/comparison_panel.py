@@ -33,6 +33,7 @@ from kuiper_studio.item_models.comparison_texts import (
 )
 from kuiper_studio.item_models.operator_rows import ROW_ROLE
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.result_dock import TITLES
 from kuiper_studio.panels.result_table import ResultDelegate, ResultTable
 from kuiper_studio.turns import take_turn
 
@@ -108,7 +109,7 @@ class ComparisonPanel(Panel):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__("comparison", "Comparison", session, theme, parent)
+        super().__init__("comparison", TITLES["comparison"], session, theme, parent)
         self.model = ComparisonRowsModel(self)
         self.table = self._make_table()
         self.shown = self.table.shown
@@ -130,6 +131,10 @@ class ComparisonPanel(Panel):
         self._build()
         self._connect()
         self._show()
+
+    @override
+    def keyboard_target(self) -> QWidget:
+        return self.table
 
     # Building
 
@@ -166,7 +171,6 @@ class ComparisonPanel(Panel):
         labels = (self.verdict, self.detail, self.reasons)
         column = self.lay_out_head(labels, self.table, actions, buttons)
         column.addLayout(foot)
-        self.setFocusProxy(self.table)
 
     def _connect(self) -> None:
         session = self.session

@@ -26,6 +26,7 @@ from engine.errors import EngineError
 from engine.text import format_brief, format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.result_dock import TITLES
 from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class DataSetPanel(Panel):
         shown: Callable[[], tuple[str, int | None] | None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__("dataSet", "Data set", session, theme, parent)
+        super().__init__("dataSet", TITLES["dataSet"], session, theme, parent)
         self._shown_channel = shown
         self._pictures: dict[tuple[str, int], QIcon | None] = {}
         self._drawn: tuple[object, ...] = ()

@@ -15,6 +15,7 @@ from kuiper_studio.item_models.operator_rows import ROW_ROLE
 from kuiper_studio.item_models.provenance_texts import format_element
 from kuiper_studio.panels.panel import Panel, plain_label
 from kuiper_studio.panels.provenance_maps import color_about_zero
+from kuiper_studio.panels.result_dock import TITLES
 from kuiper_studio.panels.result_table import ResultDelegate, ResultTable
 from kuiper_studio.session.asking import Place
 
@@ -78,7 +79,7 @@ class HistoryPanel(Panel):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__("history", "History of a place", session, theme, parent)
+        super().__init__("history", TITLES["history"], session, theme, parent)
         self.model = HistoryRowsModel(self)
         self.table = ResultTable(
             "historyTable", "Operators at the place", self.model, VISIT_WIDTHS, theme, self

@@ -35,6 +35,7 @@ from kuiper_studio.panels.output_legend import MatchLegend
 from kuiper_studio.panels.output_options import OptionFields
 from kuiper_studio.panels.output_table import OutputTable
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.result_dock import TITLES
 from kuiper_studio.spin_box import SpinBox
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class OutputPanel(Panel):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__("output", "Output", session, theme, parent)
+        super().__init__("output", TITLES["output"], session, theme, parent)
         self._picture = InputPicture(session)
         self._meaning: Meaning | None = None
         self._offered: tuple[tuple[str, str], ...] = ()

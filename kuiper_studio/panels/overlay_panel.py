@@ -13,6 +13,7 @@ from engine.text import format_brief
 from kuiper_studio.panels.input_picture import InputPicture
 from kuiper_studio.panels.overlay_canvas import Overlay, OverlayCanvas
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.result_dock import TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +61,7 @@ class OverlayPanel(Panel):
         plane: Callable[[bool], ShownPlane | None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__("overlay", "Over the input", session, theme, parent)
+        super().__init__("overlay", TITLES["overlay"], session, theme, parent)
         self._get_plane = plane
         self._picture = InputPicture(session)
         self.canvas = OverlayCanvas(theme)

@@ -18,6 +18,7 @@ from engine.text import format_brief, format_count
 from kuiper_studio.item_models.operator_rows import table_text
 from kuiper_studio.item_models.precision_rows import PrecisionColumn, PrecisionRowsModel
 from kuiper_studio.panels.panel import Panel, plain_label
+from kuiper_studio.panels.result_dock import TITLES
 from kuiper_studio.panels.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class PrecisionPanel(Panel):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__("precision", "Precision", session, theme, parent)
+        super().__init__("precision", TITLES["precision"], session, theme, parent)
         self.model = PrecisionRowsModel(self)
         self.table = ResultTable(
             "precisionTable", "Operators in the format", self.model, _WIDTHS, theme, self

@@ -46,6 +46,7 @@ from kuiper_studio.panels.provenance_canvas import (
     WeightPicture,
 )
 from kuiper_studio.panels.provenance_maps import JoinedMaps, join_maps
+from kuiper_studio.panels.result_dock import TITLES
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class ProvenancePanel(Panel):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__("provenance", "Provenance", session, theme, parent)
+        super().__init__("provenance", TITLES["provenance"], session, theme, parent)
         self.model = TermsModel(self)
         self.title = plain_label("provenanceTitle", "subtitle")
         self.formula = plain_label("provenanceFormula", "mono")
@@ -245,7 +246,8 @@ class ProvenancePanel(Panel):
         place = explaining.place
         self.set_suffix(format_element(place.operand, place.index) if place is not None else "")
         missing = [explaining.provenance, explaining.field].count(None)
-        if place is None or explaining.reason or not missing:
+        is_new = not self.title.text()  # there is nothing that could stay
+        if place is None or explaining.reason or not missing or is_new:
             self._late.stop()
             self._soon.stop()
             self._show_answers()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from driving import CHAIN, dock, trigger
+from driving import CHAIN, dock, label, trigger
 from on_screen import find
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QTabBar, QToolButton, QWidget
 
 
 def test_a_dock_from_the_menu_comes_to_the_front(window):
@@ -91,6 +91,18 @@ def test_layout_is_remembered(qtbot, open_window, make_pair, image):
     assert not dock(second, "operators").isHidden()
     trigger(qtbot, second, "view.resetLayout")
     assert not dock(second, "properties").isHidden()
+
+
+def test_a_result_that_was_open_is_open_again_with_its_panel(open_window, make_pair, image):
+    path = make_pair(*CHAIN)
+    first = open_window(path, [image])
+    assert first.findChild(QLabel, "dataSetTitle") is None  # nobody has seen it
+    dock(first, "dataSet").toggleViewAction().trigger()
+    assert label(first, "dataSetTitle") == "No data set"
+    first.close()
+    second = open_window(path, [image])
+    assert second.findChild(QLabel, "dataSetTitle").isVisible()
+    assert label(second, "dataSetTitle") == "No data set"
 
 
 def test_all_parts_of_the_properties_fit_beside_each_other(window):

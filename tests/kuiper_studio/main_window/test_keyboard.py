@@ -142,6 +142,22 @@ class TestKeyboard:
             if child.window() is window and child.focusPolicy() & Qt.FocusPolicy.TabFocus:
                 assert child in seen, child
 
+    def test_tab_comes_to_results_in_the_order_of_their_docks(self, window):
+        for name in ("dataSet", "history", "comparison", "output"):
+            dock(window, name).show()
+        widget, names = window.nextInFocusChain(), []
+        while widget is not window:
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+                names.append(widget.accessibleName())
+            widget = widget.nextInFocusChain()
+        wanted = (
+            "Close Properties", "Close Comparison", "Operands beside the reference's tensors",
+            "Close History of a place", "Operators at the place", "Close Output",
+            "Meaning of the output", "Close Data set", "Which inputs", "Timeline",
+        )  # fmt: skip
+        places = [names.index(name) for name in wanted]
+        assert places == sorted(places)
+
     def test_fields_that_search_and_containers_have_names(self, window):
         box = window.palette_popup.box
         buttons = box.findChildren(QToolButton)
