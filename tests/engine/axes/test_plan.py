@@ -44,6 +44,32 @@ def test_tokens_fold_to_their_grid_without_the_class_token() -> None:
     assert plan.place((0, 4, 2)) == (0, 2, 1, 0)
 
 
+def test_what_follows_the_grid_has_no_place_in_it() -> None:
+    tokens = Axis(Kind.TOKEN, 7, segments=(grid(2, 3), Axis(Kind.REGISTER_TOKEN, 1)))
+    plan = plan_view(Layout((BATCH, tokens, FEATURES)), (1, 7, 5))
+    assert plan is not None
+    assert plan.place((0, 5, 2)) == (0, 2, 1, 2)  # the last of the grid
+    assert plan.place((0, 6, 2)) is None
+
+
+def test_rows_and_columns_of_the_same_number_are_still_turned() -> None:
+    plan = plan_view(Layout((FEATURES, Axis(Kind.COLUMN, 3), Axis(Kind.ROW, 3))), (5, 3, 3))
+    assert plan is not None
+    array = numbers(5, 3, 3)
+    np.testing.assert_array_equal(plan.fold(array), array.transpose(0, 2, 1))
+
+
+def test_windows_are_outside_wherever_their_dimension_is() -> None:
+    image = numbers(4, 6, 5)
+    cut = np.empty((4, 6, 5), int)  # position inside, window, feature
+    for row, column in np.ndindex(4, 6):
+        inside, window = 2 * (row % 2) + column % 2, 3 * (row // 2) + column // 2
+        cut[inside, window] = image[row, column]
+    plan = plan_view(Layout((grid(2, 2), windows(2, 3), FEATURES)), (4, 6, 5))
+    assert plan is not None
+    np.testing.assert_array_equal(plan.fold(cut), image.transpose(2, 0, 1))
+
+
 def test_windows_are_joined_and_unrolled() -> None:
     layout = Layout((windows(2, 2, shift=3), grid(2, 2), FEATURES))  # rolled by -1 of 4
     image = numbers(4, 4, 5)
@@ -134,6 +160,9 @@ def test_every_element_is_found_in_both_directions() -> None:
         ((BATCH, Axis(Kind.TOKEN, 7, grid(2, 3).factors), FEATURES), (1, 7, 5)),
         ((Axis(Kind.ROW, 0), Axis(Kind.COLUMN, 3), FEATURES), (0, 3, 5)),
         ((BATCH, Axis(Kind.TOKEN, 6, segments=(grid(0, 3), FEATURES)), FEATURES), (1, 6, 5)),
+        ((BATCH, Axis(Kind.TOKEN, 1, grid(1, 1).factors), FEATURES), (1, 1, 5)),  # one element
+        ((BATCH, Axis(Kind.TIME, 7), Axis(Kind.COORDINATE, 4)), (1, 7, 4)),  # no features
+        ((grid(2, 3), grid(2, 2), FEATURES), (6, 4, 5)),  # which one is inside?
         ((), ()),
     ],
 )

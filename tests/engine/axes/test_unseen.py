@@ -248,6 +248,46 @@ def test_patches_that_are_unfolded(texts: Callable[..., dict[str, str]]) -> None
     assert found["h"] == "class + 4×4 tokens × features"
 
 
+def test_windows_are_as_many_as_padding_and_dilation_leave(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """Three positions two apart span 5 of 11 + 2 and 13 + 2: they fit 5 and 6 times."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,11,13)f32",
+        "nn.Unfold u 1 1 a b dilation=(2,2) kernel_size=(3,3) padding=(1,1) stride=(2,2) "
+        "$input=a #b=(1,27,30)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    assert found["b"] == "features × 5×6 tokens"
+
+
+def test_ranges_are_segments_where_they_begin_and_end_with_one(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """Grids of 4x4 and 3x3 in a row: positions 0 to 15, and 16 to 24."""
+    slices = {"k": (-9, 25), "l": (14, 23), "m": (16, 24), "n": (0, 16)}
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,12,12)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) stride=(3,3) #b=(1,5,4,4)f32",
+        "torch.flatten f 1 1 b d start_dim=2 end_dim=-1 $input=b #d=(1,5,16)f32",
+        "nn.Conv2d c2 1 1 a e kernel_size=(4,4) stride=(4,4) #e=(1,5,3,3)f32",
+        "torch.flatten f2 1 1 e g start_dim=2 end_dim=-1 $input=e #g=(1,5,9)f32",
+        "torch.cat ca 2 1 d g h dim=2 #h=(1,5,25)f32",
+        "torch.split s 1 2 h i j split_size_or_sections=(16,9) dim=2 $tensor=h "
+        "#i=(1,5,16)f32 #j=(1,5,9)f32",
+        *(
+            f"Tensor.slice s{name} 1 1 h {name} dim=2 start={start} end={end} step=1 $input=h "
+            f"#{name}=(1,5,{end - start if start >= 0 else -start})f32"
+            for name, (start, end) in slices.items()
+        ),
+        "pnnx.Output out 6 0 i j k l m n",
+    )
+    assert found["i"] == found["n"] == "features × 4×4 tokens"
+    assert found["j"] == found["k"] == "features × 3×3 tokens"
+    assert "×3" not in found["l"]  # the last two of one grid, and seven of the other
+    assert "×3" not in found["m"]  # without its last position
+
+
 def test_windows_that_overlap(texts: Callable[..., dict[str, str]]) -> None:
     """VOLO weighs the neighbours of each place, and adds them up in a picture again."""
     windows = "dilation=(1,1) kernel_size=(3,3) padding=(1,1) stride=(2,2)"
