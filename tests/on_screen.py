@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeVar
 
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QAction, QWheelEvent
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from kuiper_studio.graph_view.canvas import GraphCanvas
 
 Kind = TypeVar("Kind", bound=QWidget)
 
@@ -39,6 +43,32 @@ def error_of(dialog: QWidget) -> str:
         each for each in dialog.findChildren(QLabel) if each.objectName().endswith("Error")
     )
     return label.text()
+
+
+def turn_wheel(
+    widget: QWidget,
+    point: QPoint,
+    delta: int,
+    modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
+) -> None:
+    """Turn the mouse wheel over a point, by eighths of a degree; 120 is a notch."""
+    event = QWheelEvent(
+        QPointF(point),
+        QPointF(widget.mapToGlobal(point)),
+        QPoint(),
+        QPoint(0, delta),
+        Qt.MouseButton.NoButton,
+        modifiers,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(widget, event)
+
+
+def zoom_to(canvas: GraphCanvas, zoom: float, point: QPointF | None = None) -> None:
+    """Zoom a graph by the wheel, about a point or the middle; four notches double it."""
+    place = canvas.scene_rect().center() if point is None else point
+    turn_wheel(canvas, place.toPoint(), round(480 * math.log2(zoom / canvas.zoom)))
 
 
 def _names(widget: QWidget) -> Iterator[str]:

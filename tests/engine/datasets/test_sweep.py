@@ -77,7 +77,7 @@ def test_a_channel_is_dead_in_inputs_with_nothing_but_zeros(found, expected):
 def test_a_channel_is_saturated_at_the_ends_of_an_operators_range(tmp_path):
     model = tmp_path / "m.param"
     model.write_text(
-        "7767517\n7 4\n"
+        "7767517\n17 9\n"
         "pnnx.Input x 0 1 0 #0=(1,2,2,3)f32\n"
         "nn.ReLU6 a 1 1 0 1 #0=(1,2,2,3)f32 #1=(1,2,2,3)f32\n"
         "F.sigmoid b 1 1 0 2 $input=0 #0=(1,2,2,3)f32 #2=(1,2,2,3)f32\n"
@@ -85,6 +85,12 @@ def test_a_channel_is_saturated_at_the_ends_of_an_operators_range(tmp_path):
         "pnnx.Output u 1 0 1\n"
         "pnnx.Output v 1 0 2\n"
         "pnnx.Output w 1 0 3\n"
+        "F.hardtanh d 1 1 0 4 $input=0 #4=(1,2,2,3)f32\n"
+        "F.hardsigmoid e 1 1 0 5 $input=0 #5=(1,2,2,3)f32\n"
+        "F.tanh f 1 1 0 6 $input=0 #6=(1,2,2,3)f32\n"
+        "F.softmax g 1 1 0 7 dim=1 $input=0 #7=(1,2,2,3)f32\n"
+        "F.softsign h 1 1 0 8 $input=0 #8=(1,2,2,3)f32\n"
+        + "".join(f"pnnx.Output y{n} 1 0 {n}\n" for n in range(4, 9))
     )
     data = np.ones((2, 2, 2, 3), np.float32)
     data[0] = np.reshape([-8, 0, 3, 6, 7, 2.5, 1, 2, 3, 4, 5, 5.5], (2, 2, 3))
@@ -94,6 +100,13 @@ def test_a_channel_is_saturated_at_the_ends_of_an_operators_range(tmp_path):
     assert swept.operands["1"].channels.saturated.tolist() == [2 / 12, 0]
     assert swept.operands["2"].channels.saturated.tolist() == [2 / 12, 0]
     assert swept.operands["3"].channels.saturated.tolist() == [4 / 12, 1 / 12]
+    # All but 0 are clipped to -1 or 1; hardsigmoid is 1 from 3 on, and tanh 0.999 from 3.8.
+    assert swept.operands["4"].channels.saturated.tolist() == [11 / 12, 1]
+    assert swept.operands["5"].channels.saturated.tolist() == [4 / 12, 4 / 12]
+    assert swept.operands["6"].channels.saturated.tolist() == [3 / 12, 3 / 12]
+    # Only where -8 meets 1 is a probability near 1; its other one, near 0, is no end.
+    assert swept.operands["7"].channels.saturated.tolist() == [0, 1 / 12]
+    assert swept.operands["8"].channels.saturated.tolist() == [0, 0]
     assert np.isnan(swept.operands["0"].channels.saturated).all()
 
 
