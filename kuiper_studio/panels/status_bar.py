@@ -26,7 +26,9 @@ from kuiper_studio.session import Progress, RunState, dump_name
 from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPaintEvent
+    from collections.abc import Callable
+
+    from PySide6.QtGui import QFontMetrics, QPaintEvent, QResizeEvent
 
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
@@ -37,6 +39,7 @@ _LONG_MS: Final = 200  # a run that takes longer shows its progress
 _ANNOUNCED_MS: Final = 8000
 _LONGEST_ANNOUNCEMENT: Final = 60
 _LEAST_CELL: Final = 36  # pixels of a text that is elided
+_BETWEEN: Final = 8  # pixels from a cell to the next, at most
 _LONGEST_NAME: Final = 28  # characters of a dump's name
 
 
@@ -57,7 +60,7 @@ class StatusBar(QStatusBar):
         self.setSizeGripEnabled(False)
         self._icon = QLabel()
         self._state = _label("statusState", whole=True)
-        self._detail = _label("statusDetail", mono=True)
+        self._detail = _label("statusDetail", mono=True, cut=_cut_name)
         self._nonfinite = _label("statusNonfinite")
         self._nonfinite.setToolTip(
             "Operators that gave NaN or Inf, as far as their outputs were measured;"
@@ -90,10 +93,9 @@ class StatusBar(QStatusBar):
             row.addWidget(widget)
         # As wide as its text: spare room belongs after the backend.
         left.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-        self.addWidget(left)
-        self.addWidget(self._backend)
-        self.addWidget(self._memory)
-        self.addWidget(self._announcement)
+        self._cells: list[QWidget] = [left, self._backend, self._memory, self._announcement]
+        for cell in self._cells:
+            self.addWidget(cell)
         self._announcement.hide()  # adding a widget shows it
         self._add_tensor_cells()
         for show in (
@@ -108,15 +110,16 @@ class StatusBar(QStatusBar):
         self._swatch = QLabel()
         self._swatch.setFixedSize(12, 12)
         self._swatch.setAccessibleName("Colour under the cursor")
-        self._hovered = _label("statusHovered", mono=True)
-        self._picked = _label("statusPicked", mono=True, cell=True)
-        self._range = _label("statusRange", mono=True, cell=True)
+        self._hovered = _label("statusHovered", mono=True, cut=_cut_words)
+        self._picked = _label("statusPicked", mono=True, cell=True, cut=_cut_words)
+        self._range = _label("statusRange", mono=True, cell=True, whole=True)
         self._special = _label("statusSpecial", mono=True, cell=True, whole=True)
         self._zoom = _label("statusZoom", mono=True, cell=True, whole=True)
         for widget in (
             self._swatch, self._hovered, self._picked, self._range, self._special, self._zoom,
         ):  # fmt: skip
             self.addPermanentWidget(widget)
+            self._cells.append(widget)
 
     def _connect(self) -> None:
         session, theme = self._session, self._theme
@@ -162,7 +165,20 @@ class StatusBar(QStatusBar):
     def show_zoom(self, text: str) -> None:
         """Show the magnification of the tensor view."""
         self._zoom.setText(text)
-        self._zoom.setVisible(bool(text))
+        self._fit()
+
+    def _fit(self) -> None:
+        """Leave out cells of which other parts of the window tell, rather than cut numbers."""
+        spare = self._zoom, self._backend, self._memory
+        cells = [each for each in self._cells if each not in spare and not each.isHidden()]
+        shown = [each for each in spare if each.text()]
+        while shown:
+            widths = (each.sizeHint().width() for each in (*cells, *shown))
+            if sum(widths) + _BETWEEN * (len(cells) + len(shown)) <= self.width():
+                break
+            del shown[0]
+        for each in spare:
+            each.setVisible(each in shown)
 
     @Slot()
     def _on_theme_changed(self) -> None:
@@ -189,14 +205,14 @@ class StatusBar(QStatusBar):
         self._on_progress_changed(session.progress)
         self._show_nonfinite()
         self._show_memory_limit()
-        self._backend.setVisible(session.graph is not None)
         dump, name = session.kernels_from, session.backend
         if dump is not None:
             self._backend.setText(f"kernels of {elided(dump_name(dump), _LONGEST_NAME)}")
             self._backend.setToolTip(tip_text(f"{dump}\n{session.kernels_text}"))
         else:
-            self._backend.setText(f"backend {name}")
+            self._backend.setText(f"backend {name}" if session.graph is not None else "")
             self._backend.setToolTip("")
+        self._fit()
 
     @Slot(str)
     def _on_tuning_changed(self, text: str) -> None:
@@ -214,10 +230,11 @@ class StatusBar(QStatusBar):
             restyle(self._nonfinite, f"color: {color.name()};")
 
     def _show_memory_limit(self) -> None:
-        limit = self._session.memory_limit
-        self._memory.setVisible(limit is not None and self._session.graph is not None)
+        limit = self._session.memory_limit if self._session.graph is not None else None
+        self._memory.setText(
+            "" if limit is None else f"memory limit {format_exact_bytes(limit)}"
+        )
         if limit is not None:
-            self._memory.setText(f"memory limit {format_exact_bytes(limit)}")
             self._memory.setToolTip(
                 "Old values are evicted, and recomputed when you look at them"
             )
@@ -272,10 +289,50 @@ class StatusBar(QStatusBar):
         self._progress_bar.setUpdatesEnabled(True)
         self._detail.setText(progress.label)
 
+    # Overrides of Qt methods
 
-def _label(name: str, *, mono: bool = False, cell: bool = False, whole: bool = False) -> QLabel:
+    @override
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._fit()
+        return super().event(event)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+
+def _cut_middle(metrics: QFontMetrics, text: str, room: int) -> str:
+    return metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room)
+
+
+def _cut_name(metrics: QFontMetrics, text: str, room: int) -> str:
+    """Shorten what stands before the counts, which would be other numbers if they were cut."""
+    name, dot, counts = text.partition(" · ")
+    left = room - metrics.horizontalAdvance(dot + counts)
+    if metrics.horizontalAdvance("…") < left:
+        return _cut_middle(metrics, name, left) + dot + counts
+    return _cut_words(metrics, counts or name, room)
+
+
+def _cut_words(metrics: QFontMetrics, text: str, room: int) -> str:
+    """Leave out last words: a number that lacks digits would be another one."""
+    while " " in text and metrics.horizontalAdvance(f"{text} …") > room:
+        text = text.rpartition(" ")[0]
+    return metrics.elidedText(f"{text} …", Qt.TextElideMode.ElideRight, room)
+
+
+def _label(
+    name: str,
+    *,
+    mono: bool = False,
+    cell: bool = False,
+    whole: bool = False,
+    cut: Callable[[QFontMetrics, str, int], str] = _cut_middle,
+) -> QLabel:
     """Make the label of a text that can be selected; of a short one all is always shown."""
-    label = QLabel() if whole else _Elided()
+    label = QLabel() if whole else _Elided(cut)
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setObjectName(name)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -287,13 +344,30 @@ def _label(name: str, *, mono: bool = False, cell: bool = False, whole: bool = F
 
 
 class _Elided(QLabel):
-    """A text that is elided where the window is narrow."""
+    """A text that is shortened where the window is narrow.
+
+    Parameters
+    ----------
+    cut : callable
+        Returns what of a text fits into a width, with an ellipsis.
+    """
+
+    def __init__(self, cut: Callable[[QFontMetrics, str, int], str]) -> None:
+        super().__init__()
+        self._cut = cut
 
     @property
     def is_elided(self) -> bool:
         """Whether there is no room for all of the text."""
         needed = self.fontMetrics().horizontalAdvance(self.text())
         return needed > self.contentsRect().width()
+
+    @property
+    def shown_text(self) -> str:
+        """What of the text there is room for."""
+        if not self.is_elided:
+            return self.text()
+        return self._cut(self.fontMetrics(), self.text(), self.contentsRect().width())
 
     # Overrides of Qt methods
 
@@ -310,11 +384,7 @@ class _Elided(QLabel):
         painter = QPainter(self)
         self.drawFrame(painter)
         painter.setPen(self.palette().color(self.foregroundRole()))
-        area = self.contentsRect()
-        shown = self.fontMetrics().elidedText(
-            self.text(), Qt.TextElideMode.ElideMiddle, area.width()
-        )
-        painter.drawText(area, self.alignment(), shown)
+        painter.drawText(self.contentsRect(), self.alignment(), self.shown_text)
         painter.end()
 
     @override

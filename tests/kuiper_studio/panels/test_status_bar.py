@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject
@@ -113,3 +115,53 @@ def test_tuning_is_told_beside_the_run(qtbot, empty_session, theme):
     empty_session.tuning_changed.emit("Tuning kernels… 13 of 51")
     empty_session.state_changed.emit()  # something else was asked for
     assert detail.text() == before
+
+
+PAIR = "[0, 42, 66, 22] relu 0.19370885, layer1.0.conv1 0.3018372, difference 0.10812835"
+
+
+@pytest.mark.parametrize("width", [1440, 1366, 1024])
+def test_no_number_is_cut(qtbot, open_window, make_pair, width):
+    window = open_window(
+        make_pair(
+            "pnnx.Input in 0 1 0 #0=(3)f32",
+            *(f"nn.ReLU stage.block.number{i}.activation 1 1 {i} {i + 1}" for i in range(60)),
+            "pnnx.Output out 1 0 60",
+        ),
+        ["ones"],
+    )
+    window.session.run_to("stage.block.number41.activation")
+    qtbot.waitUntil(lambda: window.session.position == 42 and not window.session.busy)
+    window.resize(width, 900)
+    bar = window.status_bar
+    bar.show_hovered(PAIR)
+    bar.show_picked(PAIR)
+    bar.show_range("\u221244.048 … 44.048")
+    bar.show_special("NaN 0 Inf 0")
+    bar.show_zoom("2 : 1")
+    qtbot.wait(1)
+
+    ranged = bar.findChild(QLabel, "statusRange")
+    assert ranged.fontMetrics().horizontalAdvance(ranged.text()) <= ranged.width()
+    detail = bar.findChild(QLabel, "statusDetail").shown_text
+    assert re.fullmatch(r".*… ?|.*(?<!\d)42 of 62 run", detail)
+    for name in ("statusHovered", "statusPicked"):
+        words = (
+            bar.findChild(QLabel, name).shown_text.removeprefix("picked ").removesuffix(" …")
+        )
+        assert f"{PAIR} ".startswith(f"{words} ")
+        assert "0.19370885" in words
+
+
+def test_what_other_parts_tell_goes_first(qtbot, empty_session, theme):
+    bar = StatusBar(empty_session, theme)
+    qtbot.addWidget(bar)
+    bar.show_picked(PAIR)
+    bar.show_range("0 … 1")
+    bar.show_zoom("2 : 1")
+    zoom, ranged = (bar.findChild(QLabel, f"status{name}") for name in ("Zoom", "Range"))
+    for width, has_zoom in ((1600, True), (600, False), (1600, True)):
+        bar.resize(width, 26)
+        bar.show()
+        qtbot.waitUntil(lambda: zoom.isVisible() is has_zoom)  # noqa: B023 - called here
+        assert ranged.isVisible()
