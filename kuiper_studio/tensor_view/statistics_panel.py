@@ -179,20 +179,24 @@ class StatisticsPanel(QScrollArea):
 
 
 class _Section(QWidget):
-    """A title and rows of a label and a number."""
+    """A title and rows of a label and a number, which are made with the first facts."""
 
     def __init__(self, name: str, labels: tuple[str, ...]) -> None:
         super().__init__()
         self.setObjectName(name)
-        grid = QGridLayout(self)
+        self._labels = labels
+        self._title = QLabel()
+        self._title.setProperty("role", "subtitle")
+        self._grid = grid = QGridLayout(self)
         grid.setContentsMargins(10, 0, 10, 2)
         grid.setVerticalSpacing(1)
         grid.setHorizontalSpacing(8)
-        self._title = QLabel()
-        self._title.setProperty("role", "subtitle")
+        grid.setColumnStretch(1, 1)
         grid.addWidget(self._title, 0, 0, 1, 2)
         self.values: list[QLabel] = []
-        for row, text in enumerate(labels, start=1):
+
+    def _make_rows(self) -> None:
+        for row, text in enumerate(self._labels, start=1):
             label, value = QLabel(text), QLabel()
             label.setProperty("role", "secondary")
             value.setProperty("role", "mono")
@@ -200,12 +204,13 @@ class _Section(QWidget):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             value.setFocusPolicy(Qt.FocusPolicy.NoFocus)
             label.setBuddy(value)
-            grid.addWidget(label, row, 0)
-            grid.addWidget(value, row, 1)
+            self._grid.addWidget(label, row, 0)
+            self._grid.addWidget(value, row, 1)
             self.values.append(value)
-        grid.setColumnStretch(1, 1)
 
     def show_facts(self, title: str, texts: tuple[str, ...]) -> None:
+        if not self.values:
+            self._make_rows()
         self._title.setText(title)
         self.setAccessibleName(title)
         for value, text in zip(self.values, texts, strict=True):
