@@ -68,7 +68,8 @@ class KnownWeights:
     def differing(self, operator: RuntimeOperator) -> frozenset[str] | None:
         """Return the names of the weights that differ; None if it is unknown.
 
-        Constant operands of a product have the names of a linear layer's weights.
+        Those of which the reference has no hash do not count. Constant operands of a product
+        have the names of a linear layer's weights.
         """
         product = product_of(operator)
         try:
@@ -79,13 +80,16 @@ class KnownWeights:
             ours, theirs = hash_weights(operator), self._hashes(operator)
         except EngineError:
             return None
-        if not ours or not ours.keys() <= theirs.keys():
-            return None
-        return frozenset(
+        differing = frozenset(
             name
-            for name, each in ours.items()
-            if all(other.float32 != each.float32 for other in theirs[name])
+            for name in ours.keys() & theirs.keys()
+            if all(other.float32 != ours[name].float32 for other in theirs[name])
         )
+        if ours and ours.keys() <= theirs.keys():
+            return differing
+        # A reference that computes the bias tells nothing of it. A wrong matrix is one anyway.
+        certain = any(len(operator.attributes[name].shape) > 1 for name in differing)
+        return differing if certain else None
 
     def _differing_of_product(
         self, operator: RuntimeOperator, product: ConstantProduct
@@ -156,7 +160,7 @@ class KnownWeights:
             return {}
         found = self._nearest(operator)
         fitting = {n: [h for h in found if h.size == size] for n, size in sizes.items()}
-        return fitting if all(fitting.values()) else {}
+        return {name: hashes for name, hashes in fitting.items() if hashes}
 
     def _nearest(self, operator: RuntimeOperator) -> list[WeightHash]:
         """Return the weights of the layer that gives an operator's tensor, and of its bias.

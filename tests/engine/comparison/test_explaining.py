@@ -1288,3 +1288,26 @@ def test_a_number_that_an_expression_has_lost_is_its_own_fault(run):
     assert blamed(found) == [("half", [], ["expression"])]
     (change,) = found.origins[0].reasons[0].changes
     assert change.value == "mul(mul(@0,0.5),add(@1,1.0))"
+
+
+def test_a_hash_names_the_weight_of_a_layer_whose_bias_is_computed(make_pair):
+    """The reference joins the bias of three parts, so it has a hash of the matrix alone."""
+    x, weight, bias = normal(3, 8), normal(6, 8), normal(6)
+    path = make_pair(
+        "pnnx.Input in0 0 1 0 #0=(3,8)f32",
+        "nn.Linear qkv 1 1 0 1 bias=True in_features=8 out_features=6 @bias=(6)f32 "
+        "@weight=(6,8)f32 #1=(3,6)f32",
+        "F.tanh act 1 1 1 2 $input=1 #2=(3,6)f32",
+        "pnnx.Output out0 1 0 2",
+        weights={"qkv.weight": normal(6, 8), "qkv.bias": bias},
+    )
+    made = x @ weight.T + bias
+    arrays = {"x": x, "joined": bias, "made": made, "act": np.tanh(made)}
+    calls = [
+        ("aten::addmm", ("joined", "x"), "made", {"attn.qkv.weight": weight}),
+        ("aten::tanh", ("made",), "act", {}),
+    ]
+    (origin,) = compare(path, reference_of(arrays, calls), x).origins
+    assert origin.operator.name == "qkv"
+    assert [reason.kind for reason in origin.reasons] == ["weight_values"]
+    assert "as its hash tells" in origin.reasons[0].text
