@@ -128,7 +128,7 @@ class ShownValue:
         self.counterpart = counterpart
         self.layout = layout
         self.shared_range = shared_range
-        self._expression = expression or f"session.tensors.value({name!r})"
+        self._expression = expression or f"session.value({name!r})"
         self._choices[self.name] = self.choice
         self.name, self.value = name, value
         self._members = tuple(flatten_value(value))

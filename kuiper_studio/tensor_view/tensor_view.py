@@ -61,6 +61,7 @@ __all__ = ["TensorView"]
 
 _WARM_MS: Final = 1000  # after opening a model, which comes first
 _LATE_MS: Final = 150  # a message appears if fetching a value takes longer
+_OWN: Final = frozenset({Side.ALL, Side.OURS})  # sides that show the value of the tab
 _FOLLOWING: Final = 0  # index of the tab that follows the session
 
 
@@ -455,15 +456,30 @@ class TensorView(QWidget):
             heads if isinstance(heads, int) else 1,
         )
 
+    def _own_expression(self, name: str) -> str:
+        """Return what gives the value of a tab in Python, with a session of the engine."""
+        weight = self._weights.get(name)
+        return weight.expression if weight is not None else f"session.value({name!r})"
+
+    def _expression(self, name: str, value: Value) -> str:
+        """Return what gives the shown side of a tab in Python."""
+        own, side = self._own_expression(name), self.sides.side(name)
+        if side in _OWN:
+            return own
+        other = self.sides.expression(name)
+        if side is Side.REFERENCE or not isinstance(value, np.ndarray):
+            return other
+        return f"numpy.subtract({own}, {other}, dtype={value.dtype.name!r})"
+
     def _show_weight(
         self, weight: _Weight, value: Value, counterpart: Counterpart | None
     ) -> None:
         side = self.sides.side(weight.key)
-        is_own = side in {Side.ALL, Side.OURS}
+        is_own = side in _OWN
         self.pane.set_value(
             f"{weight.key} {side.value}" if side is Side.DIFFERENCE else weight.key,
             value,
-            expression=weight.expression if is_own else self.sides.expression(weight.key),
+            expression=self._expression(weight.key, value),
             shared_range=self.sides.shared_range(weight.key),
             counterpart=counterpart,
             layout=self._weight_layout(weight),
@@ -484,7 +500,7 @@ class TensorView(QWidget):
         side, channel = self.sides.side(name), self.pane.model.channel
         is_same = self._operand_shown == name  # another side of it, at the same channel
         self._operand_shown = name
-        if side in {Side.ALL, Side.OURS}:
+        if side in _OWN:
             self.pane.set_value(
                 name,
                 value,
@@ -498,7 +514,7 @@ class TensorView(QWidget):
             self.pane.set_value(
                 name if side is Side.REFERENCE else f"{name} {side.value}",
                 value,
-                expression=self.sides.expression(name),
+                expression=self._expression(name, value),
                 shared_range=self.sides.shared_range(name),
                 layout_of_member=partial(self._layout_of, name),
             )
@@ -545,7 +561,7 @@ class TensorView(QWidget):
         """Show what the channels held over all inputs, as soon as that is known."""
         operand, view = self._ranged_operand, self.pane.model.counted_view()
         serial = self._session.tensors.serial(operand)
-        if self.sides.side(operand) not in {Side.ALL, Side.OURS} or serial is None:
+        if self.sides.side(operand) not in _OWN or serial is None:
             return
         over_set = self._session.sweeping.totals(operand, view) if view is not None else None
         if over_set is not None:
@@ -560,7 +576,7 @@ class TensorView(QWidget):
         operand, model = self._ranged_operand, self.pane.model
         summary = self._session.sweeping.operand(operand)
         found, values = self._session.sweeping.found, None
-        is_own = self.sides.side(operand) in {Side.ALL, Side.OURS}
+        is_own = self.sides.side(operand) in _OWN
         if summary is not None and found is not None and is_own and not model.is_complex:
             values = data_set_values(summary, found.inputs.done)
         self.pane.colors.show_data_set(values)
@@ -755,10 +771,8 @@ class TensorView(QWidget):
         is_known = known is not None and known.ours is ours and known.source is array
         if known is not None and is_known and known.fitted.start == min(start, known.last):
             return known, ""
-        weight = self._weights.get(other)
-        expression = weight.expression if weight else f"session.tensors.value({other!r})"
         try:
-            return pair_up(name, ours, array, titles, expression, start), ""
+            return pair_up(name, ours, array, titles, self._own_expression(other), start), ""
         except ValueError as exc:
             return None, str(exc)
 

@@ -153,7 +153,7 @@ def test_channels_last(pane):
     element = pane.model.element(4, 7)
     assert element.index == (1, 4, 7, 3)
     assert element.value == image[1, 4, 7, 3]
-    assert pane.model.expression(element.index) == "session.tensors.value('x')[1, 4, 7, 3]"
+    assert pane.model.expression(element.index) == "session.value('x')[1, 4, 7, 3]"
     pane.set_value("y", np.zeros((1, 5, 6, 2), np.float32))
     assert not action(pane, "channelsLast").isChecked()
     assert not pane.model.is_channels_last
@@ -597,7 +597,7 @@ def test_copying(pane, signed):
     trigger(pane, "copyIndex")
     assert clipboard.text() == "[0, 0, 1, 2]"
     trigger(pane, "copyExpression")
-    assert clipboard.text() == "session.tensors.value('conv 1')[0, 0, 1, 2]"
+    assert clipboard.text() == "session.value('conv 1')[0, 0, 1, 2]"
 
 
 def test_save_picture(pane, signed, tmp_path):

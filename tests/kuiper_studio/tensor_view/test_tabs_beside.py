@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QMenu, QSpinBox, QWidget
 
+import engine
 from kuiper_studio.tensor_view import TensorView
 from kuiper_studio.tensor_view.fitting import fit
 from kuiper_studio.tensor_view.pairing import pair_up
@@ -95,6 +97,28 @@ def test_each_side_alone(both, studio):
     assert both.pane.model.array is studio.tensors.value("2")
     toggle(both)
     assert not sides.isVisible()
+
+
+@pytest.mark.parametrize("side", [Side.OURS, Side.REFERENCE, Side.DIFFERENCE])
+def test_a_copied_expression_gives_the_element_in_python(both, studio, residual, side):
+    """As the manual of the package has it: a graph, a session, an input, and a run."""
+    toggle(both)
+    both.strip.sides.button(side).click()
+    both.pane.show_channel(1)
+    both.pane.plane.picked.emit(4, 5)
+    both.pane.actions_table["tensor.copyExpression"].trigger()
+    copied = QGuiApplication.clipboard().text()
+
+    session = engine.Session(engine.load(residual))
+    session.feed([np.ones((1, 3, 8, 8), np.float32)])
+    for _ in range(3):
+        session.step()
+    found = eval(copied, {"session": session, "numpy": np})
+    conv = np.asarray(studio.tensors.value("1"))[0, 1, 4, 5]
+    relu = max(conv, 0)
+    expected = {Side.OURS: relu, Side.REFERENCE: conv, Side.DIFFERENCE: relu - conv}[side]
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert conv < 0  # else the sides are one
 
 
 def test_statistics_of_the_difference(both, studio):

@@ -90,7 +90,7 @@ def test_members_of_nested_tuples(model):
     model.set_member(1)
     assert model.array is POSITIVE
     assert model.describe() == "[1] 1×3×4×5 f32"
-    assert model.expression((0, 1, 2, 3)) == "session.tensors.value('x')[1][0][0, 1, 2, 3]"
+    assert model.expression((0, 1, 2, 3)) == "session.value('x')[1][0][0, 1, 2, 3]"
     model.set_member(2)
     assert model.array is None
     assert model.member_value == 7
@@ -147,7 +147,7 @@ def test_elements_outside(model):
 
 
 def test_expression_of_a_scalar(model):
-    assert show(model, np.array(1.0)).expression(()) == "session.tensors.value('x')[()]"
+    assert show(model, np.array(1.0)).expression(()) == "session.value('x')[()]"
 
 
 # Range and map
