@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
-from kuiper_studio.graph_view.boxes import detail_lines
 from kuiper_studio.graph_view.legend import legend_entries
+from kuiper_studio.graph_view.scene import make_scene
+from kuiper_studio.graph_view.state import SceneState
 from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.difference_marks import count_text, operator_marks
@@ -26,6 +29,7 @@ NET = (
     "pnnx.Expression sign 1 1 2 3 expr=neg(@0) #2=(3)f32 #3=(3)f32",
     "pnnx.Output out 1 0 3 #3=(3)f32",
 )
+NAMES = ("in", "times", "plus", "sign", "out")
 GLYPHS = ["=", "≠", "≠", "?", ""]
 
 
@@ -42,6 +46,13 @@ def window(open_window, make_pair, tmp_path):
     session.studies.compare(path)
     assert session.wait_idle(20)
     return window
+
+
+def count_of(widget, color):
+    """How many pixels of a widget have exactly a colour."""
+    image = widget.grab().toImage()
+    pixels = ((x, y) for x in range(image.width()) for y in range(image.height()))
+    return sum(image.pixel(x, y) == color.rgb() for x, y in pixels)
 
 
 def listed(panel, column=OperatorColumn.NAME):
@@ -109,14 +120,33 @@ def test_a_copied_row_has_the_mark(window):
 
 
 def test_boxes_and_edges(window):
-    state = window.graph_view.canvas._state
-    looks = [window.graph_view.canvas._painter.look(box) for box in range(5)]
-    assert [look.mark.look.glyph if look.mark else "" for look in looks] == GLYPHS
-    assert [(look.style.border, look.style.width) for look in looks] == [
-        ("ctl", 1.0), ("div", 2.0), ("ctl", 1.0), ("ctl", 1.0), ("ctl", 1.0),
-    ]  # fmt: skip
-    seconds = [detail_lines(look)[1] for look in looks]
-    assert seconds[:3] == ["Δ 0", "BORN 0.5", "Δ 0.43"]
+    canvas = window.graph_view.canvas
+    canvas.reduced_motion = True
+    canvas.set_orientation("left-right")
+    canvas.fit()
+    tips = {name: canvas.tip_at(canvas.box_rect(name).center()) for name in NAMES}
+    assert [tip.splitlines()[3:] for tip in tips.values()] == [
+        ["equal, difference 0 of the reference's maximum"],
+        ["born here, difference 0.5 of the reference's maximum"],
+        ["inherited from upstream, difference 0.429 of the reference's maximum"],  # 3 of 7
+        ["not matched, no tensor of the reference fits"],
+        [],
+    ]
+    ends = [tuple(map(canvas.box_rect, pair)) for pair in pairwise(NAMES)]
+    between = [QPointF((a.right() + b.left()) / 2, a.center().y()) for a, b in ends]
+    assert [canvas.operand_at(point) for point in between] == ["0", "1", "2", "3"]
+    told = [canvas.tip_at(point).partition("beside the reference: ")[2] for point in between]
+    assert told == ["equal", "born here", "inherited from upstream", ""]
+    window.session.select("out")
+    shot, color = canvas.grab().toImage(), window.theme.color("div")
+    boxes = [canvas.box_rect(name).toRect() for name in NAMES]
+    borders = [{shot.pixel(box.left() + x, box.center().y()) for x in (-1, 0, 1)}
+               for box in boxes]  # fmt: skip
+    assert [color.rgb() in border for border in borders] == [False, True, False, False, False]
+
+
+def test_the_graph_knows_what_edges_carry_and_the_legend_explains_marks(window):
+    state = SceneState(make_scene(window.session.graph), window.session)
     # Operands 0 to 3: equal, born, inherited, not compared.
     carried = {edge.operand: state.carried[i] for i, edge in enumerate(state.scene.edges)}
     assert carried == {"0": 0, "1": 2, "2": 1, "3": 0}
@@ -124,6 +154,9 @@ def test_boxes_and_edges(window):
     assert [entry.text for entry in legend_entries(state)][:4] == [
         "equal", "born here", "inherited", "not compared",
     ]  # fmt: skip
+    window.session.comparing.clear()
+    state = SceneState(make_scene(window.session.graph), window.session)
+    assert legend_entries(state)[0].text == "executed"
 
 
 def test_edges_are_painted_in_the_colour_of_the_difference(window):
@@ -166,9 +199,10 @@ def test_edges_say_how_far_their_operands_differ(window):
 
 
 def test_a_selected_box_keeps_the_colour_of_its_edges(window):
-    state = window.graph_view.canvas._state
+    state = SceneState(make_scene(window.session.graph), window.session)
     numbers = {edge.operand: i for i, edge in enumerate(state.scene.edges)}
     window.session.select("times")
+    state.follow_selection()
     assert state.lit() == {numbers["0"]}  # its output carries the difference
     state.picked = "1"
     assert state.lit() == {numbers["1"]}
@@ -185,11 +219,12 @@ def test_texts_of_the_graph(window):
 
 def test_the_graph_forgets_a_comparison(window):
     canvas = window.graph_view.canvas
+    window.session.select("out")
+    color = window.theme.color("div")
+    assert count_of(canvas, color) > 100  # borders, edges and the legend
     window.session.comparing.clear()
-    assert canvas._state.marks == {}
-    assert not canvas._state.carried.any()
-    assert canvas._painter.look(1).mark is None
-    assert legend_entries(canvas._state)[0].text == "executed"
+    assert count_of(canvas, color) == 0
+    assert "born" not in canvas.tip_at(canvas.box_rect("times").center())
     assert "reference" not in canvas.accessibleDescription()
 
 

@@ -19,6 +19,8 @@ from kuiper_studio.graph_view.cards import card_line
 from kuiper_studio.graph_view.folded_scenes import FoldedScenes, Wires
 from kuiper_studio.graph_view.folding import Folding
 from kuiper_studio.graph_view.grouping import find_groups_of
+from kuiper_studio.graph_view.scene import make_scene
+from kuiper_studio.graph_view.state import SceneState
 from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, Scale
 from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.layout.groups import Group
@@ -62,15 +64,17 @@ def grouped(view, open_model):
 
 
 @pytest.fixture
-def names(session):
+def names(session, qtbot):
     """Tell the names of the boxes that a view shows: operators and closed groups, in order."""
 
     def names_in(view):
+        qtbot.waitUntil(lambda: view.canvas.laid_out)
         operators = [operator.name for operator in session.graph.operators]
         rows = view.canvas.outline
-        if not rows:  # without groups
-            return [name for name in operators if not view.box_rect(name).isNull()]
-        return [row.name or operators[row.first] for row in rows if not row.is_open]
+        found = [row.name or operators[row.first] for row in rows if not row.is_open]
+        if rows:
+            return found
+        return [name for name in operators if not view.box_rect(name).isNull()]
 
     return names_in
 
@@ -501,15 +505,20 @@ def test_the_title_of_an_open_group_says_how_many_ran_then_how_long_it_took(
 ):
     canvas = grouped.canvas
     session.select("head.t0")
-    group = canvas._scene.frames[0].group
-    assert canvas._state.group_text(group) == ""
+    (head,) = (row.group for row in canvas.outline if row.name == "head")
+    assert head.size == 6
+
+    def title():
+        return SceneState(make_scene(session.graph), session).group_text(head)
+
+    assert title() == ""
     run(64)  # three of its six
-    assert canvas._state.group_text(group) == "3 run"
+    assert title() == "3 run"
     run()
     seconds = [session.record(f"head.t{n}").seconds for n in range(6)]
-    assert canvas._state.group_text(group) == format_duration(sum(seconds))
+    assert title() == format_duration(sum(seconds))
     session.overlaying.choose(OverlayKind.MEMORY)  # of six times 1x3x8x8 floats
-    assert canvas._state.group_text(group) == "4.6 kB"  # 4608
+    assert title() == "4.6 kB"  # 4608
 
 
 @pytest.mark.parametrize("at_once", [True, False])
