@@ -36,6 +36,8 @@ __all__ = [
     "solved_weights",
 ]
 
+_CONSTANT: Final = "pnnx.Attribute"
+_EMBEDDINGS: Final = frozenset({"nn.Embedding", "F.embedding"})
 _MOST_NUMBERS: Final = 1 << 22  # size of the solved matrix
 _MOST_WORK: Final = 1 << 30  # multiplications of a solution
 _RICH: Final = 1.25  # equations for each unknown
@@ -229,22 +231,30 @@ def _describe_change(case: Case, name: str, ours: Array, theirs: Array) -> str:
             f"{float(ours[at]):.6g} in the file. Set it."
         )
     mine, other, differs = (_by_channel(case, name, array) for array in (ours, theirs, differs))
-    channels = np.unique(np.nonzero(differs)[0])
-    own = channels[:1]
-    factor = _common_factor({name: mine[own]}, {name: other[own]})
-    if len(channels) == 1 and factor is not None:
+    part = "row" if _is_table(case) else "channel"
+    parts = np.unique(np.nonzero(differs)[0])
+    factor = _common_factor({name: mine[parts[:1]]}, {name: other[parts[:1]]})
+    if len(parts) == 1 and factor is not None:
         words = describe_factor(factor)
-        return f"The {name} of channel {channels[0]} of the reference is {words}. Scale it."
-    of = f"channel {channels[0]}" if len(channels) == 1 else f"{len(channels)} channels"
+        return f"The {name} of {part} {parts[0]} of the reference is {words}. Scale it."
+    of = f"{part} {parts[0]}" if len(parts) == 1 else f"{len(parts)} {part}s"
+    where = f", in {of}" if ours.ndim > 1 or not _is_table(case) else ""
     largest = float(np.abs(theirs - ours).max())
     return (
-        f"{len(places)} of {ours.size} numbers of the {name} differ, in {of}, by up to "
+        f"{len(places)} of {ours.size} numbers of the {name} differ{where}, by up to "
         f"{largest:.4g}. Take the reference's."
     )
 
 
+def _is_table(case: Case) -> bool:
+    """Whether a weight consists of rows rather than of channels."""
+    return case.type == _CONSTANT or case.type in _EMBEDDINGS
+
+
 def _by_channel(case: Case, name: str, weight: Array) -> Array:
-    """Return a weight with the output's channels first, if it has the input's there."""
+    """Return a weight with the output's channels first, or the rows of a table."""
+    if _is_table(case):
+        return weight.reshape(-1, weight.shape[-1]) if weight.ndim > 1 else weight
     windows = sliding_of(case)
     if name != "weight" or windows is None or windows.family != "transpose":
         return weight
@@ -253,11 +263,11 @@ def _by_channel(case: Case, name: str, weight: Array) -> Array:
 
 def solved_weights(case: Case) -> Iterator[Alternative]:
     """Return the weights implied by the inputs and the expected result."""
-    if case.type == "pnnx.Attribute" and len(case.weights) == 1:
+    if case.type == _CONSTANT and len(case.weights) == 1:
         yield from _stored(case)
     elif case.float_pair is None:
         return
-    elif case.type in {"nn.Embedding", "F.embedding"}:
+    elif case.type in _EMBEDDINGS:
         yield from _table_rows(case)
     elif norm_family(case):
         yield from _affine(case)

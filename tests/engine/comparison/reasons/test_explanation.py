@@ -617,3 +617,31 @@ def test_a_number_that_an_expression_has_lost_is_fitted(right, compute):
     assert reason.kind == "expression"
     assert reason.changes[0].value == right
     assert f"the file {wrong}" in reason.text
+
+
+def test_a_wrong_row_of_an_embedding_is_called_a_row():
+    table, index = normal(5, 4), np.array([[3, 1, 0, 2, 4]])
+    wrong = table.copy()
+    wrong[2] = normal(4)
+    params = {"num_embeddings": 5, "embedding_dim": 4, "sparse": False}
+    operator = make_operator("nn.Embedding", params, {"weight": wrong}, [index])
+    (reason, *_) = explain(operator, [index], table[index])
+    assert reason.kind == "weight_values"
+    assert "4 of 20 numbers of the weight differ, in row 2, by up to" in reason.text
+
+
+def test_a_constant_of_more_dimensions_has_rows():
+    """The positions of a sequence are the rows, not the batch of one before them."""
+    right = normal(1, 6, 4)
+    wrong = right.copy()
+    wrong[0, 1:3] = normal(2, 4)
+    operator = make_operator("pnnx.Attribute", {}, {"data": wrong}, [])
+    (reason, *_) = explain(operator, [], right)
+    assert "8 of 24 numbers of the data differ, in 2 rows, by up to" in reason.text
+
+
+def test_a_constant_of_one_dimension_has_neither_rows_nor_channels():
+    right = normal(6)
+    operator = make_operator("pnnx.Attribute", {}, {"data": normal(6)}, [])
+    (reason, *_) = explain(operator, [], right)
+    assert "6 of 6 numbers of the data differ, by up to" in reason.text
