@@ -175,7 +175,8 @@ class StatisticsPanel(QScrollArea):
         """Colour the count: green for 0, else the colour of NaN."""
         token = {None: "text", 0: "done"}.get(self._special, "nan")
         color = self._theme.color(token).name()
-        restyle(self._tensor.values[-1], f"color: {color};")
+        for value in self._tensor.values[-1:]:  # none before the first facts
+            restyle(value, f"color: {color};")
 
 
 class _Section(QWidget):
