@@ -258,7 +258,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("edit.findPrevious", "Find pre&vious",
             "Select the previous operator that was found", "session.find_previous",
             (Place(_S.EDIT, 1),), ("Shift+F3",), "chevron-up", _has_found),
-    Command("edit.markUpstream", "Mark &upstream",
+    Command("edit.markUpstream", "Mark up&stream",
             "Mark all that the selected operator depends on: where its numbers come from",
             "finding.mark_upstream",
             (Place(_S.EDIT, 2), Place(_S.GRAPH_OPERATOR, 2, 3), Place(_S.OPERATORS, 2, 3)),
