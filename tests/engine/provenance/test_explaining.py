@@ -756,6 +756,36 @@ def test_a_choice_names_the_element_that_was_chosen(make_pair, line, index, expe
     assert where.breakdown.formula.startswith(f"y[{', '.join(map(str, index))}] = position")
 
 
+def test_places_of_largest_elements_are_counted_over_the_image(make_pair):
+    """Windows of 2 by 3 elements, two apart, with one column of padding at the left."""
+    session = engine.Session(
+        engine.load(
+            make_pair(
+                "pnnx.Input in 0 1 x #x=(1,2,5,6)f32",
+                "F.max_pool2d pool 1 2 x y i kernel_size=(2,3) stride=(2,2) padding=(0,1) "
+                "dilation=(1,1) ceil_mode=False return_indices=True $input=x "
+                "#y=(1,2,2,3)f32 #i=(1,2,2,3)i64",
+                "pnnx.Output out 2 0 y i",
+            )
+        ),
+        "numpy",
+    )
+    x = np.random.default_rng(0).standard_normal((1, 2, 5, 6)).astype(np.float32)
+    session.feed([x])
+    session.run()
+    for channel, row, column in np.ndindex(2, 2, 3):
+        window = [
+            (r, c)
+            for r in range(2 * row, 2 * row + 2)
+            for c in range(2 * column - 1, 2 * column + 2)
+            if c >= 0
+        ]
+        largest = max(window, key=lambda place: x[0, channel, *place])
+        found = engine.explain_element(session, "i", (0, channel, row, column))
+        assert found.breakdown.total == found.value == 6 * largest[0] + largest[1]
+        assert len(found.breakdown.terms.factors[0].indices) == len(window)
+
+
 def test_zeros_depend_on_nothing(make_pair):
     path = make_pair(
         "pnnx.Input in 0 1 x #x=(2,3)f32", "torch.zeros_like z 1 1 x z dtype=None",

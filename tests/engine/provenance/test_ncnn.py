@@ -89,6 +89,7 @@ CASES = {
     "cumsum": ("CumulativeSum 0=1", [(3, 4)], [], SUM, False),
     "bilinear": ("Interp 0=2 3=7 4=9", [(2, 4, 5)], [], SUM, True),
     "bilinear-corners": ("Interp 0=2 1=2 2=2 6=1", [(2, 4, 5)], [], SUM, True),
+    "bilinear-rows": ("Interp 0=2 2=1.8 4=9", [(4, 5)], [], SUM, True),
     "bicubic": ("Interp 0=3 3=7 4=9", [(2, 5, 5)], [], SUM, True),
     "nearest": ("Interp 0=1 1=2 2=2", [(2, 4, 5)], [], SUM, True),
     "reshape": ("Reshape 0=20 1=3", [(3, 4, 5)], [], MOVE, True),
@@ -170,6 +171,13 @@ def test_what_lies_outside_has_no_influence(tmp_path, name):
     index = draw_index(rng, session.value("y").shape)
     assert engine.receptive_field(session, "y", index).guessed == ()
     assert engine.check_field(session, "y", index).is_same
+
+
+@pytest.mark.parametrize("name", ["pool-global", "pool-global-max"])
+def test_a_global_pooling_reads_its_whole_channel(tmp_path, name):
+    session, _ = make(tmp_path, name)
+    field = engine.receptive_field(session, "y", (2,))
+    assert field.inputs[0].slices == (slice(2, 3), slice(0, 4), slice(0, 5))
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name][4]])
