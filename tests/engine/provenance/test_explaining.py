@@ -261,6 +261,15 @@ CASES = {
         SUM,
     ),
     "linear1d": ("F.interpolate size=(9) mode=linear align_corners=True", [(1, 2, 4)], {}, SUM),
+    "resize-by-raw-scales": (
+        (
+            "aten::upsample_bilinear2d output_size=None align_corners=False scales_h=1.6 "
+            "scales_w=1.7"
+        ),
+        [(1, 2, 4, 5)],
+        {},
+        SUM,
+    ),
     "area": ("F.interpolate size=(3,4) mode=area", [(1, 2, 7, 9)], {}, SUM),
     "softmax": ("nn.Softmax dim=1", [(2, 5, 3)], {}, Kind.SHARE),
     "softmin": ("nn.Softmin dim=-1", [(2, 5)], {}, Kind.SHARE),
