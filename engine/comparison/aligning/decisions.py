@@ -16,6 +16,7 @@ from engine.comparison.aligning.labels import leads_to_twin
 from engine.comparison.aligning.limits import CONFIRMING
 from engine.comparison.matching import ALIGNMENT, WEIGHTS
 from engine.comparison.measures import relative_distance
+from engine.comparison.reasons import is_activation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -267,7 +268,8 @@ class Decisions:
         """Whether a sure tensor is what the reference computes from an operator's inputs next.
 
         What agrees further on belongs rather to another operator of the same kind, and what is
-        the input normalized to a normalization downstream. Names and weights tell by
+        the input normalized to a normalization downstream; nor does an activation give the sum
+        at the end of a residual block that starts at its input. Names and weights tell by
         themselves; and the weights of the next layer give its result of this one's input, too.
         """
         if not choice.is_sure:
@@ -278,8 +280,18 @@ class Decisions:
         near = calls.near(self._state.inputs_of(operator), 1)
         if key in calls.by_output and key not in near:
             return False
+        if is_activation(operator.type) and self._ends_block(operator, key):
+            return False
         value = self._values.read(operand.name, choice.reading)
         return not self._normalizes(operator, value) or self._normalizes(operator, result)
+
+    def _ends_block(self, operator: RuntimeOperator, key: str) -> bool:
+        """Whether layers lead from what an operator reads to a tensor, which reads it too."""
+        known, calls = self._state.inputs_of(operator), self._structure.calls
+        call = calls.by_output.get(key)
+        if call is None or is_layer(call.type):
+            return False
+        return any(calls.count_layers(each, known, 0) for each in call.inputs)
 
     def _normalizes(self, operator: RuntimeOperator, value: Value) -> bool:
         """Whether a tensor is an input of an operator, normalized."""

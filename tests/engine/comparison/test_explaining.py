@@ -1311,3 +1311,49 @@ def test_a_hash_names_the_weight_of_a_layer_whose_bias_is_computed(make_pair):
     assert origin.operator.name == "qkv"
     assert [reason.kind for reason in origin.reasons] == ["weight_values"]
     assert "as its hash tells" in origin.reasons[0].text
+
+
+def test_an_added_activation_before_residual_blocks_before_training(run):
+    """The weights of norms do not tell them apart then, and its sums are much alike."""
+    x = 0.02 * normal(1, 6, 16)
+    first, second, third = (normal(16, 16) / 4 for _ in range(3))
+    second = second / 40
+    norm = "eps=1e-12 normalized_shape=(16) @bias=(16)f32 @weight=(16)f32"
+    ones, zeros = np.ones(16, np.float32), np.zeros(16, np.float32)
+    layer = "bias=False in_features=16 out_features=16 @weight=(16,16)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,6,16)f32",
+        f"nn.Linear first 1 1 0 1 {layer} #1=(1,6,16)f32",
+        "F.silu added 1 1 1 2 $input=1 #2=(1,6,16)f32",
+        f"nn.LayerNorm norm 1 1 2 3 {norm} #3=(1,6,16)f32",
+        f"nn.Linear second 1 1 3 4 {layer} #4=(1,6,16)f32",
+        "pnnx.Expression sum 2 1 4 2 5 expr=add(@0,@1) #5=(1,6,16)f32",
+        f"nn.LayerNorm norm2 1 1 5 6 {norm} #6=(1,6,16)f32",
+        f"nn.Linear third 1 1 6 7 {layer} #7=(1,6,16)f32",
+        "pnnx.Output out0 1 0 7",
+        first__weight=first,
+        second__weight=second,
+        third__weight=third,
+        norm__weight=ones,
+        norm__bias=zeros,
+        norm2__weight=ones,
+        norm2__bias=zeros,
+    )
+
+    def normed(values):
+        values = values - values.mean(-1, keepdims=True)
+        return values / values.std(-1, keepdims=True)
+
+    made = x @ first.T
+    block = normed(made) @ second.T
+    sums = block + made
+    theirs = {"in0x": x, "made": made, "norm": normed(made), "block": block, "sums": sums,
+              "norm2": normed(sums), "out": normed(sums) @ third.T}  # fmt: skip
+    calls = operators_of(
+        ("linear", ("in0x",), "made"), ("layer_norm", ("made",), "norm"),
+        ("linear", ("norm",), "block"), ("add", ("block", "made"), "sums"),
+        ("layer_norm", ("sums",), "norm2"), ("linear", ("norm2",), "out"),
+    )  # fmt: skip
+    found = engine.compare(session, shown(theirs, operators=calls))
+    assert blamed(found) == [("added", [], ["activation_extra"])]
