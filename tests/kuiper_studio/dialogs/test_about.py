@@ -35,7 +35,8 @@ def test_backends(monkeypatch):
     monkeypatch.setattr(
         "engine.backend_names.find_spec", lambda name: name if "o" in name else None
     )
-    monkeypatch.setattr("engine.backend_names.version", {"onnxruntime": "1.23.4"}.__getitem__)
+    monkeypatch.setattr("importlib.metadata.version", {"onnxruntime": "1.23.4"}.__getitem__)
+    monkeypatch.setattr(about, "version", {"kuiper-studio": "1.0"}.__getitem__)
     found = component_versions()
     assert found["ONNX Runtime"] == "1.23.4"
     assert found["ncnn"] == "not installed (pip install ncnn)"
