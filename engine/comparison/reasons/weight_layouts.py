@@ -274,9 +274,12 @@ def _directions(case: Case) -> Iterator[Alternative]:
 
 def _turned_gates(case: Case, gates: int) -> Iterator[Alternative]:
     """Return the matrices of all layers and directions as other libraries store them."""
-    for part in ("weight_hh", "weight_ih", "weight"):
-        names = [n for n in case.weights if n.startswith(part) and case.may_differ(n)]
-        matrices = {n: case.weights[n] for n in names if case.weights[n].ndim == 2}
+    known = [n for n, w in case.weights.items() if w.ndim == 2 and case.may_differ(n)]
+    starts = ("weight_hh", "weight_ih", "weight")
+    # Each set once: where hashes leave few that may differ, all are those of one part.
+    sets = dict.fromkeys(tuple(n for n in known if n.startswith(start)) for start in starts)
+    for names in filter(None, sets):
+        matrices = {name: case.weights[name] for name in names}
         square = all(len(each) == gates * each.shape[1] for each in matrices.values())
         ways: dict[str, Callable[[Array], Array]] = {
             "transposed": lambda weight: weight.T.reshape(weight.shape),
@@ -284,7 +287,7 @@ def _turned_gates(case: Case, gates: int) -> Iterator[Alternative]:
         }
         if square:
             ways["with each gate transposed"] = partial(_transpose_parts, count=gates)
-        for words, way in ways.items() if matrices else ():
+        for words, way in ways.items():
             yield _of_weights(
                 f"{' and '.join(matrices)} of the reference: the file's {words}. "
                 "Store them that way.",
