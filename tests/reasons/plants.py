@@ -362,6 +362,19 @@ def embedding_values(rng: Generator) -> Planted:
 
 
 @plant
+def index_rows(rng: Generator) -> Planted:
+    """The rows that a model drew when it was exported, as ViLT draws patches."""
+    x, count = normal(rng, 1, 12, 6), int(rng.integers(2, 12))
+    theirs, ours = rng.permutation(12)[:count], rng.permutation(12)[:count]
+    ours[0] = (theirs[0] + 1) % 12
+    lists = f"[{[0] * count},{ours.tolist()}]".replace(" ", "")
+    return Planted(
+        "Tensor.index", {"expr": lists}, {}, [x],
+        tensor(x)[torch.zeros(count, dtype=torch.long), tensor(theirs)].numpy(), {"parameter"},
+    )  # fmt: skip
+
+
+@plant
 def prelu_values(rng: Generator) -> Planted:
     x, slopes = normal(rng, 2, 5, 6, 6), rng.uniform(0, 0.5, 5).astype(np.float32)
     other = slopes.copy()

@@ -29,6 +29,7 @@ __all__ = [
     "describe_numbers",
     "functions_giving",
     "is_activation",
+    "nearest_rows",
     "other_activation",
     "other_bias",
     "other_channel_order",
@@ -571,17 +572,27 @@ def _matched(ours: Array, expected: Array, axis: int) -> tuple[Array, float] | N
     if not 2 <= count <= _MOST_CHANNELS or (ours.size == count and count < _FEW_NUMBERS):
         return None
     mine, theirs = (
-        np.moveaxis(array, axis, 0).reshape(count, -1).astype(np.float64)
-        for array in (ours, expected)
+        np.moveaxis(array, axis, 0).reshape(count, -1) for array in (ours, expected)
     )
-    probe = np.random.default_rng(0).standard_normal((mine.shape[1], _PROBES))
-    distances = _squared_distances(theirs @ probe, mine @ probe)
+    distances = _row_distances(mine, theirs)
     found, least = distances.argmin(1), _LEAST
     if len(set(found.tolist())) < count:
         if mine.shape[1] < _FEW_PLACES:  # some order fits any few numbers
             return None
         found, least = _assigned(distances), _EXACT
     return (found, least) if (found != np.arange(count)).any() else None
+
+
+def nearest_rows(mine: Array, theirs: Array) -> Array:
+    """Return the place of the nearest row of `mine` for each row of `theirs`."""
+    return np.asarray(_row_distances(mine, theirs).argmin(1))
+
+
+def _row_distances(mine: Array, theirs: Array) -> Array:
+    """Return the distance of each row of `theirs` to each of `mine`, by a few projections."""
+    one, other = (each.astype(np.float64) for each in (theirs, mine))
+    probe = np.random.default_rng(0).standard_normal((other.shape[1], _PROBES))
+    return _squared_distances(one @ probe, other @ probe)
 
 
 def _squared_distances(one: Array, other: Array) -> Array:
