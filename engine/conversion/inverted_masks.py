@@ -1,14 +1,11 @@
-"""Inverts the bool masks of attentions that pnnx fused into modules.
-
-In ``F.scaled_dot_product_attention`` true is a key to attend to, in ``nn.MultiheadAttention``
-one to ignore. pnnx makes the one the other and leaves the mask as it is.
-"""
+"""Inverts the bool masks of attentions that pnnx fused into modules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.pnnx import load, save
+from engine.pnnx.fused_masks import find_fused_bool_mask
 from engine.text import format_count
 
 if TYPE_CHECKING:
@@ -17,9 +14,6 @@ if TYPE_CHECKING:
     from engine.pnnx import Graph, Operator
 
 __all__ = ["invert_masks"]
-
-_TYPE: Final = "nn.MultiheadAttention"
-_MASK: Final = "attn_mask"
 
 
 def invert_masks(param: Path, weights: Path) -> str:
@@ -40,14 +34,15 @@ def invert_masks(param: Path, weights: Path) -> str:
     OSError, ModelFileError, ExportError
         If the files cannot be read or written.
     """
-    if _TYPE.encode() not in param.read_bytes():
+    if b"nn.MultiheadAttention" not in param.read_bytes():
         return ""
     graph = load(param, weights)
-    found = [each for each in graph.operators if _is_inverted(each)]
+    places = [(each, find_fused_bool_mask(each)) for each in graph.operators]
+    found = [(attention, place) for attention, place in places if place is not None]
     if not found:
         return ""
-    for attention in found:
-        _invert(graph, attention)
+    for attention, place in found:
+        _invert(graph, attention, place)
     save(graph, param, weights)
     count = format_count(len(found), "attention")
     return (
@@ -56,17 +51,7 @@ def invert_masks(param: Path, weights: Path) -> str:
     )
 
 
-def _is_inverted(operator: Operator) -> bool:
-    """Whether pnnx fused it; only then the mask comes from a reshape of a named input."""
-    mask = operator.named_input(_MASK) if operator.type == _TYPE else None
-    above = mask.producer if mask else None
-    return (
-        above is not None and above.input_names == [_MASK] and above.inputs[0].dtype == "bool"
-    )
-
-
-def _invert(graph: Graph, attention: Operator) -> None:
-    place = attention.input_names.index(_MASK)
+def _invert(graph: Graph, attention: Operator, place: int) -> None:
     mask = attention.inputs[place]
     name = f"{attention.name}_inverted_mask"
     operator = graph.new_operator_before("torch.logical_not", name, attention)

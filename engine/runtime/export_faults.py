@@ -17,6 +17,7 @@ import numpy as np
 from engine.errors import EngineError
 from engine.expression.nodes import Call, Constant, ListNode, OperandRef
 from engine.layers.expression import Expression
+from engine.pnnx.fused_masks import find_fused_bool_mask
 from engine.runtime.storage import VIEWS
 from engine.shapes import fits
 from engine.text import format_count, format_shape
@@ -382,18 +383,8 @@ def _make_index_fault(operator: RuntimeOperator, what: str) -> ExportFault:
 
 
 def _find_inverted_mask(operator: RuntimeOperator) -> ExportFault | None:
-    """Find a bool mask that pnnx fused into a module, where true means the opposite.
-
-    pnnx writes the same lines for float masks. Only a fused mask comes from a reshape whose
-    input is named ``attn_mask``.
-    """
-    if operator.type != _ATTENTION or "attn_mask" not in operator.input_names:
-        return None
-    mask = operator.inputs[operator.input_names.index("attn_mask")]
-    above = mask.producer
-    if above is None or above.input_names != ("attn_mask",):
-        return None
-    if above.inputs[0].dtype != np.bool_:
+    """Find a bool mask that pnnx fused into a module, where true means the opposite."""
+    if find_fused_bool_mask(operator) is None:
         return None
     return ExportFault(
         operator,
