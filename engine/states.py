@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-__all__ = ["OperatorStatus", "SessionState", "StopReason"]
+__all__ = ["ExecutedStep", "OperatorStatus", "SessionState", "StopReason"]
 
 
 class SessionState(Enum):
@@ -71,3 +71,21 @@ class StopReason:
 
     kind: Literal["end", "step", "breakpoint", "operator", "failed", "cancelled"]
     operator: str = ""
+
+
+class ExecutedStep:
+    """What follows from kernel and seed of a step, for its records in both processes."""
+
+    __slots__ = ()
+    kernel: str
+    seed: int | None
+
+    @property
+    def backend(self) -> str:
+        """Backend: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or ``""``."""
+        return self.kernel.partition("/")[0]
+
+    @property
+    def random(self) -> bool:
+        """Whether it drew random numbers, so that the outputs depend on the seed."""
+        return self.seed is not None

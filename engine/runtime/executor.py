@@ -16,7 +16,7 @@ from engine.memory_bound import format_memory_error
 from engine.runtime.activity import announce
 from engine.runtime.failure_diagnosis import diagnose_failure
 from engine.runtime.kernel import REFERENCE, SUPPLIED
-from engine.states import OperatorStatus
+from engine.states import ExecutedStep, OperatorStatus
 from engine.store import StepOutputs
 from engine.values import describe_value, materialise_all
 
@@ -36,7 +36,7 @@ _NO_OVERRIDES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(ExecutedStep):
     """One executed step.
 
     Attributes
@@ -70,16 +70,6 @@ class StepRecord:
     reason: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
-
-    @property
-    def backend(self) -> str:
-        """Backend: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or ``""``."""
-        return self.kernel.partition("/")[0]
-
-    @property
-    def random(self) -> bool:
-        """Whether it drew random numbers."""
-        return self.seed is not None
 
     @property
     def metadata(self) -> tuple[ValueMetadata, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.states import ExecutedStep
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -177,7 +179,7 @@ class Outputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Record(ExecutedStep):
     """One executed step; see `engine.runtime.executor.StepRecord`.
 
     Attributes
@@ -209,16 +211,6 @@ class Record:
     reason: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
-
-    @property
-    def backend(self) -> str:
-        """Backend: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or ``""``."""
-        return self.kernel.partition("/")[0]
-
-    @property
-    def random(self) -> bool:
-        """Whether the outputs depend on the seed."""
-        return self.seed is not None
 
     @property
     def metadata(self) -> tuple[ValueMetadata, ...]:
