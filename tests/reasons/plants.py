@@ -367,7 +367,7 @@ def index_rows(rng: Generator) -> Planted:
     x, count = normal(rng, 1, 12, 6), int(rng.integers(2, 12))
     theirs, ours = rng.permutation(12)[:count], rng.permutation(12)[:count]
     ours[0] = (theirs[0] + 1) % 12
-    lists = f"[{[0] * count},{ours.tolist()}]".replace(" ", "")
+    lists = tuple(f"{[0] * count},{ours.tolist()}".replace(" ", "").split(","))
     return Planted(
         "Tensor.index", {"expr": lists}, {}, [x],
         tensor(x)[torch.zeros(count, dtype=torch.long), tensor(theirs)].numpy(), {"parameter"},
