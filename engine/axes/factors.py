@@ -72,6 +72,8 @@ class Factors:
         By factor of one position that a mean or a part left: how many there were.
     apart : set of int
         Factors of which attention sees one position at a time; see `note_apart`.
+    mixed : dict of int to Dim
+        By factor of a flattened dimension that lost or won positions: what was flattened.
     """
 
     def __init__(self) -> None:
@@ -86,6 +88,7 @@ class Factors:
         self.attended: set[int] = set()
         self.taken: dict[int, Size] = {}
         self.apart: set[int] = set()
+        self.mixed: dict[int, Dim] = {}
         self._same: list[int] = []
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
@@ -114,7 +117,8 @@ class Factors:
     def derive(self, dim: Dim, size: Size) -> Dim:
         """Make a dimension with the same meaning but other positions.
 
-        The factors of a flattened dimension have no counterpart in the new one.
+        The factors of a flattened dimension have no counterpart in the new one: only what they
+        mean together is known of it.
         """
         made = self.make(size)
         if size == 1:
@@ -122,6 +126,8 @@ class Factors:
         long = self._without_ones(dim)
         if len(long) == 1 and self.sizes[long[0]] != 1:  # one position has no meaning to give
             self.relate(made, long[0])
+        if len(long) > 1 or self.find(long[0]) in self.mixed:
+            self.mixed[made] = self.mixed.get(self.find(long[0]), long)
         return (made,)
 
     def take(self, dim: Dim, size: Size) -> Dim:
@@ -317,6 +323,20 @@ class Factors:
         if rank > self._claims.get(root, (0,))[0]:
             self._claims[root] = rank, kind
 
+    def claim_positions(self, dim: Dim) -> None:
+        """Note that attention weighs positions.
+
+        A linear layer may have mixed them before, such as the tokens that GroupViT groups by:
+        what looks like features then are tokens.
+        """
+        self.claim(dim, Kind.TOKEN, Rank.EXPECTED)
+        if (
+            len(dim) == 1
+            and self.kind(dim[0]) is Kind.FEATURE
+            and self.rank(dim[0]) <= Rank.EXPECTED
+        ):
+            self._claims[_find(self._kin, dim[0])] = Rank.EXPECTED, Kind.TOKEN
+
     def replace(self, factor: int, kind: Kind) -> None:
         """Replace a meaning by one that tells more, unless the user gave it."""
         if self.rank(factor) < Rank.USER:
@@ -490,6 +510,7 @@ class Factors:
             same += zip(own, pieces, strict=True)
         _move(self.shifts, second, first)
         _move(self.hints, second, first)
+        _move(self.mixed, second, first)
         wholes = (*self._wholes.get(first, ()), *self._wholes.pop(second, ()))
         if wholes:
             self._wholes[first] = tuple(dict.fromkeys(wholes))[:_MOST_WHOLES]
@@ -580,8 +601,7 @@ class Factors:
     def _kind_of_wholes(self, factor: int) -> Kind | None:
         for whole in self.wholes(factor):
             kind = self.kind(whole)
-            # Distances are split only to shift the rows of scores against each other.
-            if kind not in {Kind.UNKNOWN, Kind.DISTANCE}:
+            if kind is not Kind.UNKNOWN:
                 return kind
         return None
 

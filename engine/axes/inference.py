@@ -41,6 +41,9 @@ _OWN_KINDS: Final = {
     Kind.CHANNEL: Kind.FEATURE, Kind.QUERY: Kind.TOKEN, Kind.KEY: Kind.TOKEN,
 }  # fmt: skip
 _RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view"})
+# What shifts the rows of scores by distance, and the most of them in a row.
+_SHIFTING: Final = _RESHAPES | {"F.pad", "torch.flatten"}
+_MOST_SHIFTING: Final = 5
 # What joins the results of several heads or takes one of them, and the most of them in a row.
 _JOINING: Final = frozenset(
     {"pnnx.Expression", "torch.stack", "torch.mean", "torch.unbind", "Tensor.select",
@@ -273,15 +276,17 @@ class _Inference:
         """Name relative positions: from one end of the sequence to the other.
 
         Scores of them are shifted afterwards, row by row, to the keys. Transformer-XL has one
-        distance more than others, which shows by the reshape that shifts.
+        distance more than others, and HaloNet has more keys than queries, which shows by the
+        reshape that shifts.
         """
         factors = self.factors
         scores = self.dims.get(product.outputs[0].name, ())
         if len(scores) < 4 or not self._has_heads(scores[:-2]):
             return
-        count, distances = factors.size(scores[-2]) or 0, factors.size(scores[-1])
-        shifted = {operand.shape[-2:] for operand in _reshaped(product) if operand.shape}
-        if count < 2 or not (distances == 2 * count - 1 or (distances, count) in shifted):
+        count, distances = factors.size(scores[-2]) or 0, factors.size(scores[-1]) or 0
+        if count < 2 or not (
+            distances == 2 * count - 1 or _is_shifted(product, count, distances)
+        ):
             return
         table = product.inputs[-1].producer
         is_table = table is not None and table.is_constant
@@ -466,10 +471,21 @@ def _has_constant(product: RuntimeOperator) -> bool:
     return table is not None and table.is_constant
 
 
-def _reshaped(operator: RuntimeOperator) -> list[RuntimeOperand]:
-    """Return what reshapes make of the result of an operator."""
-    readers = [reader for operand in operator.outputs for reader in operand.consumers]
-    return [each.outputs[0] for each in readers if each.type in _RESHAPES and each.outputs]
+def _is_shifted(product: RuntimeOperator, count: int, distances: int) -> bool:
+    """Whether rows of scores are moved against each other by a padding and a reshape.
+
+    Rows are then one position longer or shorter than the scores of a query.
+    """
+    padded = {(distances, count), (distances + 1, count), (count + 1, distances)}
+    waiting = [*product.outputs]
+    for _ in range(_MOST_SHIFTING):
+        readers = [each for operand in waiting for each in operand.consumers]
+        waiting = [
+            each.outputs[0] for each in readers if each.type in _SHIFTING and each.outputs
+        ]
+        if any(each.shape and each.shape[-2:] in padded for each in waiting):
+            return True
+    return False
 
 
 def _stated_shape(operand: RuntimeOperand) -> tuple[Size, ...] | None:

@@ -153,6 +153,8 @@ class _Namer:
             axis = replace(axis, stride=self._stride(member))
             if self._is_window(member, place):
                 return Axis(Kind.WINDOW, axis.size, (axis,))
+        if axis.kind is Kind.UNKNOWN and member in self.factors.mixed:
+            return self._mixed(axis, self.factors.mixed[member])
         segments = self.factors.segments.get(member)
         if segments is None or axis.kind not in {Kind.TOKEN, Kind.BOX}:
             return axis
@@ -164,6 +166,12 @@ class _Namer:
         is_box = member in self.factors.ranked or member not in self.factors.attended
         scales = len(grids) > 1 and is_box and self.factors.rank(member) <= Rank.DERIVED
         return Axis(Kind.BOX if scales else axis.kind, axis.size, (), named)
+
+    def _mixed(self, axis: Axis, dim: Dim) -> Axis:
+        """Return an axis of which only the meanings are known, not the size of each."""
+        kinds = [self.factors.kind(member) for member in self._members(dim)]
+        parts = [Axis(kind, None) for kind, _ in groupby(kinds)]
+        return Axis(Kind.UNKNOWN, axis.size, tuple(parts)) if len(parts) > 1 else axis
 
     def _is_window(self, member: int, place: int) -> bool:
         """Whether a factor counts windows whose inside is another dimension.

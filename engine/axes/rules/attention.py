@@ -62,7 +62,8 @@ def attend(call: Call) -> Results:
     claim_heads(factors, query)
     factors.note_apart(query[:-2])
     for dims in (query, key):
-        call.claim(dims[-2:], (Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+        factors.claim_positions(dims[-2])
+        factors.claim(dims[-1], Kind.FEATURE, Rank.EXPECTED)
     factors.claim(value[-1], Kind.FEATURE, Rank.EXPECTED)
     if mask is not None and len(mask) >= 2:
         scores = (*query[:-2], query[-2], key[-2])
@@ -126,11 +127,14 @@ def _sort_operands(call: Call, rank: int) -> tuple[list[Dims], Dims | None]:
 
 def _claim_tokens(call: Call, dims: Dims, *, batch_first: bool) -> None:
     if len(dims) == 2:
-        call.claim(dims, (Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+        kinds: tuple[Kind, ...] = (Kind.TOKEN, Kind.FEATURE)
     elif batch_first:
-        call.claim(dims, (Kind.BATCH, Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
-    elif len(dims) == 3:
-        call.claim(dims, (Kind.TOKEN, Kind.BATCH, Kind.FEATURE), Rank.EXPECTED)
+        kinds = (Kind.BATCH, Kind.TOKEN, Kind.FEATURE)
+    else:
+        kinds = (Kind.TOKEN, Kind.BATCH, Kind.FEATURE)
+    if len(dims) == len(kinds):
+        call.claim(dims, kinds, Rank.EXPECTED)
+        call.factors.claim_positions(dims[kinds.index(Kind.TOKEN)])
 
 
 def _claim_own_heads(call: Call, dim: Dim) -> None:

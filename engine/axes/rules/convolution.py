@@ -83,8 +83,15 @@ def _resize(call: Call, dim: Dim, size: Size) -> Dim:
     "fractionalmaxpool",
 )])  # fmt: skip
 def pool(call: Call) -> Results:
-    """Resample positions."""
-    dims = call.first
+    """Resample positions.
+
+    One channel that is pooled along its rows alone may be a sequence, as of Funnel.
+    """
+    dims, kernel = call.first, call.integers("kernel_size") or ()
+    is_tall = len(kernel) == 2 and kernel[0] > kernel[1] == 1
+    if is_tall and dims is not None and len(dims) == 4 and call.factors.extent(dims[1]) == 1:
+        call.claim(dims[2:], (Kind.TOKEN, Kind.FEATURE), Rank.EXPECTED)
+        return _resampled(call, dims)
     if not call.claim_image(dims, _spatial(call), mixes=False) or dims is None:
         return []
     return _resampled(call, dims)

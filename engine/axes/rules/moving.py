@@ -80,6 +80,9 @@ def cut(call: Call, dim: Dim, start: int | None, size: Size, step: int | None = 
     whole = factors.extent(dim)
     if whole == size:
         return dim
+    inner = _inner_positions(call, dim, start, size) if step == 1 else ()
+    if inner:
+        return inner
     if len(dim) == 1 and step == 1 and start is not None and isinstance(size, int):
         if start < 0 and isinstance(whole, int):
             start += whole
@@ -91,6 +94,17 @@ def cut(call: Call, dim: Dim, start: int | None, size: Size, step: int | None = 
             factors.segments.setdefault(factors.find(derived[0]), found)
         return derived
     return factors.derive(dim, size)
+
+
+def _inner_positions(call: Call, dim: Dim, start: int | None, size: Size) -> Dim:
+    """Return what is inside one position of the outermost factor of a flattened dimension.
+
+    Empty if a range has other positions than these.
+    """
+    count = call.factors.size(dim[1:])
+    if start is None or not count or count != size or len(dim) == 1:
+        return ()
+    return dim[1:] if start % count == 0 else ()
 
 
 def _covering(call: Call, factor: int, start: int, size: int) -> tuple[Dim, ...]:
@@ -155,6 +169,15 @@ def _select_by_index(call: Call, dims: Dims) -> Dims | None:
     place, index = call.place("dim", len(dims)), call.input("index", 1)
     if place is None or index is None or len(index) != 1:
         return call.fit(dims)
+    table, picked = call.operator.inputs[0].producer, call.operator.inputs[1].producer
+    is_table = table is not None and table.is_constant
+    if (
+        is_table
+        and place == 0
+        and len(dims) == 2
+        and not (picked is not None and picked.is_constant)
+    ):
+        call.factors.claim(dims[place], Kind.TOKEN, Rank.GUESSED)  # of positions
     return call.fit((*dims[:place], index[0], *dims[place + 1 :]))
 
 
@@ -193,6 +216,15 @@ def _relate_picked(call: Call, dims: Dims, found: list[Dim], given: list[Dims]) 
         factors.relate(found[-1][0], dims[last][0])
 
 
+def _picks_distances(call: Call) -> bool:
+    """Whether the last dimension has a score for each distance, of which a table picks some."""
+    source, index = [operand.producer for operand in call.operator.inputs[:2]]
+    if source is not None and source.type in PRODUCTS:
+        return True
+    is_table = index is not None and index.is_constant
+    return is_table and not (source is not None and source.is_constant)
+
+
 @rule("gather", "takealongdim")
 def gather(call: Call) -> Results:
     """Pick positions of one dimension by an index of as many dimensions."""
@@ -202,8 +234,7 @@ def gather(call: Call) -> Results:
     place = call.place("dim", len(dims))
     if index is None or len(index) != len(dims) or place is None:
         return [call.fit(dims)]
-    producer = call.operator.inputs[0].producer
-    is_score = producer is not None and producer.type in PRODUCTS and place == len(dims) - 1
+    is_score = place == len(dims) - 1 and _picks_distances(call)
     if is_score and call.factors.extent(dims[place]) != call.factors.extent(index[place]):
         # Scores by relative position, of which each pair of query and key takes one.
         call.factors.claim(dims[place], Kind.DISTANCE, Rank.STATED)

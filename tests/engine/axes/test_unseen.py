@@ -529,7 +529,8 @@ def test_distances_of_transformer_xl(texts: Callable[..., dict[str, str]]) -> No
     assert found["q"] == found["z"] == "tokens × heads × features"
     assert found["r"] == "distances × heads × features"
     assert found["p"] == "heads × tokens × distances"
-    assert found["c"] == found["y"] == "heads × queries × keys"
+    assert found["s"] == found["t"] == "heads × tokens·distances × distances"
+    assert found["u"] == found["v"] == found["c"] == found["y"] == "heads × queries × keys"
     assert found["o"] == "tokens × features"
 
 
@@ -914,3 +915,124 @@ def test_layers_that_are_called_after_classes(
         "pnnx.Output out 1 0 b",
     )
     assert found["b"] == "tokens × classes"
+
+
+@pytest.mark.parametrize(("keys", "distances"), [(4, 7), (6, 11)])
+def test_rows_of_distances_that_a_padding_shifts(
+    texts: Callable[..., dict[str, str]], keys: int, distances: int
+) -> None:
+    """BoTNet has as many keys as queries along a side; blocks of HaloNet see more."""
+    longer, flat = distances + 1, 4 * (distances + 1)
+    all_of = flat + distances - 4
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,4,4)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(1,1) #b=(1,6,4,4)f32",
+        "Tensor.reshape r 1 1 b c shape=(2,3,16) $input=b #c=(2,3,16)f32",
+        "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(2,16,3)f32",
+        "Tensor.reshape u 1 1 d g shape=(2,4,4,3) $input=d #g=(2,4,4,3)f32",
+        f"pnnx.Attribute table 0 1 h @data=(3,{distances})f32 #h=(3,{distances})f32",
+        f"torch.matmul n 2 1 g h i $input=g $other=h #i=(2,4,4,{distances})f32",
+        f"Tensor.reshape j 1 1 i j shape=(8,4,{distances}) $input=i #j=(8,4,{distances})f32",
+        f"F.pad k 1 1 j k pad=(0,1) $input=j #k=(8,4,{longer})f32",
+        f"torch.flatten l 1 1 k l start_dim=1 end_dim=-1 $input=k #l=(8,{flat})f32",
+        f"F.pad m 1 1 l m pad=(0,{distances - 4}) $input=l #m=(8,{all_of})f32",
+        f"Tensor.reshape o 1 1 m o shape=(8,5,{distances}) $input=m #o=(8,5,{distances})f32",
+        f"Tensor.slice s 1 1 o p dims=(1,2) starts=(0,{distances - keys}) ends=(4,{distances}) "
+        f"steps=(1,1) $input=o #p=(8,4,{keys})f32",
+        "pnnx.Output out 1 0 p",
+        table=np.zeros((3, distances), np.float32),
+    )
+    assert found["h"] == "features × distances"
+    assert found["i"] == "heads × rows × columns × distances"
+    assert found["l"] == found["m"] == "heads·rows × columns·distances"
+
+
+def test_a_sequence_that_is_pooled_as_one_channel(texts: Callable[..., dict[str, str]]) -> None:
+    """Funnel pools two tokens to one by a pooling of images."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=20 #b=(1,8,6)f32",
+        "torch.unsqueeze u 1 1 b c dim=1 $input=b #c=(1,1,8,6)f32",
+        "F.avg_pool2d p 1 1 c d kernel_size=(2,1) stride=(2,1) $input=c #d=(1,1,4,6)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert found["a"] == "tokens"
+    assert found["b"] == found["c"] == found["d"] == "tokens × features"
+
+
+def test_attention_after_a_layer_that_mixes_tokens(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """GroupViT mixes the tokens of its groups, before it attends to them."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,5,6)f32",
+        "torch.transpose t 1 1 a b dim0=1 dim1=2 $input=a #b=(1,6,5)f32",
+        "nn.Linear l 1 1 b c #c=(1,6,5)f32",
+        "torch.transpose u 1 1 c d dim0=1 dim1=2 $input=c #d=(1,5,6)f32",
+        "pnnx.Expression x 2 1 a d e expr=add(@0,@1) #e=(1,5,6)f32",
+        "nn.MultiheadAttention m 1 1 e f batch_first=True embed_dim=6 num_heads=2 "
+        "#f=(1,5,6)f32",
+        "pnnx.Output out 1 0 f",
+    )
+    assert found["a"] == found["d"] == found["f"] == "tokens × features"
+    assert found["b"] == found["c"] == "features × tokens"
+
+
+def test_scores_for_each_distance_of_which_a_table_picks(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """ProphetNet computes scores of eight ranges of distances by a linear layer."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,6)f32",
+        "nn.Linear q 1 1 a b #b=(1,3,6)f32",
+        "Tensor.reshape r 1 1 b c shape=(1,3,2,3) $input=b #c=(1,3,2,3)f32",
+        "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(1,2,3,3)f32",
+        "torch.einsum s 2 1 d d e equation=bhqd,bhkd->bhqk #e=(1,2,3,3)f32",
+        "nn.Linear p 1 1 a f #f=(1,3,16)f32",
+        "Tensor.reshape u 1 1 f g shape=(1,3,8,2) $input=f #g=(1,3,8,2)f32",
+        "Tensor.permute v 1 1 g h dims=(0,3,1,2) $input=g #h=(1,2,3,8)f32",
+        "Tensor.reshape w 1 1 h i shape=(6,8) $input=h #i=(6,8)f32",
+        "pnnx.Attribute table 0 1 j @data=(6,3)i64 #j=(6,3)i64",
+        "torch.gather x 2 1 i j k dim=1 $input=i $index=j #k=(6,3)f32",
+        "Tensor.reshape y 1 1 k l shape=(1,2,3,3) $input=k #l=(1,2,3,3)f32",
+        "pnnx.Expression z 2 1 e l m expr=add(@0,@1) #m=(1,2,3,3)f32",
+        "F.softmax n 1 1 m n dim=-1 #n=(1,2,3,3)f32",
+        "pnnx.Output out 1 0 n",
+        table=np.zeros((6, 3), np.int64),
+    )
+    assert found["g"] == "tokens × distances × heads"
+    assert found["h"] == "heads × tokens × distances"
+    assert found["i"] == "heads·tokens × distances"
+    assert found["l"] == found["m"] == "heads × queries × keys"
+
+
+def test_parts_of_flattened_tokens(texts: Callable[..., dict[str, str]]) -> None:
+    """The streams of ProphetNet follow each other, and are taken apart again."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,6)f32",
+        "nn.LayerNorm n 1 1 a b normalized_shape=(6) #b=(1,3,6)f32",
+        "torch.stack s 2 1 a b c dim=1 #c=(1,2,3,6)f32",
+        "Tensor.reshape r 1 1 c d shape=(1,6,6) $input=c #d=(1,6,6)f32",
+        "torch.chunk k 1 2 d e f chunks=2 dim=1 $input=d #e=(1,3,6)f32 #f=(1,3,6)f32",
+        "Tensor.slice l 1 1 d g dims=(1) starts=(1) ends=(4) steps=(1) $input=d #g=(1,3,6)f32",
+        "pnnx.Output out 3 0 e f g",
+    )
+    assert found["d"] == "parts·tokens × features"
+    assert found["e"] == found["f"] == "tokens × features"
+    assert found["g"] == "parts·tokens × features"
+
+
+def test_a_table_of_positions(texts: Callable[..., dict[str, str]]) -> None:
+    """M2M-100 counts its tokens, and picks rows of a table that has no embedding."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=20 #b=(1,3,6)f32",
+        "torch.cumsum c 1 1 a c dim=1 $input=a #c=(1,3)i64",
+        "Tensor.reshape r 1 1 c d shape=(3) $input=c #d=(3)i64",
+        "pnnx.Attribute table 0 1 f @data=(9,6)f32 #f=(9,6)f32",
+        "torch.index_select s 2 1 f d g dim=0 $input=f $index=d #g=(3,6)f32",
+        "pnnx.Expression x 2 1 b g h expr=add(@0,@1) #h=(1,3,6)f32",
+        "pnnx.Output out 1 0 h",
+        table=np.zeros((9, 6), np.float32),
+    )
+    assert found["f"] == found["g"] == found["h"] == "tokens × features"
