@@ -9,7 +9,6 @@ session only; messages from one view to another go through here. Commands are ro
 from __future__ import annotations
 
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import (
@@ -55,6 +54,7 @@ from kuiper_studio.commands import COMMANDS, Commands, CommandState
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.desktop_motion import desktop_is_still
 from kuiper_studio.dialogs.command_palette import CommandPalette
+from kuiper_studio.drop_commands import DropCommands
 from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.field_keys import FieldKeys
 from kuiper_studio.file_dialogs import FileDialogs
@@ -66,6 +66,7 @@ from kuiper_studio.menus import MenuLetters, add_menu, make_menu
 from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.overlay_commands import OverlayCommands
 from kuiper_studio.panels.dock_title import DockTitleBar
+from kuiper_studio.panels.dropping import DropHint, dropped_paths, take_copy
 from kuiper_studio.panels.export_faults_banner import ExportFaultsBanner
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
@@ -93,11 +94,14 @@ from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from PySide6.QtCore import QChildEvent
     from PySide6.QtGui import (
         QCloseEvent,
         QDragEnterEvent,
+        QDragLeaveEvent,
+        QDragMoveEvent,
         QDropEvent,
         QKeyEvent,
         QShowEvent,
@@ -167,6 +171,7 @@ class MainWindow(QMainWindow):
         FieldKeys(self, self.commands)
         self._hidden_docks: list[QDockWidget] | None = None
         self._restored = False
+        self._dragged_over = ""  # the operator, if it cannot run
         self.file_dialogs = dialogs = FileDialogs(self, settings)
         self.opening = OpenCommands(session, settings, dialogs, self.commands, theme, self)
         self.debugging = DebugCommands(session, theme, settings, dialogs, self)
@@ -174,6 +179,12 @@ class MainWindow(QMainWindow):
         self._make_views()
         self.analysing = AnalyseCommands(
             session, settings, dialogs, lambda: self.operators_panel.selected_operators, self
+        )
+        self.dropping = DropCommands(
+            self.opening,
+            self.debugging,
+            self.analysing,
+            self.actions_by_id["analyse.compare"],
         )
         self.sweeping = SweepCommands(session, settings, dialogs, self._shown_channel, self)
         self.finding = FindCommands(
@@ -259,6 +270,7 @@ class MainWindow(QMainWindow):
         column.addWidget(self.leftovers_banner)
         column.addWidget(self._stack, 1)
         self.setCentralWidget(centre)
+        self._drop_hint = DropHint(self.theme, self)
 
     def _make_docks(self) -> None:
         self.setCorner(Qt.Corner.TopLeftCorner, Qt.DockWidgetArea.LeftDockWidgetArea)
@@ -801,6 +813,8 @@ class MainWindow(QMainWindow):
         self.commands.update(self._command_state())
         if self.session.state is RunState.RUNNING:
             self._on_values_dropped()
+        if self.session.state is RunState.LOADING:
+            self.start_page.banner.clear()  # of the file before
 
     def _command_state(self) -> CommandState:
         session, selected = self.session, self.session.selected
@@ -1117,26 +1131,33 @@ class MainWindow(QMainWindow):
 
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if event.mimeData().hasUrls():
-            event.acceptProposedAction()
+        if dropped_paths(event):
+            take_copy(event)
+            self._say_drop(event)
+
+    @override
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        take_copy(event)
+        # Once for each operator: to know what a file is for may need a look into it.
+        if self._lacking_output_at(event.position()) != self._dragged_over:
+            self._say_drop(event)
+
+    @override
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._drop_hint.say("")
 
     @override
     def dropEvent(self, event: QDropEvent) -> None:
-        paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-        if not paths:
-            return
-        event.acceptProposedAction()
-        operator = self._lacking_output_at(event.position())
-        if operator and Path(paths[0]).suffix.lower() in {".npy", ".npz"}:
-            self.debugging.supply_output(operator, paths[0])
-        elif len(paths) == 1 and self._is_offered_to_compare(Path(paths[0])):
-            self.analysing.offer_to_compare(paths[0])
-        else:
-            self.opening.open_dropped(paths)
+        self._drop_hint.say("")
+        paths = dropped_paths(event)
+        if paths:
+            take_copy(event)
+            self.dropping.find(paths, self._lacking_output_at(event.position())).carry_out()
 
-    def _is_offered_to_compare(self, path: Path) -> bool:
-        can_compare = self.actions_by_id["analyse.compare"].isEnabled()
-        return can_compare and self.analysing.is_reference(path)
+    def _say_drop(self, event: QDropEvent) -> None:
+        self._dragged_over = self._lacking_output_at(event.position())
+        found = self.dropping.find(dropped_paths(event), self._dragged_over)
+        self._drop_hint.say(found.words)
 
     def _lacking_output_at(self, place: QPointF) -> str:
         """Return the operator at a position of the window, if it cannot run."""

@@ -16,6 +16,7 @@ from engine.paths import beside, exists, files_with_suffix, is_folder
 from engine.shapes import parse_shapes
 from engine.text import format_count
 from kuiper_studio.item_models.text import caption_text
+from kuiper_studio.panels.dropping import name_files
 from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.recents import Recents
 from kuiper_studio.panels.start_page import dropped_model
@@ -184,6 +185,22 @@ class OpenCommands(QObject):
             self.use_labels(paths[0])
         else:
             self.feed_files(paths)
+
+    def say_dropped(self, paths: Sequence[str]) -> str:
+        """Return in words what `open_dropped` would do."""
+        model, name = dropped_model(paths), name_files(paths)
+        if model:
+            others = [path for path in paths if path != model]
+            added = f" with {name_files(others)}" if others else ""
+            return f"Open {name_files([model])}{added}"
+        if self._session.graph is None:
+            return "Open a model first"
+        kind = _kind(paths[0])
+        if kind is _Kind.LABELS:
+            return f"Use {name_files(paths[:1])} as class labels"
+        if kind is _Kind.INPUT:
+            return f"Use {name} as {'the input' if len(paths) == 1 else 'inputs'}"
+        return f"{name} cannot be an input"
 
     def _open_with(self, model: str, others: Sequence[str]) -> None:
         """Open a model with the weights, inputs and labels among other files."""

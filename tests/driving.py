@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QDockWidget, QLabel, QPushButton
 
 CHAIN = (
@@ -15,6 +15,7 @@ CHAIN = (
 
 
 CORNER = QPointF(10, 10)
+COPY_OR_MOVE = Qt.DropAction.CopyAction | Qt.DropAction.MoveAction  # as file managers offer
 
 
 def choose(window, command):
@@ -53,16 +54,25 @@ def press_banner(qtbot, window, text):
     qtbot.waitUntil(lambda: not window.session.busy)
 
 
-def drop(window, *paths, at=CORNER):
-    """Drop files on the window."""
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    event = QDropEvent(
-        at,
-        Qt.DropAction.CopyAction,
-        data,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
+def drag(window, *paths, at=CORNER, keys=Qt.KeyboardModifier.NoModifier):
+    """Drag files into the window; returns what it takes them for, such as a copy."""
+    data = _files(paths)
+    event = QDragEnterEvent(at.toPoint(), COPY_OR_MOVE, data, Qt.MouseButton.LeftButton, keys)
+    window.dragEnterEvent(event)
+    assert event.isAccepted()
+    return event.dropAction()
+
+
+def drop(window, *paths, at=CORNER, keys=Qt.KeyboardModifier.NoModifier):
+    """Drop files on the window; returns what it takes them for, such as a copy."""
+    data = _files(paths)
+    event = QDropEvent(at, COPY_OR_MOVE, data, Qt.MouseButton.LeftButton, keys)
     window.dropEvent(event)
     assert event.isAccepted()
+    return event.dropAction()
+
+
+def _files(paths):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return data

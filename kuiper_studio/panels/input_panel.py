@@ -38,6 +38,7 @@ from kuiper_studio.background import Background, Done
 from kuiper_studio.elided_label import ElidedLabel, WrappedLabel
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import tip_text
+from kuiper_studio.panels.dropping import dropped_paths, take_copy
 from kuiper_studio.panels.input_fields import (
     PRESETS,
     numbers_text,
@@ -512,7 +513,7 @@ class InputCard(QFrame):
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if _dropped_file(event):
-            event.acceptProposedAction()
+            take_copy(event)
             self.preview.set_dropping(on=True)
         else:
             event.ignore()
@@ -526,7 +527,7 @@ class InputCard(QFrame):
         self.preview.set_dropping(on=False)
         path = _dropped_file(event)
         if path:
-            event.acceptProposedAction()
+            take_copy(event)
             self.use_file(path)
 
 
@@ -538,7 +539,7 @@ def _parse_seed(text: str) -> int:
 
 def _dropped_file(event: QDropEvent) -> str:
     """Return the first dropped file that can be an input; ``""`` for none."""
-    paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+    paths = dropped_paths(event)
     return next((path for path in paths if Path(path).suffix.lower() in FILE_SUFFIXES), "")
 
 

@@ -24,6 +24,7 @@ from typing_extensions import override
 from engine.conversion.suffixes import SUFFIXES
 from engine.paths import is_folder
 from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.panels.dropping import dropped_paths, name_files, take_copy
 from kuiper_studio.panels.message_banner import MessageBanner
 from kuiper_studio.panels.recent_row import RecentRow
 
@@ -113,7 +114,7 @@ class _DropArea(QFrame):
     def show_dragged(self, path: str) -> None:
         """Show what dropping a file would do; ``""`` after the drag."""
         self._dragged = path
-        self._text.setText(f"Open {Path(path).name}" if path else self.TEXT)
+        self._text.setText(f"Open {name_files([path])}" if path else self.TEXT)
         self.update()
 
     @Slot()
@@ -485,10 +486,10 @@ class StartPage(QScrollArea):
 
     @override
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        model = dropped_model(_local_paths(event))
+        model = dropped_model(dropped_paths(event))
         self._drop.show_dragged(model)
         if model:
-            event.acceptProposedAction()
+            take_copy(event)
         else:
             event.ignore()  # the window handles inputs
 
@@ -499,11 +500,7 @@ class StartPage(QScrollArea):
     @override
     def dropEvent(self, event: QDropEvent) -> None:
         self._drop.show_dragged("")
-        paths = _local_paths(event)
+        paths = dropped_paths(event)
         if dropped_model(paths):
-            event.acceptProposedAction()
+            take_copy(event)
             self.dropped.emit(paths)
-
-
-def _local_paths(event: QDropEvent) -> list[str]:
-    return [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]

@@ -87,6 +87,17 @@ def test_wrong_file_is_told_and_the_window_stays(qtbot, open_window, tmp_path):
     assert window.start_page.isVisible()
 
 
+def test_the_reason_goes_when_another_file_is_opened(qtbot, open_window, make_pair, tmp_path):
+    window = open_window()
+    bad = tmp_path / "bad.param"
+    bad.write_text("hello\n", encoding="utf-8")
+    with qtbot.waitSignal(window.session.failed):
+        window.opening.open_model(bad)
+    assert window.start_page.banner.isVisible()
+    window.opening.open_model(make_pair(*CHAIN))
+    assert not window.start_page.banner.isVisible()
+
+
 @pytest.mark.parametrize("suffix", [".param", ".bin"])
 def test_drop_either_file_then_an_input(qtbot, open_window, make_pair, tmp_path, image, suffix):
     path = make_pair(*CHAIN)

@@ -1,0 +1,103 @@
+"""The window says what dropping files does, and leaves them where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from driving import CHAIN, CORNER, drag, drop
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDragMoveEvent
+from PySide6.QtWidgets import QLabel, QWidget
+
+STRANGE = (
+    "pnnx.Input in 0 1 0 #0=(3)f32",
+    "aten::strange strange 1 1 0 1 #0=(3)f32 #1=(3)f32",
+    "pnnx.Output out 1 0 1",
+)
+
+
+def hint(window):
+    """What is said over the window; ``""`` for nothing."""
+    shown = window.findChild(QWidget, "dropHint")
+    return "".join(label.text() for label in shown.findChildren(QLabel)) * shown.isVisible()
+
+
+@pytest.fixture
+def window(open_window, make_pair, image):
+    return open_window(make_pair(*CHAIN), [image])
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("names", "words"),
+        [
+            (["net.onnx"], "Open net.onnx"),
+            (["cat.png", "net.pnnx.param"], "Open net.pnnx.param with cat.png"),
+            (["a.npy", "net.pt", "names.txt"], "Open net.pt with 2 files"),
+            (["cat.png"], "Use cat.png as the input"),
+            (["a.npy", "b.npy"], "Use 2 files as inputs"),
+            (["names.txt"], "Use names.txt as class labels"),
+            (["notes.pdf"], "notes.pdf cannot be an input"),
+            (["tensors.safetensors"], "Compare with tensors.safetensors…"),
+            ([f"{'n' * 60}.png"], f"Use {'n' * 24}…{'n' * 19}.png as the input"),
+        ],
+    )
+    def test_with_a_model(self, window, names, words):
+        drag(window, *(f"/a/{name}" for name in names))
+        assert hint(window) == words
+
+    def test_without_a_model(self, open_window):
+        window = open_window()
+        drag(window, "/a/cat.png")
+        assert hint(window) == "Open a model first"
+
+    def test_a_folder_without_a_model(self, window, tmp_path):
+        (tmp_path / "dump").mkdir()
+        drag(window, tmp_path / "dump")
+        assert hint(window) == "Compare with dump…"
+
+    def test_over_an_operator_that_cannot_run(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*STRANGE), [np.zeros(3, np.float32)])
+        window.graph_view.fit()
+        canvas = window.graph_view.canvas
+        qtbot.waitUntil(lambda: not canvas.box_rect("strange").isNull())
+        drag(window, "/a/three.npy")
+        assert hint(window) == "Use three.npy as the input"
+        at = canvas.mapTo(window, canvas.box_rect("strange").center().toPoint())
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile("/a/three.npy")])
+        for place, words in (
+            (at, "Use three.npy as the output of strange"),
+            (CORNER.toPoint(), "Use three.npy as the input"),
+        ):
+            window.dragMoveEvent(
+                QDragMoveEvent(place, Qt.CopyAction, data, Qt.LeftButton, Qt.NoModifier)
+            )
+            assert hint(window) == words
+
+
+def test_the_words_go_when_the_drag_leaves_or_ends(window, tmp_path, image):
+    drag(window, "/a/cat.png")
+    window.dragLeaveEvent(QDragLeaveEvent())
+    assert hint(window) == ""
+    np.save(tmp_path / "x.npy", image)
+    drag(window, tmp_path / "x.npy")
+    drop(window, tmp_path / "x.npy")
+    assert hint(window) == ""
+
+
+def test_a_file_that_would_be_moved_is_left_where_it_is(window, tmp_path, image):
+    np.save(tmp_path / "x.npy", image)
+    shift = Qt.KeyboardModifier.ShiftModifier  # with which file managers move
+    assert drag(window, tmp_path / "x.npy", keys=shift) == Qt.CopyAction
+    assert drop(window, tmp_path / "x.npy", keys=shift) == Qt.CopyAction
+
+
+def test_what_is_no_file_is_not_taken(window):
+    data = QMimeData()
+    data.setText("resnet18.onnx")
+    event = QDragEnterEvent(QPoint(5, 5), Qt.CopyAction, data, Qt.LeftButton, Qt.NoModifier)
+    event.ignore()
+    window.dragEnterEvent(event)
+    assert not event.isAccepted()
+    assert hint(window) == ""
