@@ -60,13 +60,13 @@ def _fitted(case: Case, name: str, bias: Array, expected: Array) -> Array | None
         slopes = np.empty((miss.size, now.size))
         for place in range(now.size):
             other = now.copy()
-            other[place] += _STEP
+            other.flat[place] += _STEP
             result = _result(case, name, other)
             if result is None:
                 return None
             slopes[:, place] = (result - base).reshape(-1) / _STEP
         move, *_ = np.linalg.lstsq(slopes, miss, rcond=1e-6)
-        now += move
+        now += move.reshape(now.shape)
         if np.abs(move).max(initial=0.0) <= 1e-5 * max(np.abs(now).max(initial=0.0), 1e-30):
             break
     size = float(np.abs(now).max(initial=0.0))

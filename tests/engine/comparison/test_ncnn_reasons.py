@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ncnn_files import f32, tagged, write_pair
+from ncnn_files import F16, f32, tagged, write_pair
 
 import engine
 from array_reference import compare, reference_of
@@ -333,3 +333,37 @@ def test_an_order_of_outputs_of_which_an_activation_clears_some(tmp_path):
     order = text.partition("order (")[2].partition(")")[0].split(", ")
     known = [place for place in range(12) if bias[place] == 0]
     assert [int(order[place]) for place in known] == [(place + 1) % 12 for place in known]
+
+
+def recurrent(rows, weight, bias, state_weight):
+    """An LSTM in one direction by its definition; gates are i, f, o and g as in ncnn."""
+    width = state_weight.shape[1]
+    h = c = np.zeros(width)
+    made = []
+    for row in rows.astype(np.float64):
+        gates = weight @ row + bias + state_weight @ h
+        i, f, o = (1 / (1 + np.exp(-gates[n * width : (n + 1) * width])) for n in range(3))
+        c = f * c + i * np.tanh(gates[3 * width :])
+        h = o * np.tanh(c)
+        made.append(h)
+    return np.float32(made)
+
+
+@pytest.mark.parametrize("tag", [0, F16], ids=["float32", "float16"])
+def test_a_wrong_bias_of_a_gate(tmp_path, tag):
+    """ncnn stores the biases of all gates as one array of three axes."""
+    rows, weight, bias, state_weight = (
+        normal(40 + n, *shape) / 2 for n, shape in enumerate(((12, 6), (16, 6), (16,), (16, 4)))
+    )
+    stored = np.float16 if tag else np.float32
+    wrong = with_one(bias, 9, 1.5)
+    data = b"".join(tagged(each.astype(stored), tag) for each in (weight, wrong, state_weight))
+    made = recurrent(rows, weight, bias, state_weight)
+    lines = ("Input in0 0 1 in0", "LSTM it 1 1 in0 1 0=4 1=96 2=0", "TanH end 1 1 1 out0")
+    path = write_pair(tmp_path, lines, data)
+    arrays = {"in": rows, "made": made, "tanh": np.tanh(made)}
+    calls = (("lstm", ("in",), "made", {}), ("tanh", ("made",), "tanh", {}))
+    (origin,) = compare(path, reference_of(arrays, calls), rows).origins
+    assert (origin.operator.name, origin.reasons[0].kind) == ("it", "bias")
+    (change,) = origin.reasons[0].changes
+    assert np.abs(change.value - bias.reshape(1, 4, 4)).max() < 1e-2
