@@ -741,7 +741,9 @@ class MainWindow(QMainWindow):
     @Slot()
     def _use_motion(self) -> None:
         """Animate nothing where the user wants that, here or in the whole desktop."""
-        self.graph_view.canvas.reduced_motion = is_still(self.settings) or desktop_is_still()
+        self.graph_view.canvas.viewport.reduced_motion = (
+            is_still(self.settings) or desktop_is_still()
+        )
 
     def _use_keys(self, keymap: Keymap) -> None:
         """Give the commands keys, and show them wherever keys are shown."""
@@ -1068,7 +1070,7 @@ class MainWindow(QMainWindow):
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
-        self.graph_view.canvas.reduced_motion = is_still(self.settings)
+        self.graph_view.canvas.viewport.reduced_motion = is_still(self.settings)
         QTimer.singleShot(_ASK_DESKTOP_MS, self._use_motion)
         self.overlaying.restore()
         self.operators_panel.restore_order(str(self.settings.value(_ORDER, "")))

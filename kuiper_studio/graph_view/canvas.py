@@ -11,35 +11,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import (
-    QEasingCurve,
     QEvent,
     QPoint,
     QPointF,
     QRectF,
-    QSizeF,
     Qt,
     QTimer,
-    QVariantAnimation,
     Signal,
     Slot,
 )
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QNativeGestureEvent, QPainter, QPen
-from PySide6.QtWidgets import QStyle, QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 from typing_extensions import override
 
 from engine.text import format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.focus_ring import draw_focus_ring, is_by_keyboard
-from kuiper_studio.graph_view.anchoring import Anchor
 from kuiper_studio.graph_view.box_summaries import BoxSummaries
-from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.cards import CHEVRON_ROOM, title_left
-from kuiper_studio.graph_view.framing import (
-    MARGIN,
-    resting_centre,
-    revealing_centre,
-    zoom_across,
-)
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.grouping import Grouping, Groups, find_groups_of
 from kuiper_studio.graph_view.legend import (
@@ -55,10 +44,10 @@ from kuiper_studio.graph_view.scene import Scene, lay_out
 from kuiper_studio.graph_view.state import NONE, SceneState
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip, group_tip
 from kuiper_studio.graph_view.uncollected import UncollectedGraph
+from kuiper_studio.graph_view.viewport import ANIMATION_MS, Viewport
 from kuiper_studio.graph_view.walk import Step, neighbour
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.layout import Layout, Orientation
-from kuiper_studio.layout.nested import TAB_HEIGHT
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -75,6 +64,7 @@ if TYPE_CHECKING:
     )
 
     from kuiper_studio.engine_service.summary import Summary
+    from kuiper_studio.graph_view.anchoring import Anchor
     from kuiper_studio.graph_view.folding import Crumb
     from kuiper_studio.item_models.overlays import Overlay
     from kuiper_studio.item_models.statuses import DisplayStatus
@@ -86,18 +76,12 @@ __all__ = ["GraphCanvas"]
 
 _LAID_OUT_AT_ONCE: Final = 600  # operators; larger graphs are laid out on another thread
 _REFOLDED_AT_ONCE: Final = 400  # edges; of more the picture before is shown meanwhile
-_FIT_FROM: Final = 0.7  # a new graph that fits at this zoom is shown whole
-_HOME_FROM: Final = 0.8  # least zoom at which another begins, to show more of its rows
 _WIDE: Final = 1.6
 _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
-_ANIMATION_MS: Final = 150
 _REST_MS: Final = 300  # before values in closed groups are measured
 _PREPARED_AT_ONCE: Final = 100  # boxes of closed groups, between two events
 _DOTS_FROM: Final = 0.6
-_LEVELS: Final = (
-    0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0,
-)  # fmt: skip
 _LEAST_WITH_LEGEND: Final = 110  # pixels
 
 
@@ -137,9 +121,9 @@ class GraphCanvas(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
         self.setMinimumSize(160, 54)
-        self.reduced_motion = False
         self._session, self._theme = session, theme
-        self._camera, self._pointer = Camera(), Pointer(self)
+        self.viewport = Viewport(self, session, self._get_legend_height)
+        self._pointer = Pointer(self.viewport, self._click)
         self._scene = Scene()
         self._state = SceneState(self._scene, session)
         self._summaries = BoxSummaries(session, self._state)
@@ -149,7 +133,6 @@ class GraphCanvas(QWidget):
         self._minimap: Minimap | None = None
         # Of the scene before, painted until the present one is laid out.
         self._former: tuple[ScenePainter | None, Minimap | None] = None, None
-        self._map_frame = QRectF()
         self._choice: Orientation | None = None
         self._grouping = Grouping()
         self._outline: tuple[OutlineRow, ...] | None = None  # made when somebody asks
@@ -157,7 +140,6 @@ class GraphCanvas(QWidget):
         # When the layout is done: box to centre on, and whether the selected one is revealed.
         self._sought, self._reveals = NONE, False
         self._awaited = ""  # operator to centre on when its groups are known
-        self._untouched = True  # the user has not moved the view yet
         self._legend_visible = True
         self._focused_by_keyboard = False
         self._layout_cancel, self._layout_number = threading.Event(), 0
@@ -167,23 +149,16 @@ class GraphCanvas(QWidget):
         self._dots: tuple[tuple[object, ...], QPixmap] | None = None
         self._background = Background(self)
         self._background.finished.connect(self._on_answered)
-        self._animation = self._make_animation()
         self._go_on, self._rest, self._settle, self._ahead = (
             QTimer(self, singleShot=True, interval=delay)
-            for delay in (0, _REST_MS, _ANIMATION_MS, 0)
+            for delay in (0, _REST_MS, ANIMATION_MS, 0)
         )
         self._connect()
         self._on_graph_changed()
 
-    def _make_animation(self) -> QVariantAnimation:
-        animation = QVariantAnimation(self)
-        animation.setDuration(_ANIMATION_MS)
-        animation.setEasingCurve(QEasingCurve.Type.OutCubic)
-        animation.valueChanged.connect(self._on_animated)
-        return animation
-
     def _connect(self) -> None:
         session = self._session
+        self.viewport.moved.connect(self._on_moved)
         self._go_on.timeout.connect(self.update)
         self._settle.timeout.connect(self._on_settled)
         self._rest.timeout.connect(self._measure_groups)
@@ -214,7 +189,7 @@ class GraphCanvas(QWidget):
     @property
     def zoom(self) -> float:
         """View pixels per scene pixel."""
-        return self._camera.zoom
+        return self.viewport.camera.zoom
 
     @property
     def orientation(self) -> Orientation:
@@ -233,35 +208,35 @@ class GraphCanvas(QWidget):
         """Rectangle of an operator's box in view coordinates; null when not laid out."""
         if self._geometry is None or name not in self._scene.index:
             return QRectF()
-        return self._camera.rect_to_view(self._geometry.rect(self._scene.index[name]))
+        return self.viewport.camera.rect_to_view(self._geometry.rect(self._scene.index[name]))
 
     def operator_at(self, point: QPointF | QPoint) -> str:
         """Return the name of the operator under a view point, ``""`` for none."""
-        box = self._box_at(QPointF(point))
+        box = self.viewport.box_at(QPointF(point))
         if box == NONE or self._scene.boxes[box].card is not None:
             return ""
         return self._scene.boxes[box].name
 
     def group_at(self, point: QPointF | QPoint) -> Group | None:
         """Return the closed group, or the open one by its title, under a view point."""
-        box = self._box_at(QPointF(point))
+        box = self.viewport.box_at(QPointF(point))
         if box != NONE:
             card = self._scene.boxes[box].card
             return None if card is None else card.group
-        frame = self._title_at(QPointF(point))
+        frame = self.viewport.title_at(QPointF(point))
         return None if frame == NONE else self._scene.frames[frame].group
 
     def operand_at(self, point: QPointF | QPoint) -> str:
         """Return the operand whose edge is under a view point, ``""`` for none."""
-        edge = self._edge_at(QPointF(point))
+        edge = self.viewport.edge_at(QPointF(point))
         return "" if edge == NONE else self._scene.edges[edge].operand
 
     def tip_at(self, point: QPointF) -> str:
         """Return the tool tip for a view point."""
-        box, edge = self._box_at(point), self._edge_at(point)
+        box, edge = self.viewport.box_at(point), self.viewport.edge_at(point)
         if box != NONE:
             return box_tip(self._state, self._session, box)
-        frame = self._title_at(point)
+        frame = self.viewport.title_at(point)
         if frame != NONE:
             return group_tip(self._scene.frames[frame].group)
         return edge_tip(self._state, self._session, edge) if edge != NONE else ""
@@ -281,41 +256,17 @@ class GraphCanvas(QWidget):
 
     def minimap_rect(self) -> QRectF:
         """Frame of the minimap in view coordinates; null when it is not shown."""
-        return self._map_frame
+        return self.viewport.map_frame
 
     def scene_rect(self) -> QRectF:
         """The part of the canvas that shows the scene; legend and minimap are beside it."""
-        return QRectF(QPointF(0.0, 0.0), self._camera.size)
+        return self.viewport.scene_rect
 
     def visible_area(self) -> QRectF:
         """The visible part of the scene."""
-        return self._camera.visible
+        return self.viewport.camera.visible
 
     # Navigation
-
-    def fit(self) -> None:
-        """Show the whole graph."""
-        if self._geometry is None:
-            return
-        self._stop_animation()
-        self._camera.size = self._room()
-        self._camera.show(self._geometry.bounds, MARGIN, 1.0)
-        self._after_move()
-
-    def zoom_in(self) -> None:
-        """Zoom to the next larger level."""
-        self._zoom_about_middle(
-            next((z for z in _LEVELS if z > self.zoom * 1.001), _LEVELS[-1])
-        )
-
-    def zoom_out(self) -> None:
-        """Zoom to the next smaller level."""
-        smaller = [level for level in _LEVELS if level < self.zoom * 0.999]
-        self._zoom_about_middle(smaller[-1] if smaller else self._camera.least_zoom)
-
-    def zoom_reset(self) -> None:
-        """Zoom to 100 %."""
-        self._zoom_about_middle(1.0)
 
     def center_on(self, name: str) -> None:
         """Centre on an operator."""
@@ -329,7 +280,7 @@ class GraphCanvas(QWidget):
         if self._geometry is None:
             self._sought = box
         elif box != NONE:
-            self._go_to(resting_centre(self._geometry, self._camera, box))
+            self.viewport.go_to_box(box)
 
     def set_orientation(self, choice: str) -> None:
         """Choose the direction of the flow.
@@ -363,10 +314,10 @@ class GraphCanvas(QWidget):
     def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
         """Show or hide the legend."""
         self._legend_visible = visible
-        if self._untouched:
-            self._go_home()
+        if self.viewport.untouched:
+            self.viewport.go_home()
         else:
-            self._reserve()
+            self.viewport.reserve()
         self.update()
 
     # Groups
@@ -424,8 +375,8 @@ class GraphCanvas(QWidget):
             self._reveal(self._scene.box_of(group.first))
             return
         area = self._geometry.frame_rect(frame)
-        if not self.scene_rect().contains(self._camera.to_view(area.topLeft())):
-            self._go_to(area.center())
+        if not self.scene_rect().contains(self.viewport.camera.to_view(area.topLeft())):
+            self.viewport.go_to(area.center())
 
     def leave_group(self) -> None:
         """Select no group, but the operator that is selected besides."""
@@ -506,16 +457,6 @@ class GraphCanvas(QWidget):
 
         self._refold(change, scene.box_of(place), frame)
 
-    def _title_at(self, point: QPointF) -> int:
-        """Return the frame whose title is under a view point, or NONE."""
-        if self._geometry is None or not self.scene_rect().contains(point):
-            return NONE
-        there = self._camera.to_scene(point)
-        frame = self._geometry.frame_at(there)
-        if frame == NONE or there.y() > self._geometry.frame_rect(frame).top() + TAB_HEIGHT:
-            return NONE
-        return frame
-
     def _refold(self, change: Callable[[], None], box: int, frame: int | None = None) -> None:
         """Open or close groups; what the user looks at stays in its place.
 
@@ -528,8 +469,8 @@ class GraphCanvas(QWidget):
         frame : int, optional
             The frame that does instead.
         """
-        anchor = self._make_anchor(box, frame)
-        self._stop_animation()
+        anchor = self.viewport.make_anchor(box, frame)
+        self.viewport.stop()
         change()
         picked = self._state.picked_group
         sought = self._scene.boxes[self._sought].index if self._sought != NONE else NONE
@@ -545,14 +486,6 @@ class GraphCanvas(QWidget):
         self._rest.start()
         self.groups_changed.emit()
 
-    def _make_anchor(self, box: int, frame: int | None) -> Anchor | None:
-        geometry, camera, room = self._geometry, self._camera, self.scene_rect()
-        if geometry is None:
-            return None
-        if frame is not None:
-            return Anchor.at_frame(frame, geometry, camera, room)
-        return Anchor.at_box(box, geometry, camera, room) if box != NONE else None
-
     # Layout
 
     def _lay_out(self) -> None:
@@ -565,6 +498,7 @@ class GraphCanvas(QWidget):
         known = (self._painter, self._minimap) if self._painter is not None else self._former
         self._former = known if is_small else (None, None)
         self._geometry = self._painter = self._minimap = None
+        self.viewport.take(None, None)
         self._flow = self.orientation
         if self._grouping.is_pending and self.is_grouped:
             self.update()
@@ -604,19 +538,16 @@ class GraphCanvas(QWidget):
         self._painter = ScenePainter(self._theme, self._geometry, self._state)
         self._painter.step_key = self._step_key
         self._minimap = Minimap(self._theme, self._geometry, self._state)
+        self.viewport.take(self._geometry, self._minimap)
         self._former = None, None
         anchor, self._anchor = self._anchor, None
         reveals, self._reveals = self._reveals, False
         if anchor is not None:
-            self._reserve()
-            anchor.restore(self._geometry, self._camera, self.scene_rect())
-            self._after_move()
+            self.viewport.restore(anchor)
         else:
-            self._go_home()
+            self.viewport.go_home()
         if self._sought != NONE:
-            centre = resting_centre(self._geometry, self._camera, self._sought)
-            self._camera.centre_on(centre)
-            self._after_move()
+            self.viewport.go_to_box(self._sought, animated=False)
             self._sought = NONE
         elif reveals and self._state.selected > (0 if anchor is None else NONE):
             # A new graph is at home, where the first box is.
@@ -629,113 +560,30 @@ class GraphCanvas(QWidget):
         if self._geometry is not None:
             state = self._state
             kept = state.selected if state.selected != NONE else state.current
-            self._sought = kept if not self._untouched else NONE
+            self._sought = kept if not self.viewport.untouched else NONE
         self._lay_out()
 
-    def _go_home(self) -> None:
-        """Show a new graph: all of it if it fits well, else its start at 100 %."""
-        if self._geometry is None:
-            return
-        self._stop_animation()
-        camera, bounds = self._camera, self._geometry.bounds
-        camera.size = self._room()
-        camera.least_zoom = LEAST_ZOOM
-        fitting = camera.zoom_to_show(bounds, MARGIN)
-        camera.zoom = min(fitting, 1.0)
-        camera.centre_on(bounds.center())
-        if fitting < _FIT_FROM:
-            camera.zoom = 1.0
-            self._reserve()
-            across = zoom_across(self._geometry, camera.size)
-            camera.zoom = min(max(across, _HOME_FROM), 1.0)
-            camera.centre_on(resting_centre(self._geometry, camera, 0))
-        self._untouched = True
-        self._after_move(touched=False)
+    def _get_legend_height(self) -> float:
+        return LEGEND_HEIGHT if self._has_legend else 0.0
 
-    # Room for legend and minimap
-
-    def _room(self, beside: tuple[float, float] = (0.0, 0.0)) -> QSizeF:
-        """Return the scene's part of the canvas, when the minimap takes `beside` of it."""
-        foot = LEGEND_HEIGHT if self._has_legend else 0.0
-        width, height = self.width() - beside[0], self.height() - max(foot, beside[1])
-        return QSizeF(max(width, 1.0), max(height, 1.0))
-
-    def _reserve(self) -> None:
-        """Divide the canvas: legend and minimap cover nothing of the scene."""
-        camera = self._camera
-        camera.size = self._room()
-        self._map_frame = QRectF()
-        if self._minimap is None or self._geometry is None:
-            return
-        if not camera.visible.contains(self._geometry.bounds):
-            self._map_frame = self._minimap.place(QSizeF(self.size()))
-            camera.size = self._room(self._minimap.reserved(self._map_frame))
-
-    # Camera
-
-    def _zoom_about_middle(self, zoom: float) -> None:
-        self._zoom_about(self.scene_rect().center(), zoom)
-
-    def _zoom_about(self, point: QPointF, zoom: float) -> None:
-        self._stop_animation()
-        self._camera.zoom_about(point, zoom)
-        self._after_move()
-
-    def _after_move(self, *, touched: bool = True) -> None:
-        if self._geometry is not None:
-            self._reserve()
-            self._camera.keep_near(self._geometry.bounds)
-        if touched:
-            self._untouched = False
-        self.zoom_changed.emit(self._camera.zoom)
+    @Slot()
+    def _on_moved(self) -> None:
+        self.zoom_changed.emit(self.zoom)
         self.update()
 
-    def _go_to(self, centre: QPointF, *, animated: bool = True) -> None:
-        self._stop_animation()
-        still = self.reduced_motion or not self.isVisible()
-        duration = self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration)
-        running = self._session.state is RunState.RUNNING
-        if not animated or still or running or not duration:
-            self._camera.centre_on(centre)
-            self._after_move()
-            return
-        self._animation.setStartValue(self._camera.centre)
-        self._animation.setEndValue(centre)
-        self._animation.start()
-
-    def _stop_animation(self) -> None:
-        self._animation.stop()
-
     def _reveal(self, box: int, *, animated: bool = True) -> None:
-        """Centre on a box along each axis on which it is not well visible."""
+        """Make a box well visible, at once or when it is laid out."""
         if self._geometry is None:
             self._reveals |= box == self._state.selected
-            return
-        running = self._animation.state() is QVariantAnimation.State.Running
-        centre = self._animation.endValue() if running else self._camera.centre
-        target = revealing_centre(self._geometry, self._camera, box, centre)
-        if target != centre:
-            self._go_to(target, animated=animated)
+        else:
+            self.viewport.reveal(box, animated=animated)
 
-    # Interface of the pointer
+    # Mouse
 
-    def pan(self, dx: float, dy: float) -> None:
-        """Move the picture by view pixels."""
-        self._stop_animation()
-        self._camera.pan(dx, dy)
-        self._after_move()
-
-    def zoom_to_area(self, area: QRectF) -> None:
-        """Make an area of the view fill it."""
-        self._stop_animation()
-        corner = self._camera.to_scene(area.topLeft())
-        self._camera.show(QRectF(corner, area.size() / self.zoom), 0.0)
-        self._after_move()
-
-    def click(self, point: QPointF) -> None:
+    def _click(self, point: QPointF) -> None:
         """Select the operator under a view point, or show the operand of the edge there."""
-        box, edge = self._box_at(point), self._edge_at(point)
-        frame = self._title_at(point)
+        box, edge = self.viewport.box_at(point), self.viewport.edge_at(point)
+        frame = self.viewport.title_at(point)
         self._state.picked = ""
         card = self._scene.boxes[box].card if box != NONE else None
         if card is not None:
@@ -745,8 +593,8 @@ class GraphCanvas(QWidget):
         elif frame != NONE and self._geometry is not None:
             group = self._scene.frames[frame].group
             self._pick(group)
-            left = title_left(self._geometry.frame_rect(frame), self._camera.visible.left())
-            if self._camera.to_scene(point).x() - left < CHEVRON_ROOM:
+            left = title_left(self._geometry.frame_rect(frame), self.visible_area().left())
+            if self.viewport.camera.to_scene(point).x() - left < CHEVRON_ROOM:
                 self._close(group.first)
         elif edge != NONE:
             self._state.picked = self._scene.edges[edge].operand
@@ -762,33 +610,8 @@ class GraphCanvas(QWidget):
         self.leave_group()
         self._session.select(self._scene.boxes[box].name)
 
-    def in_minimap(self, point: QPointF) -> bool:
-        """Whether a view point lies in the minimap."""
-        return self.minimap_rect().contains(point)
-
-    def move_by_minimap(self, point: QPointF) -> None:
-        """Centre on what the minimap shows under a view point."""
-        if self._minimap is None:
-            return
-        self._stop_animation()
-        self._camera.centre_on(self._minimap.to_scene(point - self.minimap_rect().topLeft()))
-        self._after_move()
-
-    def _box_at(self, point: QPointF) -> int:
-        if self._geometry is None or not self.scene_rect().contains(point):
-            return NONE
-        slack = 3 / self.zoom if self.zoom < FULL_FROM else 0.0
-        return self._geometry.box_at(self._camera.to_scene(point), slack)
-
-    def _edge_at(self, point: QPointF) -> int:
-        if self._geometry is None or not self.scene_rect().contains(point):
-            return NONE
-        if self._box_at(point) != NONE:
-            return NONE
-        return self._geometry.edge_at(self._camera.to_scene(point), self.zoom)
-
     def _hover(self, point: QPointF | None) -> None:
-        edge = self._edge_at(point) if point is not None else NONE
+        edge = self.viewport.edge_at(point) if point is not None else NONE
         if self._painter is not None and self._painter.hovered_edge != edge:
             self._painter.hovered_edge = edge
             self.update()
@@ -824,12 +647,12 @@ class GraphCanvas(QWidget):
             key: partial(self._walk, step) for key, step in zip(flow, steps, strict=True)
         }
         handlers |= {
-            Qt.Key.Key_Space: self.fit,
+            Qt.Key.Key_Space: self.viewport.fit,
             Qt.Key.Key_Home: lambda: self._select_end(0),
             Qt.Key.Key_End: lambda: self._select_end(-1),
-            Qt.Key.Key_Plus: self.zoom_in,
-            Qt.Key.Key_Equal: self.zoom_in,
-            Qt.Key.Key_Minus: self.zoom_out,
+            Qt.Key.Key_Plus: self.viewport.zoom_in,
+            Qt.Key.Key_Equal: self.viewport.zoom_in,
+            Qt.Key.Key_Minus: self.viewport.zoom_out,
             Qt.Key.Key_Backspace: self.close_group,
         }
         if self._state.picked_group is not None:
@@ -1027,11 +850,6 @@ class GraphCanvas(QWidget):
         self._awaited = ""
         self.groups_changed.emit()
 
-    @Slot(object)
-    def _on_animated(self, centre: QPointF) -> None:
-        self._camera.centre_on(centre)
-        self._after_move()
-
     @Slot()
     def _on_settled(self) -> None:
         """Adapt to the canvas's new size: a banner may have taken half of it."""
@@ -1040,7 +858,7 @@ class GraphCanvas(QWidget):
         box = state.selected if state.selected != NONE else state.current
         if self._geometry is None or box == NONE:
             return
-        if self._camera.visible.intersects(self._geometry.rect(box)):
+        if self.visible_area().intersects(self._geometry.rect(box)):
             self._reveal(box)
 
     def _repaint(self) -> None:
@@ -1064,7 +882,7 @@ class GraphCanvas(QWidget):
             self._paint_notice(painter)
             return
         ratio = self.devicePixelRatioF()
-        visible = self._camera.visible
+        visible = self.visible_area()
         step = self.zoom * ratio
         # On whole device pixels, so that lines and pixmaps are sharp.
         visible.moveTo(round(visible.x() * step) / step, round(visible.y() * step) / step)
@@ -1082,7 +900,7 @@ class GraphCanvas(QWidget):
             self._dots = (key, dot_tile(self._theme, self.zoom, ratio))
         tile = self._dots[1]
         pitch = tile.width() / ratio
-        origin = self._camera.origin * self.zoom
+        origin = self.viewport.camera.origin * self.zoom
         offset = QPointF(round(origin.x()) % pitch, round(origin.y()) % pitch)
         painter.drawTiledPixmap(self.scene_rect(), tile, offset)
 
@@ -1106,7 +924,7 @@ class GraphCanvas(QWidget):
 
     def _paint_beside(self, painter: QPainter) -> None:
         """Paint legend and minimap over what boxes and edges reach beyond the scene's part."""
-        scene, whole, frame = self.scene_rect(), QRectF(self.rect()), self._map_frame
+        scene, whole, frame = self.scene_rect(), QRectF(self.rect()), self.minimap_rect()
         foot = QRectF(scene.bottomLeft(), whole.bottomRight())
         side = QRectF(scene.topRight(), whole.bottomRight())
         base, line = self._theme.color("base"), self._theme.color("line")
@@ -1118,7 +936,7 @@ class GraphCanvas(QWidget):
             painter.fillRect(QRectF(side.left(), 0, 1, side.height()), line)
         minimap = self._minimap or self._former[1]
         if minimap is not None and not frame.isNull():
-            minimap.paint(painter, frame, self._camera.visible)
+            minimap.paint(painter, frame, self.visible_area())
         if self._has_legend:
             if not frame.isNull():
                 foot.setRight(frame.left())
@@ -1150,13 +968,11 @@ class GraphCanvas(QWidget):
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
-        if self._untouched:
+        if self.viewport.untouched:
             self._lay_out_if_turned()
-            self._go_home()
+            self.viewport.go_home()
         else:
-            centre = self._camera.centre
-            self._reserve()
-            self._camera.centre_on(centre)
+            self.viewport.follow_size()
             self._settle.start()
         super().resizeEvent(event)
 
@@ -1165,9 +981,10 @@ class GraphCanvas(QWidget):
         turned = event.angleDelta()
         amount = turned.y() or turned.x()
         if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            self.pan(amount * _WHEEL_PAN, 0.0)
+            self.viewport.pan(amount * _WHEEL_PAN, 0.0)
         elif amount:
-            self._zoom_about(event.position(), self.zoom * 2 ** (amount / _WHEEL_DOUBLING))
+            zoom = self.zoom * 2 ** (amount / _WHEEL_DOUBLING)
+            self.viewport.zoom_about(event.position(), zoom)
         event.accept()
 
     @override
@@ -1196,8 +1013,9 @@ class GraphCanvas(QWidget):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         if event.button() is not Qt.MouseButton.LeftButton:
             return
-        box, edge = self._box_at(event.position()), self._edge_at(event.position())
-        group = self.group_at(event.position())
+        place = event.position()
+        box, edge = self.viewport.box_at(place), self.viewport.edge_at(place)
+        group = self.group_at(place)
         if group is not None:
             if box == NONE:
                 self._close(group.first)
@@ -1234,7 +1052,7 @@ class GraphCanvas(QWidget):
         key = Qt.Key(event.key())
         handler = self._key_handlers().get(key)
         if control:
-            handler = self.zoom_reset if key == Qt.Key.Key_Home else None
+            handler = self.viewport.zoom_reset if key == Qt.Key.Key_Home else None
         if handler is None:
             super().keyPressEvent(event)
         else:
@@ -1267,5 +1085,5 @@ class GraphCanvas(QWidget):
     def _pinch(self, event: QNativeGestureEvent) -> bool:
         if event.gestureType() is not Qt.NativeGestureType.ZoomNativeGesture:
             return super().event(event)
-        self._zoom_about(event.position(), self.zoom * (1 + event.value()))
+        self.viewport.zoom_about(event.position(), self.zoom * (1 + event.value()))
         return True

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtWidgets import QApplication
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from PySide6.QtGui import QMouseEvent
 
-__all__ = ["Pointer", "PointerTarget"]
+    from kuiper_studio.graph_view.viewport import Viewport
 
-
-class PointerTarget(Protocol):
-    """The canvas as the pointer uses it."""
-
-    def pan(self, dx: float, dy: float) -> None:
-        """Move the picture by view pixels."""
-
-    def zoom_to_area(self, area: QRectF) -> None:
-        """Make an area of the view fill it."""
-
-    def click(self, point: QPointF) -> None:
-        """Select the operator or edge under a view point."""
-
-    def in_minimap(self, point: QPointF) -> bool:
-        """Return whether a view point lies in the minimap."""
-
-    def move_by_minimap(self, point: QPointF) -> None:
-        """Centre on the point of the minimap under a view point."""
+__all__ = ["Pointer"]
 
 
 class _Mode(Enum):
@@ -42,15 +27,17 @@ class _Mode(Enum):
 
 
 class Pointer:
-    """Turns presses, moves and releases into calls of the canvas.
+    """Turns presses, moves and releases into movements and clicks.
 
     Parameters
     ----------
-    target : PointerTarget
+    viewport : Viewport
+    click : callable
+        Takes the view point of a click.
     """
 
-    def __init__(self, target: PointerTarget) -> None:
-        self._target = target
+    def __init__(self, viewport: Viewport, click: Callable[[QPointF], None]) -> None:
+        self._viewport, self._click = viewport, click
         self._mode = _Mode.IDLE
         self._pressed = QPointF()
         self._last = QPointF()
@@ -79,9 +66,9 @@ class Pointer:
             self._mode = _Mode.PANNING
         elif event.button() is not Qt.MouseButton.LeftButton:
             return
-        elif self._target.in_minimap(self._pressed):
+        elif self._viewport.in_minimap(self._pressed):
             self._mode = _Mode.MINIMAP
-            self._target.move_by_minimap(self._pressed)
+            self._viewport.move_by_minimap(self._pressed)
         elif event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self._mode = _Mode.AREA
         else:
@@ -96,9 +83,9 @@ class Pointer:
             self._mode = _Mode.PANNING
             moved = point - self._pressed
         if self._mode is _Mode.PANNING:
-            self._target.pan(moved.x(), moved.y())
+            self._viewport.pan(moved.x(), moved.y())
         elif self._mode is _Mode.MINIMAP:
-            self._target.move_by_minimap(point)
+            self._viewport.move_by_minimap(point)
         self._last = point
 
     def release(self, event: QMouseEvent) -> None:
@@ -106,13 +93,13 @@ class Pointer:
         mode, area = self._mode, self.area
         self._mode = _Mode.IDLE
         if mode is _Mode.PRESSED:
-            self._target.click(event.position())
+            self._click(event.position())
         elif area is not None:
             least = QApplication.startDragDistance()
             if area.width() >= least and area.height() >= least:
-                self._target.zoom_to_area(area)
+                self._viewport.zoom_to_area(area)
             else:
-                self._target.click(event.position())
+                self._click(event.position())
 
     def cancel(self) -> None:
         """Forget the press, when the widget has lost the pointer."""

@@ -105,22 +105,22 @@ class GraphView(QWidget):
     @Slot()
     def fit(self) -> None:
         """Show the whole graph."""
-        self.canvas.fit()
+        self.canvas.viewport.fit()
 
     @Slot()
     def zoom_in(self) -> None:
         """Zoom to the next larger level."""
-        self.canvas.zoom_in()
+        self.canvas.viewport.zoom_in()
 
     @Slot()
     def zoom_out(self) -> None:
         """Zoom to the next smaller level."""
-        self.canvas.zoom_out()
+        self.canvas.viewport.zoom_out()
 
     @Slot()
     def zoom_reset(self) -> None:
         """Zoom to 100 %."""
-        self.canvas.zoom_reset()
+        self.canvas.viewport.zoom_reset()
 
     def center_on(self, name: str) -> None:
         """Centre on an operator."""

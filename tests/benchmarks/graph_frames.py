@@ -98,10 +98,10 @@ def move(path: str) -> dict[str, list[float]]:
         return seconds
 
     def pan(number: int) -> None:
-        canvas.pan(-23 if number % 40 < 20 else 23, -7)
+        canvas.viewport.pan(-23 if number % 40 < 20 else 23, -7)
 
     found = {}
-    canvas.fit()
+    canvas.viewport.fit()
     canvas.repaint()
     found["all 10 000 in view, panned"] = frames(pan)
     _show(canvas, _zoom_with(canvas, _IN_VIEW))
@@ -155,7 +155,7 @@ def _open_canvas(path: str) -> tuple[Any, Any]:
     while session.graph is None or session.busy or not canvas.laid_out:
         application.processEvents()
         time.sleep(0.001)
-    canvas.reduced_motion = True
+    canvas.viewport.reduced_motion = True
     canvas.set_grouping(False)
     while not canvas.laid_out:
         application.processEvents()
@@ -166,21 +166,21 @@ def _open_canvas(path: str) -> tuple[Any, Any]:
 def _zoom(canvas: Any, zoom: float) -> None:
     from PySide6.QtCore import QPointF
 
-    canvas._zoom_about(QPointF(720, 450), zoom)
+    canvas.viewport.zoom_about(QPointF(720, 450), zoom)
 
 
 def _show(canvas: Any, zoom: float) -> None:
     """Look at the middle of the graph."""
     _zoom(canvas, zoom)
     boxes = canvas._scene.boxes
-    canvas.reduced_motion = True
+    canvas.viewport.reduced_motion = True
     canvas.center_on(boxes[len(boxes) // 2].name)
     canvas.repaint()
 
 
 def _zoom_with(canvas: Any, count: int) -> float:
     """The zoom at which about so many boxes are in view."""
-    canvas.fit()
+    canvas.viewport.fit()
     while len(canvas._geometry.boxes_in(canvas.visible_area())) > count:
         _zoom(canvas, canvas.zoom * 1.1)
     return float(canvas.zoom)

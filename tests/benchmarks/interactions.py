@@ -205,7 +205,7 @@ class _User:
             for notches in (1, 1, -1, -1):
                 self._turn(canvas, f"wheel on the {where}", notches)
             for _ in range(4):
-                self._act(f"pan of the {where}", lambda: canvas.pan(-60, -20))
+                self._act(f"pan of the {where}", lambda: canvas.viewport.pan(-60, -20))
             self._drag(canvas, f"drag of the {where}", Qt.MouseButton.MiddleButton)
         for key in ("Right", "Right", "Left"):
             self._press(canvas, key, "the graph")

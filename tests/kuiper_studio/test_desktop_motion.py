@@ -47,7 +47,7 @@ def test_the_environment_comes_first(folder, monkeypatch, value, still):
 def test_the_graph_does_not_glide(open_window, monkeypatch, qtbot):
     monkeypatch.setenv(REDUCED_MOTION, "1")
     window = open_window()
-    qtbot.waitUntil(lambda: window.graph_view.canvas.reduced_motion)
+    qtbot.waitUntil(lambda: window.graph_view.canvas.viewport.reduced_motion)
     monkeypatch.setattr(PreferencesDialog, "exec", lambda _dialog: True)
     window.findChild(QAction, "edit.preferences").trigger()
-    assert window.graph_view.canvas.reduced_motion  # also where the preference is off
+    assert window.graph_view.canvas.viewport.reduced_motion  # also where the preference is off

@@ -121,9 +121,9 @@ def test_a_copied_row_has_the_mark(window):
 
 def test_boxes_and_edges(window):
     canvas = window.graph_view.canvas
-    canvas.reduced_motion = True
+    canvas.viewport.reduced_motion = True
     canvas.set_orientation("left-right")
-    canvas.fit()
+    canvas.viewport.fit()
     tips = {name: canvas.tip_at(canvas.box_rect(name).center()) for name in NAMES}
     assert [tip.splitlines()[3:] for tip in tips.values()] == [
         ["equal, difference 0 of the reference's maximum"],
@@ -162,9 +162,9 @@ def test_the_graph_knows_what_edges_carry_and_the_legend_explains_marks(window):
 def test_edges_are_painted_in_the_colour_of_the_difference(window):
     canvas, full = window.graph_view.canvas, window.theme.color("div")
     window.session.select("out")  # so that no other edge is highlighted
-    canvas.reduced_motion = True
+    canvas.viewport.reduced_motion = True
     canvas.set_orientation("left-right")
-    canvas.fit()
+    canvas.viewport.fit()
     shot = canvas.grab().toImage()
     widths = {}
     for source, target in (("in", "times"), ("times", "plus"), ("plus", "sign")):
@@ -182,9 +182,9 @@ def test_edges_are_painted_in_the_colour_of_the_difference(window):
 
 def test_edges_say_how_far_their_operands_differ(window):
     canvas = window.graph_view.canvas
-    canvas.reduced_motion = True
+    canvas.viewport.reduced_motion = True
     canvas.set_orientation("left-right")
-    canvas.zoom_reset()
+    canvas.viewport.zoom_reset()
     canvas.center_on("times")
     shot, yellow = canvas.grab().toImage(), {}
     for source, target in (("in", "times"), ("times", "plus")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from driving import choose, enabled
-from PySide6.QtCore import QItemSelectionModel, QPointF, Qt
+from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QLineEdit, QMenu
 
@@ -149,7 +149,8 @@ def test_paths_to_the_operator_that_is_clicked_next(qtbot, window):
     assert shown(window) == "Paths from relu: select another operator"
 
     canvas = window.graph_view.canvas
-    canvas.click(QPointF(canvas.box_rect("out").center()))
+    there = canvas.box_rect("out").center().toPoint()
+    qtbot.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=there)
     assert shown(window) == "4 of 4 operators on paths from relu to out"
     assert dimmed(window) == ["in", "sigmoid"]
 

@@ -35,7 +35,7 @@ def network(blocks=10, length=6):
 def window(qtbot, open_window, make_pair):
     made = open_window(make_pair(*network()), [np.ones((2, 3), np.float32)])
     qtbot.waitUntil(lambda: made.graph_view.canvas.laid_out)
-    made.graph_view.canvas.reduced_motion = True
+    made.graph_view.canvas.viewport.reduced_motion = True
     return made
 
 

@@ -140,7 +140,7 @@ def test_tips_say_what_is_dropped(qtbot, window):
     tips = []
     for limit in (0, None):
         canvas = window(limit=limit).graph_view.canvas
-        canvas.reduced_motion = True
+        canvas.viewport.reduced_motion = True
         canvas.center_on("op20")
         tips.append(canvas.tip_at(canvas.box_rect("op20").center()))
     sentence = "evicted by the memory limit, recomputed when you look at it"

@@ -68,7 +68,7 @@ def values(window):
 def fill(window, name):
     """Colour of a box, below its texts."""
     canvas = window.graph_view.canvas
-    canvas.fit()
+    canvas.viewport.fit()
     rect = canvas.box_rect(name)
     point = rect.center() + QPointF(0.0, 0.435 * rect.height())
     return canvas.grab().toImage().pixelColor(point.toPoint()).name()

@@ -189,7 +189,7 @@ def test_looks_are_kept_for_the_next_start(open_window, settings, monkeypatch):
     monkeypatch.setattr(PreferencesDialog, "exec", choose)
     try:
         window.findChild(QAction, "edit.preferences").trigger()
-        assert window.graph_view.canvas.reduced_motion
+        assert window.graph_view.canvas.viewport.reduced_motion
         assert format_number(0.5) == "0.50"
         set_number_style(NumberStyle())
         restore_numbers(settings)

@@ -96,7 +96,7 @@ def run(qtbot, session):
 def view(qtbot, session, theme):
     made = GraphView(session, theme)
     qtbot.addWidget(made)
-    made.canvas.reduced_motion = True
+    made.canvas.viewport.reduced_motion = True
     made.resize(1200, 330)
     made.show()
     return made

@@ -171,7 +171,7 @@ def test_selection_elsewhere_is_revealed(view, open_model, session):
 
 def test_centring_is_animated_unless_motion_is_unwanted(view, open_model, session, qtbot):
     open_model(chain(30))
-    view.canvas.reduced_motion = False
+    view.canvas.viewport.reduced_motion = False
     session.select("relu_20")
     assert not QRectF(view.canvas.rect()).contains(view.box_rect("relu_20"))
     session.select("relu_21")  # while it moves
@@ -412,7 +412,7 @@ def test_touched_view_keeps_its_middle_and_turns_when_the_size_has_settled(
 ):
     open_model(chain(30))
     session.select("relu_20")
-    view.canvas.pan(-30, 0)
+    view.canvas.viewport.pan(-30, 0)
     middle = view.canvas.visible_area().center()
     view.resize(900, 330)
     assert view.canvas.visible_area().center().x() == pytest.approx(middle.x())
@@ -740,7 +740,7 @@ def test_legend_and_minimap_cover_no_box(view, open_model, session, orientation,
             point = canvas.box_rect(operator.name).center()
             inside = canvas.scene_rect().contains(point)
             assert view.operator_at(point) == (operator.name if inside else "")
-        canvas.pan(0, 40)
+        canvas.viewport.pan(0, 40)
         assert picture(canvas).copy(0, canvas.height() - 26, 100, 26) == legend
 
 

@@ -86,7 +86,7 @@ def tip(view, name):
 
 def frame_rect(view, frame):
     """The frame of an open group in the canvas."""
-    return view.canvas._camera.rect_to_view(view.canvas._geometry.frame_rect(frame))
+    return view.canvas.viewport.camera.rect_to_view(view.canvas._geometry.frame_rect(frame))
 
 
 def contrast(picture):
@@ -128,7 +128,7 @@ def test_a_double_click_opens_a_group_in_place(grouped, names):
 def test_a_first_click_leaves_the_group_under_the_mouse(grouped):
     """It is at the edge; the second click of a double-click must meet it."""
     view, canvas = grouped, grouped.canvas
-    canvas.pan(canvas.width() - view.box_rect("head.t0").left() - 30, 0)
+    canvas.viewport.pan(canvas.width() - view.box_rect("head.t0").left() - 30, 0)
     before = view.box_rect("head.t0")
     point = QPoint(int(before.left()) + 10, int(before.center().y()))
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=point)
@@ -150,7 +150,7 @@ def test_the_title_of_a_frame_stays_in_view(grouped, names, theme):
     view, canvas = grouped, grouped.canvas
     QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=middle(view, "head.t0"))
     frame = frame_rect(view, 0)
-    canvas.pan(-frame.left() - frame.width() / 2, 0)
+    canvas.viewport.pan(-frame.left() - frame.width() / 2, 0)
     frame = frame_rect(view, 0)
     assert frame.left() < -100 < 100 < frame.right()
     top = round(frame.top())
@@ -378,7 +378,7 @@ class TestLayoutOnAnotherThread:
     def test_the_selected_operator_is_in_view_afterwards(self, grouped, session, qtbot, names):
         canvas = grouped.canvas
         last = session.graph.operators[-3].name
-        canvas.reduced_motion = True
+        canvas.viewport.reduced_motion = True
         session.select(last)
         assert not canvas.laid_out
         qtbot.waitUntil(lambda: canvas.laid_out)
