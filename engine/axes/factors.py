@@ -130,6 +130,26 @@ class Factors:
             self.mixed[made] = self.mixed.get(self.find(long[0]), long)
         return (made,)
 
+    def resample(self, dim: Dim, size: Size) -> Dim:
+        """Derive a dimension by a pooling or convolution.
+
+        Windows stay windows, of a picture that is so much smaller.
+        """
+        made = self.derive(dim, size)
+        long = self._without_ones(dim)
+        inner = self.find(long[0])
+        if len(long) > 1 or not isinstance(size, int) or size < 2:
+            return made
+        for whole in self.wholes(inner):
+            for outer, *rest in self.splits(whole):
+                if [self.find(part) for part in rest] == [inner]:
+                    smaller = self.whole((outer, *made))
+                    self.relate(smaller, whole)
+                    for part in (self.find(outer), *made):
+                        self._wholes[part] = (*self.wholes(part), smaller)[-_MOST_WHOLES:]
+                    return made
+        return made
+
     def take(self, dim: Dim, size: Size) -> Dim:
         """Make a dimension of some of the positions, which may mean something else.
 
@@ -217,6 +237,31 @@ class Factors:
             factor = wholes[0]
         return factor
 
+    def is_split_to(self, whole: int, part: int) -> bool:
+        """Whether a factor is a part of another one, or of a part of it."""
+        waiting, seen = [self.find(part)], set()
+        while waiting:
+            each = waiting.pop()
+            if each == whole:
+                return True
+            seen.add(each)
+            waiting += [other for other in self.wholes(each) if other not in seen]
+        return False
+
+    def _common_origin(self, factors: Iterable[int]) -> int | None:
+        """Return what all factors were split from, perhaps at different splits."""
+        common: set[int] | None = None
+        for factor in factors:
+            found, waiting = set(), [self.find(factor)]
+            while waiting:
+                each = waiting.pop()
+                wholes = [whole for whole in self.wholes(each) if whole not in found]
+                found |= {*wholes} if wholes else {each}
+                waiting += wholes
+            roots = {each for each in found if not self.wholes(each)}
+            common = roots if common is None else common & roots
+        return min(common, default=None) if common else None
+
     def parts(self, factor: int) -> Dim:
         """Return the parts of a factor; empty if it is not split."""
         return self._parts.get(self.find(factor), ())
@@ -242,9 +287,9 @@ class Factors:
         made = self.make(self.extent(dim))
         if self._can_split(made, leaves):
             self._parts[made] = leaves
-        origins = {self.origin(leaf) for leaf in leaves}
-        if len(origins) == 1:
-            self.relate(made, origins.pop())
+        origin = self._common_origin(leaves)
+        if origin is not None:
+            self.relate(made, origin)
         return made
 
     def kind(self, factor: int) -> Kind:
@@ -448,7 +493,7 @@ class Factors:
         ahead = [factor for factor in taken if self.sizes[factor] == 1]
         long = [factor for factor in taken if self.sizes[factor] != 1]
         long = self.merge(long)
-        if len(long) > 1 and len({self.origin(factor) for factor in long}) == 1:
+        if len(long) > 1 and self._common_origin(long) is not None:
             long = [self.whole(tuple(long))]  # neighbouring parts of one axis
         return (*ahead, *long)
 

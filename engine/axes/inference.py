@@ -16,6 +16,9 @@ from engine.axes.rules.attention import claim_heads
 from engine.axes.rules.elementwise import keep
 from engine.axes.weights import weight_layout
 from engine.collector import collector_paused
+from engine.errors import ExpressionError
+from engine.expression import ListNode, OperandRef, parse
+from engine.layers.expression import expression_text
 from engine.runtime.members import members_of
 
 if TYPE_CHECKING:
@@ -44,10 +47,13 @@ _RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view"})
 # What shifts the rows of scores by distance, and the most of them in a row.
 _SHIFTING: Final = _RESHAPES | {"F.pad", "torch.flatten"}
 _MOST_SHIFTING: Final = 5
+_INDEXED: Final = frozenset({"Tensor.index", "Tensor.index_put"})
+_GROUPED: Final = frozenset({"aten::_grouped_mm"})
+_SORTS: Final = frozenset({"torch.sort", "torch.argsort", "aten::sort", "aten::argsort"})
 # What joins the results of several heads or takes one of them, and the most of them in a row.
 _JOINING: Final = frozenset(
     {"pnnx.Expression", "torch.stack", "torch.mean", "torch.unbind", "Tensor.select",
-     "torch.squeeze"}
+     "torch.squeeze", "Tensor.reshape"}
 )  # fmt: skip
 _MOST_JOINING: Final = 3
 _HEADS: Final = ("fc", "head", "class", "logits", "cls", "final")
@@ -118,6 +124,7 @@ class _Inference:
             if operator.type in PRODUCTS:
                 self._claim_distances(operator)
                 self._claim_summed(operator)
+        self._claim_experts()
         self._claim_outputs()
         for operand in self.graph.input_operands:
             self._claim_spectrogram(self.dims.get(operand.name, ()))
@@ -281,8 +288,9 @@ class _Inference:
         """
         factors = self.factors
         scores = self.dims.get(product.outputs[0].name, ())
-        if len(scores) < 4 or not self._has_heads(scores[:-2]):
+        if len(scores) < 3 or not self._has_heads(scores[:-2]):
             return
+        self._claim_summed_distances(product)
         count, distances = factors.size(scores[-2]) or 0, factors.size(scores[-1]) or 0
         if count < 2 or not (
             distances == 2 * count - 1 or _is_shifted(product, count, distances)
@@ -291,6 +299,16 @@ class _Inference:
         table = product.inputs[-1].producer
         is_table = table is not None and table.is_constant
         factors.claim(scores[-1], Kind.DISTANCE, Rank.STATED if is_table else Rank.GUESSED)
+
+    def _claim_summed_distances(self, product: RuntimeOperator) -> None:
+        """Name the rows of a table by which the weights of distances are multiplied."""
+        weights = self.dims.get(product.inputs[0].name, ())
+        table = product.inputs[-1].producer
+        if len(weights) < 2 or product.type == "torch.einsum":
+            return
+        count, distances = map(self.factors.size, weights[-2:])
+        if table is not None and table.is_constant and count and distances == 2 * count - 1 > 1:
+            self.factors.claim(weights[-1], Kind.DISTANCE, Rank.STATED)
 
     def _has_heads(self, dims: Dims) -> bool:
         return any(
@@ -306,6 +324,43 @@ class _Inference:
             dim = dims[place] if dims and -len(dims) <= place < len(dims) else ()
             if len(dim) == 1 and self.factors.kind(dim[0]) is Kind.UNKNOWN:
                 self.factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
+
+    def _claim_experts(self) -> None:
+        """Name experts, of which a few are chosen for each token.
+
+        Their weights are in one constant, or the choices are sorted to group the tokens.
+        """
+        factors = self.factors
+        stacks = [
+            dims
+            for operator in self.graph.operators
+            if operator.type in PRODUCTS | _GROUPED
+            for operand in operator.inputs[:2]
+            if operand.name in self.constants
+            for dims in (self.dims[operand.name], *self.copies.get(operand.name, ()))
+            if len(dims) == 3
+        ]
+        counts = {factors.size(dims[0]) for dims in stacks} - {None, 1}
+        for operator in self.graph.operators:
+            scores = self.dims.get(operator.inputs[0].name) if operator.inputs else None
+            if (
+                operator.type != "torch.topk"
+                or not scores
+                or not _is_last(operator, len(scores))
+            ):
+                continue
+            router = factors.whole(scores[-1])
+            kinds = {factors.kind(each) for each in (router, *scores[-1])}
+            is_chosen = factors.sizes[router] in counts or _are_sorted(operator)
+            if not is_chosen or not kinds <= {Kind.FEATURE, Kind.UNKNOWN}:
+                continue
+            for each in (router, *scores[-1]):
+                factors.claim((each,), Kind.EXPERT, Rank.STATED)
+            for dims in stacks:
+                if factors.size(dims[0]) == factors.sizes[router]:
+                    factors.claim(dims[0], Kind.EXPERT, Rank.STATED)
+                    for dim in dims[1:]:
+                        factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
 
     def _claim_spectrogram(self, dims: Dims) -> None:
         """Name an input that a model turns to an image: pictures are given as rows of columns.
@@ -451,13 +506,23 @@ class _Inference:
 
 
 def _read_by(operator: RuntimeOperator) -> tuple[RuntimeOperand, ...]:
-    """Return the operands of an operator; of several indices those that their list has."""
-    listing = operator.inputs[-1].producer if len(operator.inputs) == 2 else None
-    if operator.type != "Tensor.index" or listing is None or len(listing.inputs) < 2:
+    """Return the operands of an operator; of indices those that their list has."""
+    if operator.type not in _INDEXED or len(operator.inputs) < 2:
         return tuple(operator.inputs)
-    members = tuple([f"@{place}" for place in range(len(listing.inputs))])
-    is_list = listing.type == "pnnx.Expression" and listing.params.get("expr") == members
-    return (operator.inputs[0], *listing.inputs) if is_list else tuple(operator.inputs)
+    listing = operator.inputs[1].producer
+    if listing is None or listing.type != "pnnx.Expression":
+        return tuple(operator.inputs)
+    try:
+        root = parse(expression_text(listing.params.get("expr"))).root
+    except ExpressionError:
+        return tuple(operator.inputs)
+    items = root.items if isinstance(root, ListNode) else ()
+    # A single index may be computed in its list.
+    single = len(items) == len(listing.inputs) == 1
+    places = [item.operand for item in items if isinstance(item, OperandRef)]
+    in_order = places == [*range(len(items))] and len(items) == len(listing.inputs)
+    indices = listing.inputs if single or in_order else operator.inputs[1:2]
+    return (operator.inputs[0], *indices, *operator.inputs[2:])
 
 
 def _is_nameless(operator: RuntimeOperator) -> bool:
@@ -469,6 +534,19 @@ def _has_constant(product: RuntimeOperator) -> bool:
     """Whether an operator multiplies by a matrix of the file, as a linear layer does."""
     table = product.inputs[-1].producer if product.type == "torch.matmul" else None
     return table is not None and table.is_constant
+
+
+def _is_last(operator: RuntimeOperator, rank: int) -> bool:
+    """Whether an operator works along the last dimension."""
+    return operator.params.get("dim", -1) in {-1, rank - 1}
+
+
+def _are_sorted(choice: RuntimeOperator) -> bool:
+    """Whether the chosen places are sorted afterwards, so that equal ones follow each other."""
+    readers = list(choice.outputs[-1].consumers)
+    flat = [each.outputs[0] for each in readers if each.type in _SHIFTING and each.outputs]
+    readers += [reader for operand in flat for reader in operand.consumers]
+    return any(each.type in _SORTS for each in readers)
 
 
 def _is_shifted(product: RuntimeOperator, count: int, distances: int) -> bool:

@@ -39,6 +39,7 @@ class Kind(Enum):
     VOCABULARY = "vocabulary"
     LAYER = "layers"
     PART = "parts"
+    EXPERT = "experts"
     FILTER = "filters"
     OUTPUT = "outputs"
     INPUT = "inputs"

@@ -73,6 +73,9 @@ class _Namer:
         """
         found = [leaf for leaf in self.factors.leaves(dim) if self.factors.sizes[leaf] != 1]
         merged = self.factors.merge(found.copy())
+        whole = self.factors.find(dim[0])
+        if len(dim) == 1 and len(merged) > 1 and self.factors.is_split_to(whole, found[0]):
+            merged = [whole]  # its parts also complete others, by which they were merged
         if len(merged) == 1 and self.factors.kind(merged[0]) is Kind.FEATURE:
             kinds = {self.factors.kind(leaf) for leaf in found}
             if len(kinds) > 1 and kinds <= SPATIAL:
@@ -171,7 +174,9 @@ class _Namer:
         """Return an axis of which only the meanings are known, not the size of each."""
         kinds = [self.factors.kind(member) for member in self._members(dim)]
         parts = [Axis(kind, None) for kind, _ in groupby(kinds)]
-        return Axis(Kind.UNKNOWN, axis.size, tuple(parts)) if len(parts) > 1 else axis
+        if len(parts) == 1:
+            return replace(axis, kind=parts[0].kind)
+        return Axis(Kind.UNKNOWN, axis.size, tuple(parts))
 
     def _is_window(self, member: int, place: int) -> bool:
         """Whether a factor counts windows whose inside is another dimension.
@@ -308,10 +313,15 @@ class _Namer:
         positions = [p for p, axis in enumerate(axes) if _is_position(axis)]
         if any(axis.kind in {Kind.HEAD, Kind.CHANNEL} for axis in axes):
             return
+        origins: set[int] = set()
         for place, axis in enumerate(axes):
             if axis.kind is not Kind.FEATURE:
                 continue
             if len(positions) > 1 or any(place < position for position in positions):
+                if axis.size != 1:
+                    origins.add(self.factors.origin(self.members[place][0]))
+                if len(origins) > 1:
+                    return  # features of each channel
                 axes[place] = replace(axis, kind=Kind.CHANNEL)
 
 

@@ -75,7 +75,7 @@ def resample(call: Call, dims: Dims, shape: tuple[Size, ...]) -> Dims | None:
 
 
 def _resize(call: Call, dim: Dim, size: Size) -> Dim:
-    return dim if call.factors.extent(dim) == size else call.factors.derive(dim, size)
+    return dim if call.factors.extent(dim) == size else call.factors.resample(dim, size)
 
 
 @rule(*[f"{kind}{n}d" for n in (1, 2, 3) for kind in (

@@ -130,7 +130,9 @@ def unbind(call: Call) -> Results:
     if dims is None or place is None:
         return []
     claim_parts(call, dims[place])
-    if place == len(dims) - 1:  # such as the numbers of a box
+    readers = [reader for operand in call.operator.outputs for reader in operand.consumers]
+    is_looked_up = bool(readers) and all(each.type.endswith("mbedding") for each in readers)
+    if place == len(dims) - 1 or is_looked_up:  # such as the numbers of a box, or codebooks
         call.factors.claim(dims[place], Kind.PART, Rank.GUESSED)
     kept = (*dims[:place], *dims[place + 1 :])
     return [call.fit(kept, at) for at in range(len(call.shapes))]

@@ -111,6 +111,19 @@ def einsum(call: Call) -> Results:
     return [call.fit([letters[letter] for letter in right])]
 
 
+@rule("groupedmm")
+def multiply_groups(call: Call) -> Results:
+    """Multiply each row by the matrix of its group, which layers of experts have."""
+    rows, weights, ends = (call.inputs[:3] + [None] * 3)[:3]
+    if rows is None or weights is None or len(rows) != 2 or len(weights) != 3:
+        return []
+    call.claim(weights, (Kind.EXPERT, Kind.FEATURE, Kind.FEATURE), Rank.STATED)
+    call.factors.unify(rows[1], weights[1])
+    if ends is not None and len(ends) == 1:
+        call.factors.unify(ends[0], weights[0])
+    return [call.fit((rows[0], weights[2]))]
+
+
 @rule("outer", "ger")
 def outer(call: Call) -> Results:
     """Multiply each element of one vector with each of another."""

@@ -161,6 +161,27 @@ def index(call: Call) -> Results:
     return [call.fit(dims)] if len(call.inputs) == 1 and len(changed) == 1 else [None]
 
 
+@rule("indexput")
+def put(call: Call) -> Results:
+    """Put values at the positions of an index; one of all positions orders them anew."""
+    dims, index = call.first, call.input("indices", 1)
+    if dims and index is not None and len(index) == 1:
+        call.factors.unify(dims[0], index[0])
+    return [call.fit(dims)] if dims is not None else []
+
+
+@rule("scatter")
+def scatter(call: Call) -> Results:
+    """Put values at the positions that an index has along one dimension."""
+    dims, index = call.first, call.inputs[2] if len(call.inputs) > 2 else None
+    if dims is None:
+        return []
+    for dim, picked in zip(dims, index or (), strict=False):
+        if call.factors.extent(dim) == call.factors.extent(picked):
+            call.factors.unify(dim, picked)
+    return [call.fit(dims)]
+
+
 def _select_by_index(call: Call, dims: Dims) -> Dims | None:
     """Return dimensions of which one has the positions of an index.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.axes.factors import Rank
+from engine.axes.layout import Kind
 from engine.axes.registry import rule
 from engine.axes.rules.elementwise import keep
 
 if TYPE_CHECKING:
     from engine.axes.call import Call, Results
-    from engine.axes.factors import Dim
+    from engine.axes.factors import Dim, Dims
 
 __all__ = ["reshape"]
 
@@ -65,7 +67,21 @@ def reshape(call: Call) -> Results:
     if call.operator.type.endswith(".squeeze") and call.integers("dim") is not None:
         gone = call.places("dim", len(dims)) or ()
         return [call.fit([dim for place, dim in enumerate(dims) if place not in gone])]
-    return [tuple(map(call.factors.unfold, call.factors.regroup(dims, shape)))]
+    found = tuple(map(call.factors.unfold, call.factors.regroup(dims, shape)))
+    _claim_heads_of_samples(call, found)
+    return [found]
+
+
+def _claim_heads_of_samples(call: Call, dims: Dims) -> None:
+    """Name parts of features that are treated as further samples, beside the other parts."""
+    factors = call.factors
+    if len(dims) != 3 or len(dims[0]) < 2:
+        return
+    outer, inner = dims[0][-1], dims[2][-1]
+    if factors.sizes[outer] == 1 or factors.kind(factors.origin(outer)) is not Kind.FEATURE:
+        return
+    if factors.wholes(outer) and factors.origin(outer) == factors.origin(inner) != inner:
+        factors.claim((outer,), Kind.HEAD, Rank.DERIVED)
 
 
 @rule("expand", "expandas", "broadcastto")

@@ -59,6 +59,42 @@ def slide(call: Call, dims: Dims, shape: tuple[Size, ...]) -> Dims | None:
     return call.fit((*dims[:place], windows, *dims[place + 1 :], within))
 
 
+@rule("asstrided")
+def stride(call: Call) -> Results:
+    """View a value by other steps, such as windows that overlap, as Longformer takes them."""
+    dims, shape, steps = call.first, call.shape, call.integers("stride")
+    if dims is None or shape is None or steps is None or len(steps) != len(shape):
+        return []
+    if len(shape) == len(dims):  # steps of memory that a permute left in another order
+        return [call.fit(dims)]
+    extents = [call.factors.extent(dim) for dim in dims]
+    if any(not isinstance(extent, int) for extent in extents):
+        return []
+    found: list[Dim] = []
+    used: dict[int, int] = {}
+    own = _steps([extent for extent in extents if isinstance(extent, int)])
+    for size, step in zip(shape, steps, strict=True):
+        fitting = [p for p, each in enumerate(own) if step % each == 0 and extents[p] != 1]
+        if size == 1 or not fitting or step == 0:
+            found.append((call.factors.make(size),))
+            continue
+        place = fitting[0]
+        is_same = step == own[place] and size == extents[place]
+        found.append(dims[place] if is_same else call.factors.derive(dims[place], size))
+        if place in used:
+            call.factors.slid[call.factors.find(found[used[place]][0])] = dims[place]
+        used[place] = len(found) - 1
+    return [call.fit(found)]
+
+
+def _steps(sizes: list[int]) -> list[int]:
+    """Return how far neighbours of each dimension are apart in memory."""
+    steps = [1]
+    for size in sizes[:0:-1]:
+        steps.append(steps[-1] * size)
+    return steps[::-1]
+
+
 @rule("fold")
 def fold(call: Call) -> Results:
     """Put windows back to their places in an image."""

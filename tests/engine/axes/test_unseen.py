@@ -1036,3 +1036,166 @@ def test_a_table_of_positions(texts: Callable[..., dict[str, str]]) -> None:
         table=np.zeros((9, 6), np.float32),
     )
     assert found["f"] == found["g"] == found["h"] == "tokens × features"
+
+
+def test_experts_whose_rows_are_grouped(texts: Callable[..., dict[str, str]]) -> None:
+    """Mixtral sorts the choices of two of four experts for each token."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(5,6)f32",
+        "pnnx.Input counts 0 1 m #m=(4)f32",
+        "nn.Linear router 1 1 a b #b=(5,4)f32",
+        "F.softmax s 1 1 b c dim=-1 #c=(5,4)f32",
+        "torch.topk t 1 2 c d e dim=-1 k=2 $input=c #d=(5,2)f32 #e=(5,2)i64",
+        "Tensor.reshape r 1 1 e f shape=(10) $input=e #f=(10)i64",
+        "pnnx.Expression dim 0 1 g expr=-1",
+        "pnnx.Expression down 0 1 h expr=False",
+        "aten::sort o 3 2 f g h i j #i=(10)i64 #j=(10)i64",
+        "pnnx.Expression rows 1 1 j k expr=[floor_divide(@0,2)]",
+        "Tensor.index x 2 1 a k l $input=a $expr=k #l=(10,6)f32",
+        "torch.cumsum ends 1 1 m n dim=0 $input=m #m=(4)f32 #n=(4)i32",
+        "pnnx.Attribute w 0 1 w @data=(4,6,8)f32 #w=(4,6,8)f32",
+        "pnnx.Expression none 0 1 p expr=None",
+        "aten::_grouped_mm y 5 1 l w n p p q #q=(10,8)f32",
+        "pnnx.Attribute order 0 1 u @data=(10)i64 #u=(10)i64",
+        "pnnx.Attribute count 0 1 v @data=(10)i64 #v=(10)i64",
+        "pnnx.Expression places 1 1 j z expr=[@0]",
+        "Tensor.index_put back 3 1 u z v aa $input=u $indices=z $values=v #aa=(10)i64",
+        "pnnx.Expression again 1 1 aa ab expr=[@0]",
+        "Tensor.index own 2 1 q ab ac $input=q $expr=ab #ac=(10,8)f32",
+        "Tensor.reshape each 1 1 ac ad shape=(5,2,8) $input=ac #ad=(5,2,8)f32",
+        "pnnx.Output out 1 0 ad",
+        w=np.zeros((4, 6, 8), np.float32),
+        order=np.zeros(10, np.int64),
+        count=np.zeros(10, np.int64),
+    )
+    assert found["b"] == found["c"] == found["d"] == "batch × experts"
+    assert found["f"] == found["j"] == "batch·experts"
+    assert found["l"] == "batch·experts × features"
+    assert found["q"] == "batch·experts × features"
+    assert found["ac"] == "batch·experts × features"
+    assert found["n"] == "experts"
+    assert found["w"] == "experts × features × features"
+    assert found["ad"] == "batch × experts × features"
+
+
+def test_experts_that_all_compute(texts: Callable[..., dict[str, str]]) -> None:
+    """A small mixture weighs the results of all of its experts."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,5,6)f32",
+        "nn.Linear router 1 1 a b #b=(1,5,3)f32",
+        "F.softmax s 1 1 b c dim=-1 #c=(1,5,3)f32",
+        "torch.topk t 1 2 c d e dim=2 k=2 $input=c #d=(1,5,2)f32 #e=(1,5,2)i64",
+        "pnnx.Attribute zeros 0 1 f @data=(1,5,3)f32 #f=(1,5,3)f32",
+        "pnnx.Expression dim 0 1 g expr=-1",
+        "aten::scatter p 4 1 f g e d h #h=(1,5,3)f32",
+        "pnnx.Attribute w 0 1 w @data=(3,6,8)f32 #w=(3,6,8)f32",
+        "torch.einsum x 2 1 a w i equation=btd,edh->bteh #i=(1,5,3,8)f32",
+        "torch.unsqueeze u 1 1 h j dim=3 $input=h #j=(1,5,3,1)f32",
+        "pnnx.Expression m 2 1 i j k expr=mul(@0,@1) #k=(1,5,3,8)f32",
+        "pnnx.Output out 1 0 k",
+        zeros=np.zeros((1, 5, 3), np.float32),
+        w=np.zeros((3, 6, 8), np.float32),
+    )
+    assert found["c"] == found["d"] == found["h"] == "tokens × experts"
+    assert found["w"] == "experts × features × features"
+    assert found["i"] == found["k"] == "tokens × experts × features"
+
+
+def test_heads_without_a_product(texts: Callable[..., dict[str, str]]) -> None:
+    """Autoformer compares heads by their frequencies, as further samples."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8,6)f32",
+        "nn.Linear q 1 1 a b #b=(1,8,6)f32",
+        "Tensor.reshape r 1 1 b c shape=(1,8,2,3) $input=b #c=(1,8,2,3)f32",
+        "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(1,2,8,3)f32",
+        "Tensor.reshape s 1 1 d e shape=(2,8,3) $input=d #e=(2,8,3)f32",
+        "torch.fft.rfft f 1 1 e f dim=1 norm=None $input=e #f=(2,5,3)c64",
+        "pnnx.Output out 1 0 f",
+    )
+    assert found["c"] == "time × heads × features"
+    assert found["e"] == "heads × time × features"
+    assert found["f"] == "heads × frequencies × features"
+
+
+def test_codebooks_of_a_sound(texts: Callable[..., dict[str, str]]) -> None:
+    """MusicGen adds the embeddings of its codebooks, and gives scores of each."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(2,5)i64",
+        "Tensor.reshape r 1 1 a b shape=(1,2,5) $input=a #b=(1,2,5)i64",
+        "torch.unbind u 1 2 b c d dim=1 $input=b #c=(1,5)i64 #d=(1,5)i64",
+        "nn.Embedding e 1 1 c e embedding_dim=6 num_embeddings=20 @weight=(20,6)f32 "
+        "#e=(1,5,6)f32",
+        "nn.Embedding f 1 1 d f embedding_dim=6 num_embeddings=20 @weight=(20,6)f32 "
+        "#f=(1,5,6)f32",
+        "pnnx.Expression x 2 1 e f g expr=add(@0,@1) #g=(1,5,6)f32",
+        "nn.Linear m.lm_heads.0 1 1 g h #h=(1,5,19)f32",
+        "nn.Linear m.lm_heads.1 1 1 g i #i=(1,5,19)f32",
+        "torch.stack s 2 1 h i j dim=1 #j=(1,2,5,19)f32",
+        "Tensor.reshape t 1 1 j k shape=(2,5,19) $input=j #k=(2,5,19)f32",
+        "pnnx.Output out 1 0 k",
+        **{
+            "e.weight": np.zeros((20, 6), np.float32),
+            "f.weight": np.zeros((20, 6), np.float32),
+        },
+    )
+    assert found["a"] == found["b"] == "parts × tokens"
+    assert found["h"] == "tokens × vocabulary"
+    assert found["k"] == "parts × tokens × vocabulary"
+
+
+def test_windows_of_which_queries_are_pooled(texts: Callable[..., dict[str, str]]) -> None:
+    """Hiera in SAM 2 pools inside of windows, and joins them to a smaller picture."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,8,8)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) padding=(1,1) #b=(1,6,8,8)f32",
+        "Tensor.permute p 1 1 b c dims=(0,2,3,1) $input=b #c=(1,8,8,6)f32",
+        "Tensor.reshape r 1 1 c d shape=(1,2,4,2,4,6) $input=c #d=(1,2,4,2,4,6)f32",
+        "Tensor.permute q 1 1 d e dims=(0,1,3,5,2,4) $input=d #e=(1,2,2,6,4,4)f32",
+        "Tensor.reshape s 1 1 e f shape=(4,6,4,4) $input=e #f=(4,6,4,4)f32",
+        "F.max_pool2d m 1 1 f g kernel_size=(2,2) stride=(2,2) $input=f #g=(4,6,2,2)f32",
+        "Tensor.reshape t 1 1 g h shape=(1,2,2,6,2,2) $input=g #h=(1,2,2,6,2,2)f32",
+        "Tensor.permute u 1 1 h i dims=(0,1,4,2,5,3) $input=h #i=(1,2,2,2,2,6)f32",
+        "Tensor.reshape v 1 1 i j shape=(1,4,4,6) $input=i #j=(1,4,4,6)f32",
+        "pnnx.Output out 1 0 j",
+    )
+    assert found["g"] == "2×2 windows × channels × rows × columns"
+    assert found["i"] == ("rows of windows × rows × columns of windows × columns × channels")
+    assert found["j"] == "rows × columns × channels"
+
+
+def test_distances_that_weigh_a_table(texts: Callable[..., dict[str, str]]) -> None:
+    """VITS shifts its weights back to distances, to add values of these."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,4)f32",
+        "nn.LayerNorm n 1 1 a n normalized_shape=(4) #n=(1,3,4)f32",
+        "Tensor.reshape r 1 1 n b shape=(3,2,2) $input=n #b=(3,2,2)f32",
+        "torch.transpose t 1 1 b c dim0=0 dim1=1 $input=b #c=(2,3,2)f32",
+        "torch.transpose u 1 1 c d dim0=1 dim1=2 $input=c #d=(2,2,3)f32",
+        "torch.bmm s 2 1 c d e $input=c $mat2=d #e=(2,3,3)f32",
+        "F.softmax w 1 1 e f dim=-1 #f=(2,3,3)f32",
+        "F.pad p 1 1 f g pad=(0,2) $input=f #g=(2,3,5)f32",
+        "Tensor.reshape h 1 1 g h shape=(2,15) $input=g #h=(2,15)f32",
+        "F.pad q 1 1 h i pad=(3,0) $input=h #i=(2,18)f32",
+        "Tensor.reshape j 1 1 i j shape=(2,3,6) $input=i #j=(2,3,6)f32",
+        "Tensor.slice l 1 1 j k dims=(2) starts=(1) ends=(6) steps=(1) $input=j #k=(2,3,5)f32",
+        "pnnx.Attribute table 0 1 l @data=(1,5,2)f32 #l=(1,5,2)f32",
+        "torch.matmul m 2 1 k l m $input=k $other=l #m=(2,3,2)f32",
+        "torch.bmm v 2 1 f c v $input=f $mat2=c #v=(2,3,2)f32",
+        "pnnx.Expression o 2 1 v m o expr=add(@0,@1) #o=(2,3,2)f32",
+        "pnnx.Output out 1 0 o",
+        table=np.zeros((1, 5, 2), np.float32),
+    )
+    assert found["k"] == "heads × tokens × distances"
+    assert found["l"] == "distances × features"
+    assert found["m"] == "heads × tokens × features"
+
+
+def test_windows_by_steps_of_memory(texts: Callable[..., dict[str, str]]) -> None:
+    """Longformer views chunks that overlap: the second begins in the middle of the first."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,10)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=20 #b=(1,10,6)f32",
+        "torch.as_strided s 1 1 b c size=(1,4,4,6) stride=(60,12,6,1) $input=b #c=(1,4,4,6)f32",
+        "pnnx.Output out 1 0 c",
+    )
+    assert found["c"] == "tokens × tokens × features"
