@@ -2,8 +2,8 @@
 
 `sweep` runs every input and gathers statistics of all operands and channels, dumps, or what
 other studies want to know. Its results are a folder, which `open_sweep` reads. Work is spread
-by Dask, dumps are written by Zarr: the extra ``datasets``. Without them results can still be
-read, and a sweep without a dump run in one process.
+by Dask, loops over values are compiled by Numba, dumps are written by Zarr: the extra
+``datasets``. Without them results can still be read.
 
 `plan` says what a task is, `shard` runs one, `running` and `cluster` run all. A task returns a
 few arrays for each study (`studies`), which are merged in a tree.

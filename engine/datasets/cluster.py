@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import dask
 import distributed
+import numba
 import numpy as np
 from distributed.comm.core import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
@@ -366,7 +367,9 @@ def _versions() -> dict[str, str]:
     return {
         _STUDIO: tool_version(),
         "Python": platform.python_version(),
-        "NumPy": np.__version__,  # another one may sum in another order
+        # Another one may sum in another order.
+        "NumPy": np.__version__,
+        "Numba": numba.__version__,
     }
 
 

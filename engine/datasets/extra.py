@@ -9,16 +9,16 @@ from engine.errors import SweepError
 
 __all__ = ["has_extra", "require_extra"]
 
-_MODULES: Final = ("dask", "distributed", "zarr")
+_MODULES: Final = ("dask", "distributed", "numba", "zarr")
 
 
 def has_extra() -> bool:
-    """Whether Dask and Zarr are installed."""
+    """Whether Dask, Numba and Zarr are installed."""
     return not _missing()
 
 
 def require_extra() -> None:
-    """Check that Dask and Zarr are installed.
+    """Check that Dask, Numba and Zarr are installed.
 
     Raises
     ------

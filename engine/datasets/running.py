@@ -127,9 +127,8 @@ def sweep(
     """
     leave_importing_worker()
     asked = options or SweepOptions()
+    require_extra()
     with pool_of(workers, scheduler) as pool:
-        if not pool.is_here or asked.dump:
-            require_extra()
         folder = _make_folder(Path(output))
         try:
             with locked(folder / _LOCK, 0.0) as held:

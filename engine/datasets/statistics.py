@@ -72,7 +72,7 @@ class StatisticsStudy:
     @property
     def key(self) -> str:
         """The options, and the version of the arrays."""
-        return f"3 {self.top} {self.histograms} {self.covariance} {self.sample}"
+        return f"4 {self.top} {self.histograms} {self.covariance} {self.sample}"
 
     def operands(self, model: LoadedModel) -> Sequence[str]:
         """Return all wanted operands."""

@@ -28,8 +28,7 @@ def run_sweep(arguments: argparse.Namespace) -> tuple[Sweep, SweepStudies]:
     from engine.datasets import WorkerPool, require_extra, sweep
     from engine.datasets.page import write_summary_page
 
-    if arguments.workers != 0 or arguments.dump:
-        require_extra()  # before the model is loaded or converted
+    require_extra()  # before the model is loaded or converted
     command = ["kuiper-studio", *sys.argv[1:]]
     with WorkerPool(arguments.workers, arguments.scheduler) as pool:
         studies = SweepStudies(arguments, load_graph(arguments), sweep_options(arguments))

@@ -27,8 +27,8 @@ _WIDTH: Final = 560
 _MOST_INPUTS: Final = 10_000_000
 _MOST_PROCESSES: Final = 256
 _LACKING: Final = (
-    "Dask is not installed, so one process runs everything; "
-    "pip install 'kuiper-studio[datasets]' spreads it over all processors."
+    "To run one, install what data sets need: pip install 'kuiper-studio[datasets]'. "
+    "Results can be opened without."
 )
 
 
@@ -40,7 +40,7 @@ class SweepDialog(Question):
     inputs, output : str
         What is entered at first.
     processes : int
-        That can share the work; 0 where Dask is not installed.
+        That can share the work; 0 where the libraries for it are not installed.
     choose_file, choose_folder : callable
         Ask for a path, given a title; return ``""`` for none.
 
@@ -87,11 +87,6 @@ class SweepDialog(Question):
             "channels most. Pictures are prepared as in the Input panel."
         )
         purpose.setWordWrap(True)
-        lacking = QLabel(_LACKING)
-        lacking.setObjectName("sweepLacking")
-        lacking.setProperty("role", "secondary")
-        lacking.setWordWrap(True)
-        lacking.setVisible(processes == 0)
         form = QFormLayout()
         form.addRow("Inputs", self._row(self.inputs, "File…", "Folder…"))
         form.addRow("At most", self.limit)
@@ -104,13 +99,13 @@ class SweepDialog(Question):
         opening = QHBoxLayout()
         opening.addWidget(self.open_results)
         opening.addStretch(1)
-        self.build((purpose, form, lacking, opening))
+        self.build((purpose, form, opening))
         self._check()
 
     @property
     def workers(self) -> int:
-        """Processes beside the one that hands out the work; 0 for that one alone."""
-        return self.processes.value() if self._processes else 0
+        """Processes beside the one that hands out the work."""
+        return self.processes.value()
 
     @property
     def most_inputs(self) -> int | None:
@@ -155,6 +150,8 @@ class SweepDialog(Question):
 
     def _problem(self) -> str:
         inputs, output = self.inputs.text().strip(), self.output.text().strip()
+        if not self._processes:
+            return Missing(_LACKING)
         if not inputs:
             return Missing("Choose the inputs.")
         if not output:

@@ -311,13 +311,9 @@ def test_a_channel_is_chosen_that_the_tensor_view_does_not_tell_apart(
 
 def test_what_the_dialog_asks(qtbot, tmp_path):
     chosen = iter([str(tmp_path / "photos"), "", str(tmp_path)])
-    dialog = SweepDialog("", "out", 0, lambda _: "", lambda _: next(chosen))
+    dialog = SweepDialog("", "out", 4, lambda _: "", lambda _: next(chosen))
     qtbot.addWidget(dialog)
-    dialog.show()
-    lacking = dialog.findChild(QLabel, "sweepLacking")
-    assert lacking.isVisible()
-    assert "pip install 'kuiper-studio[datasets]'" in lacking.text()
-    assert dialog.workers == 0
+    assert dialog.workers == 4
     assert not dialog.ok.isEnabled()
     folder = next(
         button
@@ -332,14 +328,22 @@ def test_what_the_dialog_asks(qtbot, tmp_path):
     assert not dialog.opened
     dialog.open_results.click()
     assert dialog.opened == str(tmp_path)
-    several = SweepDialog("a", "b", 4, lambda _: "", lambda _: "")
-    qtbot.addWidget(several)
-    assert several.workers == 4
-    assert several.findChild(QLabel, "sweepLacking").isHidden()
+
+
+def test_without_the_libraries_results_can_only_be_opened(qtbot, tmp_path):
+    dialog = SweepDialog("a", "b", 0, lambda _: "", lambda _: str(tmp_path))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    line = dialog.findChild(QLabel, "sweepError")
+    assert line.isVisible()
+    assert "pip install 'kuiper-studio[datasets]'" in line.text()
+    assert not dialog.ok.isEnabled()
+    dialog.open_results.click()
+    assert dialog.opened == str(tmp_path)
 
 
 def test_what_is_still_to_be_chosen_is_no_error(qtbot, tmp_path):
-    dialog = SweepDialog("", "", 0, lambda _: "", lambda _: "")
+    dialog = SweepDialog("", "", 2, lambda _: "", lambda _: "")
     qtbot.addWidget(dialog)
     line = dialog.findChild(QLabel, "sweepError")
     assert (line.text(), line.property("role")) == ("Choose the inputs.", "secondary")

@@ -70,7 +70,7 @@ def test_errors_are_one_sentence(photos, tmp_path, capsys, more, sentence):
 
 def test_without_the_extra_it_says_what_to_install(photos, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("engine.datasets.extra.find_spec", lambda name: None)
-    assert main(arguments(photos, tmp_path / "out", "--dump")) == 2
+    assert main(arguments(photos, tmp_path / "out")) == 2
     assert "pip install 'kuiper-studio[datasets]'" in capsys.readouterr().err
 
 
