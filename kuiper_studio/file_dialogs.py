@@ -42,7 +42,7 @@ class FileDialogs:
 
     def remember(self, kind: str, path: str | Path) -> None:
         """Remember the folder of a file."""
-        self.set_folder(kind, str(Path(path).parent))
+        self.set_folder(kind, str(Path(path).absolute().parent))
 
     def choose(self, kind: str, title: str, filters: str) -> str:
         """Ask for one file; return ``""`` when the user cancels."""

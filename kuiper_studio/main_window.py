@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         QShowEvent,
     )
 
+    from kuiper_studio.engine_service.protocol import Progress
     from kuiper_studio.panels.attention_panel import AttentionPanel
     from kuiper_studio.panels.comparison_panel import ComparisonPanel
     from kuiper_studio.panels.data_set_panel import DataSetPanel
@@ -507,6 +508,7 @@ class MainWindow(QMainWindow):
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
         session.inputs_changed.connect(self._on_inputs_changed)
+        session.progress_changed.connect(self._on_progress_changed)
         session.workspace.layers_changed.connect(self._on_layers_changed)
         self.theme.changed.connect(self._on_theme_changed)
 
@@ -958,6 +960,13 @@ class MainWindow(QMainWindow):
     def _on_inputs_changed(self) -> None:
         """Clear the message about an input: another one is there, or is tried."""
         if self.banner.concerns_input:
+            self.session.dismiss_failure()
+            self.banner.clear()
+
+    @Slot(object)
+    def _on_progress_changed(self, progress: Progress | None) -> None:
+        """Clear the message about a study: another one has begun."""
+        if progress is not None and self.banner.concerns_study:
             self.session.dismiss_failure()
             self.banner.clear()
 

@@ -142,7 +142,6 @@ class OpenCommands(QObject):
 
         It gets what was chosen for it before.
         """
-        self._dialogs.remember("model", path)
         self.prepare_choices(Path(path))
         self._session.open(path)
 
@@ -210,7 +209,6 @@ class OpenCommands(QObject):
         weights, models = by_kind[_Kind.WEIGHTS], by_kind[_Kind.MODEL]
         # Of several pairs each finds its own weights.
         is_pair = len(weights) == 1 and not models and _kind(model) is _Kind.MODEL
-        self._dialogs.remember("model", model)
         self.prepare_choices(Path(model))
         if by_kind[_Kind.INPUT]:
             self._session.prepare_source_list([parse_source(p) for p in by_kind[_Kind.INPUT]])
@@ -374,7 +372,11 @@ class OpenCommands(QObject):
             self._session.meanings.restore(choices.meaning)
 
     def prepare_choices(self, path: Path) -> None:
-        """Give the model that is opened next the inputs and breakpoints that it had."""
+        """Give the model that is opened next the inputs and breakpoints that it had.
+
+        Dialogs begin beside it.
+        """
+        self._dialogs.remember("model", path)
         param = _param_of(path)
         choices = self._remembered.find(param) if param is not None else None
         if param is None or choices is None:

@@ -90,6 +90,11 @@ class FailureBanner(MessageBanner):
         return self._failure is not None and self._failure.concerns_input
 
     @property
+    def concerns_study(self) -> bool:
+        """Whether it shows why a comparison or another study was not made."""
+        return self._failure is not None and self._failure.concerns_study
+
+    @property
     def concerns_layers(self) -> bool:
         """Whether it shows an error in a layer file."""
         return self._failure is not None and self._failure.layer_file is not None

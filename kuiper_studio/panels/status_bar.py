@@ -128,6 +128,7 @@ class StatusBar(QStatusBar):
             session.memory_limit_changed, theme.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
+        self.messageChanged.connect(self._show_cells)
         session.progress_changed.connect(self._on_progress_changed)
         session.tuning_changed.connect(self._on_tuning_changed)
         session.tensors.recalled.connect(self._show_nonfinite)
@@ -169,6 +170,8 @@ class StatusBar(QStatusBar):
 
     def _fit(self) -> None:
         """Leave out cells of which other parts of the window tell, rather than cut numbers."""
+        if self.currentMessage():
+            return
         spare = self._zoom, self._backend, self._memory
         cells = [each for each in self._cells if each not in spare and not each.isHidden()]
         shown = [each for each in spare if each.text()]
@@ -192,7 +195,6 @@ class StatusBar(QStatusBar):
         session = self._session
         look = run_look(session)
         color = self._theme.color(look.token)
-        self._icon.setVisible(bool(look.icon))
         if look.icon:
             self._icon.setPixmap(pixmap(look.icon, self._theme, look.token, 12))
         self._state.setText(look.text)
@@ -241,11 +243,17 @@ class StatusBar(QStatusBar):
 
     @Slot(str)
     def _on_announced(self, text: str) -> None:
-        # Qt's own messages hide the widgets; a change of state shows them again.
         self._announcement.setText(elided(text, _LONGEST_ANNOUNCEMENT))
         self._announcement.setToolTip(tip_text(text))
-        self._announcement.show()
         self._silence.start()
+        self._show_cells()
+
+    @Slot()
+    def _show_cells(self) -> None:
+        """Show what Qt hides for the text of a menu entry, which would be drawn over it."""
+        if not self.currentMessage():
+            self._announcement.setVisible(self._silence.isActive())
+            self._fit()
 
     def _describe(self) -> str:
         session = self._session
@@ -275,6 +283,9 @@ class StatusBar(QStatusBar):
     def _on_progress_changed(self, progress: Progress | None) -> None:
         session = self._session
         self._long_run = self._long_run and session.state is RunState.RUNNING
+        # Other work tells by itself what goes on: "Finished" beside it would be taken for it.
+        self._state.setVisible(progress is None)
+        self._icon.setVisible(progress is None and bool(run_look(session).icon))
         if progress is None and self._long_run and session.graph is not None:
             total = len(session.graph.operators)
             progress = Progress(f"{session.position} of {total}", session.position, total)

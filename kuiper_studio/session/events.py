@@ -64,6 +64,8 @@ class Failure:
         Whether to offer choosing a ``.bin``.
     concerns_input : bool
         Whether to offer choosing another input.
+    concerns_study : bool
+        Whether it is of a comparison or another study, and is outdated when one begins.
     """
 
     title: str
@@ -75,6 +77,7 @@ class Failure:
     reload: bool = False
     lacks_weights: bool = False
     concerns_input: bool = False
+    concerns_study: bool = False
 
 
 @dataclass(frozen=True, slots=True)

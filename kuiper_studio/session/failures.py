@@ -86,7 +86,7 @@ def describe_failure(
         return Failure(f"{name} failed", str(error), operator=name)
     reason = str(error) or type(error).__name__
     if type(request) in _STUDIES:
-        return Failure(_STUDIES[type(request)], reason)
+        return Failure(_STUDIES[type(request)], reason, concerns_study=True)
     if isinstance(error, FeedError):
         return Failure("The input cannot be used", reason, concerns_input=True)
     if isinstance(error, ExportError):

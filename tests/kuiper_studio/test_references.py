@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 import engine
 from engine.dump import write_dump
+from kuiper_studio.engine_service.protocol import OtherRun
 
 INPUT = np.array([1, 2, 3], np.float32)
 NET = (
@@ -151,6 +152,11 @@ class TestOtherRun:
         texts = [label.text() for label in window.banner.findChildren(QLabel)]
         assert any("The model was not compared" in text for text in texts)
         assert window.session.state.name == "READY"  # our own input is still there
+        assert window.banner.isVisible()
+        window.session.studies.compare(OtherRun("numpy", 0))
+        assert not window.banner.isVisible()  # what it says is of the comparison before
+        assert window.session.wait_idle(10)
+        assert window.session.comparing.comparison.verdict == "same"
 
     def test_a_report_of_it(self, opened, answer, tmp_path):
         window = opened()

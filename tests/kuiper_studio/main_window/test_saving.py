@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from driving import trigger
+from driving import CHAIN, trigger
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QImage
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QTableView
@@ -45,6 +46,22 @@ def test_a_saved_picture_is_told(qtbot, window, tmp_path, monkeypatch, command, 
     qtbot.waitUntil(announced.isVisible)
     assert announced.toolTip().startswith(f"{told} {path}")
     assert path.stat().st_size
+
+
+def test_the_first_file_is_saved_beside_the_model(
+    qtbot, open_window, make_pair, tmp_path, image, monkeypatch
+):
+    """Also beside one that the command line named."""
+    path = make_pair(*CHAIN)
+    window = open_window(path, [image])
+    window.opening.prepare_choices(path)
+    proposed = []
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda *given: (proposed.append(given[2]), ("", ""))[1]
+    )
+    trigger(qtbot, window, "debug.continue")
+    window.findChild(QAction, "file.exportPicture").trigger()
+    assert [Path(name).parent for name in proposed] == [path.parent]
 
 
 def test_a_picture_of_the_graph_is_as_chosen(qtbot, window, tmp_path, monkeypatch):

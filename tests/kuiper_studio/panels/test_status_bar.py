@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject
-from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QPushButton
 from typing_extensions import override
 
 from engine.inputs import InputSource
@@ -115,6 +115,40 @@ def test_tuning_is_told_beside_the_run(qtbot, empty_session, theme):
     empty_session.tuning_changed.emit("Tuning kernels… 13 of 51")
     empty_session.state_changed.emit()  # something else was asked for
     assert detail.text() == before
+
+
+def test_other_work_stands_for_the_state(qtbot, empty_session, theme):
+    """Not "Finished" before "Comparing with"."""
+    bar = StatusBar(empty_session, theme)
+    qtbot.addWidget(bar)
+    bar.show()
+    state, detail = bar.findChild(QLabel, "statusState"), bar.findChild(QLabel, "statusDetail")
+    assert state.isVisible()
+    empty_session.progress_changed.emit(Progress("Comparing with net.onnx", 1, 4))
+    assert detail.text() == "Comparing with net.onnx"
+    assert not state.isVisible()
+    empty_session.progress_changed.emit(None)
+    assert state.isVisible()
+
+
+def test_the_text_of_a_menu_entry_is_not_drawn_over_cells(qtbot, studio, theme):
+    bar = StatusBar(studio, theme)
+    qtbot.addWidget(bar)
+    bar.resize(1200, 24)
+    bar.show()
+    backend = bar.findChild(QLabel, "statusBackend")
+    announced = bar.findChild(QLabel, "statusAnnouncement")
+    qtbot.waitUntil(backend.isVisible)
+    bar.showMessage("Compare every operand")
+    QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+    studio.workspace.announce("saved")
+    QApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+    assert not backend.isVisible()
+    assert not announced.isVisible()
+    bar.clearMessage()
+    qtbot.waitUntil(backend.isVisible)
+    assert announced.isVisible()
+    assert announced.text() == "saved"
 
 
 PAIR = "[0, 42, 66, 22] relu 0.19370885, layer1.0.conv1 0.3018372, difference 0.10812835"
