@@ -235,11 +235,6 @@ class MultiheadAttention(Layer):
         return not (self._need_weights or self._extra or self._zero)
 
     @property
-    def has_extra_keys(self) -> bool:
-        """Whether there are keys beside those of the operands."""
-        return bool(self._extra_count)
-
-    @property
     def extra_rows(self) -> tuple[Array, Array]:
         """Additional keys and values, projected; two of shape (K, E)."""
         width = self.projections[0].weight.shape[0]

@@ -332,11 +332,6 @@ class GraphCanvas(QWidget):
         """Whether groups are shown."""
         return self._grouping.is_shown
 
-    @property
-    def grouping(self) -> bool | None:
-        """Whether the user wants groups; None where the size of the model decides."""
-        return self._grouping.choice
-
     def set_grouping(self, choice: bool | None) -> None:  # noqa: FBT001 - a state of three
         """Show groups or not; None: by the size of the model."""
         before = self.is_grouped
