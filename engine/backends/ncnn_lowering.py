@@ -441,23 +441,33 @@ class _Writer:
         return self._add("Swish", (limited,), self._layers[source].sides)
 
     def _binary(self, node: Node) -> int:
-        code = _op_type(node)
         if len(node.inputs) != 2:
             raise LoweringError("other than two operands")
-        divides = node.kind == "Div"
+        place = self._with_number(node)
+        if place is not None:
+            return place
+        if node.kind == "Div":
+            raise LoweringError("a division by a computed value, or of a number")
+        return self._of_two_values(node)
+
+    def _with_number(self, node: Node) -> int | None:
+        """Add an operator of a value and a constant number; None if there is no such number."""
+        code = _op_type(node)
         pairs = list(zip(node.inputs, reversed(node.inputs), strict=True))
         for first, (name, other) in enumerate(pairs):
             number = self._scalar(name, len(self._shapes.get(other, ())))
-            # ncnn multiplies by the reciprocal.
-            if divides and not (first and number and _is_normal(number, 1 / number)):
+            if number is None:
                 continue
-            if number is not None:
-                source = self._read(other)
-                code = code if first else _REVERSED.get(node.kind, code)
-                params = {"op_type": code, "with_scalar": 1, "b": number}
-                return self._add("BinaryOp", (source,), self._layers[source].sides, params)
-        if divides:
-            raise LoweringError("a division by a computed value, or of a number")
+            # ncnn multiplies by the reciprocal.
+            if node.kind == "Div" and not (first and number and _is_normal(number, 1 / number)):
+                continue
+            source = self._read(other)
+            code = code if first else _REVERSED.get(node.kind, code)
+            params = {"op_type": code, "with_scalar": 1, "b": number}
+            return self._add("BinaryOp", (source,), self._layers[source].sides, params)
+        return None
+
+    def _of_two_values(self, node: Node) -> int:
         sources = [self._read(name) for name in node.inputs]
         shapes = [self._shapes.get(name) for name in node.inputs]
         sides = [self._layers[source].sides for source in sources]
@@ -470,7 +480,7 @@ class _Writer:
                 raise LoweringError("other sizes")
             if any(len(shape or ()) != 4 for shape in shapes):
                 raise LoweringError("other axes")
-        return self._add("BinaryOp", sources, max(sides, key=len), {"op_type": code})
+        return self._add("BinaryOp", sources, max(sides, key=len), {"op_type": _op_type(node)})
 
     # Functions of the class: bound methods would keep an instance and its weights until the
     # collector runs.

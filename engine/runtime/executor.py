@@ -164,14 +164,12 @@ class Executor:
         given: dict[str, Held] = {}
         if overrides:
             given = {name: overrides[name].value for name in outputs if name in overrides}
-            if given and len(given) == len(outputs):
-                return self.record(operator, given, OperatorStatus.EXECUTED, SUPPLIED)
+        if given and len(given) == len(outputs):
+            return self.record(operator, given, OperatorStatus.EXECUTED, SUPPLIED)
         try:
             arguments = [values[name] for name in inputs]
         except KeyError:
-            missing = dict.fromkeys(name for name in inputs if name not in values)
-            were = "inputs {} were" if len(missing) > 1 else "input {} was"
-            why = f"its {were.format(', '.join(missing))} not computed"
+            why = _name_missing(inputs, values)
             return self.record(operator, given, OperatorStatus.BLOCKED, reason=why)
         if not computes:
             if operator.is_output:
@@ -252,6 +250,12 @@ class Executor:
             raise exc.with_diagnosis(
                 found.text, found.suspect, of_export=found.of_export
             ) from exc
+
+
+def _name_missing(inputs: Iterable[str], values: Mapping[str, Held]) -> str:
+    missing = dict.fromkeys(name for name in inputs if name not in values)
+    were = "inputs {} were" if len(missing) > 1 else "input {} was"
+    return f"its {were.format(', '.join(missing))} not computed"
 
 
 def run_kernel(

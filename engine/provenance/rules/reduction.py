@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from engine.provenance.call import Call
     from engine.provenance.records import Box, Factor
+    from engine.values import Array
 
 __all__ = [
     "LOGSUMS",
@@ -348,21 +349,8 @@ def explain_choice(call: Call, index: tuple[int, ...]) -> Breakdown:
     rows = locate_choice(call, index)
     elements = take(call.array("input"), "input", grid(*rows))
     sizes = [len(row) for row in rows]
-    dtype = call.array("input").dtype
-    alone = elements.values.astype(dtype).reshape(sizes)
-    values = [
-        alone if isinstance(each, Operand) and each.name == elements.name
-        else each.value if isinstance(each, Operand) else each
-        for each in call.inputs
-    ]  # fmt: skip
-    at = tuple([
-        place if len(call.shape) == len(sizes) and sizes[axis] > 1 else 0
-        for axis, place in enumerate(index)
-    ])  # fmt: skip
-    found = np.asarray(call.forward(values))
-    number = found[at if found.ndim == len(index) else ()]
+    total = _choose(call, index, elements, sizes)
     is_position = call.place > 0 or call.layer_code in _POSITIONS
-    total = float(number)
     word = _WORDS.get(call.layer_code, "extreme")
     if is_position and not word.startswith("position"):
         word = f"position of the {word}"
@@ -370,16 +358,36 @@ def explain_choice(call: Call, index: tuple[int, ...]) -> Breakdown:
     shape = [sizes[axis] for axis in varied] or [1]
     names = [f"dim {axis}" for axis in varied] or ["term"]
     terms = multiply([elements], shape, names)
-    chosen: int | None = int(number) if is_position else None
-    if chosen is None:
-        equal = np.flatnonzero(
-            np.isnan(elements.values) if math.isnan(total) else elements.values == total
-        )
-        chosen = int(equal[0]) if equal.size else None
+    chosen = int(total) if is_position else _first_equal(elements.values, total)
     count = len(elements.values)
     formula = f"y{format_index(index)} = {word} of {count} elements of {elements.name}"
     kind = Kind.FUNCTION if is_position else Kind.CHOICE
     return Breakdown(kind, formula, terms, total, 0.0, chosen=chosen)
+
+
+def _choose(
+    call: Call, index: tuple[int, ...], elements: Factor, sizes: Sequence[int]
+) -> float:
+    """Run the operator on copies of the elements, which have these sizes along its axes."""
+    alone = elements.values.astype(call.array("input").dtype).reshape(sizes)
+    values = [
+        alone if isinstance(each, Operand) and each.name == elements.name
+        else each.value if isinstance(each, Operand) else each
+        for each in call.inputs
+    ]  # fmt: skip
+    found = np.asarray(call.forward(values))
+    if found.ndim != len(index):
+        return float(found[()])
+    # Along an axis of one element, whichever it is, the copy is the first.
+    keeps_axes = len(call.shape) == len(sizes)
+    at = [place if keeps_axes and sizes[axis] > 1 else 0 for axis, place in enumerate(index)]
+    return float(found[tuple(at)])
+
+
+def _first_equal(values: Array, number: float) -> int | None:
+    """Return the first position of a number, which may be NaN; None if it is not there."""
+    equal = np.flatnonzero(np.isnan(values) if math.isnan(number) else values == number)
+    return int(equal[0]) if equal.size else None
 
 
 def locate_choice(call: Call, index: tuple[int, ...]) -> list[Sequence[int]]:
