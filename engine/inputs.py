@@ -32,6 +32,7 @@ __all__ = [
     "IMAGE_SUFFIXES",
     "ImageOptions",
     "InputSource",
+    "SourceImage",
     "load_input",
     "load_inputs",
     "load_outputs",
@@ -43,6 +44,7 @@ __all__ = [
     "parse_supply",
     "read_image",
     "read_labels",
+    "source_images",
     "spread_source",
     "thin_made_up",
     "thin_planes",
@@ -141,6 +143,56 @@ class InputSource:
         if self.path is not None:
             return f"{self.path}:{self.member}" if self.member else str(self.path)
         return "array"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceImage:
+    """An image that an input was made from.
+
+    Attributes
+    ----------
+    path : Path
+    options : ImageOptions
+        With which it was made.
+    """
+
+    path: Path
+    options: ImageOptions
+
+    def pixels_of(self, operand: _Operand, array: Array) -> Array | None:
+        """Read the image, if it still gives the input.
+
+        Parameters
+        ----------
+        operand : operand
+            The input.
+        array : ndarray of shape (N, C, H, W) or (C, H, W)
+            Its value.
+
+        Returns
+        -------
+        ndarray of uint8, shape (H, W, 3) or (H, W), or None
+            None where the file cannot be read, or holds another image now.
+        """
+        source = InputSource("image", self.path)
+        options = replace(self.options, size=(array.shape[-2], array.shape[-1]))
+        try:
+            again = _image_tensor(source, operand, array.shape, options)
+            same = again.shape == array.shape and bool((again == array).all())
+            return read_image(self.path) if same else None
+        except FeedError:
+            return None
+
+
+def source_images(
+    sources: Sequence[InputSource], operands: Sequence[_Operand], options: ImageOptions
+) -> dict[str, SourceImage]:
+    """Return the images among the sources of inputs, by operand; see `load_inputs`."""
+    return {
+        operand.name: SourceImage(source.path, options)
+        for source, operand in zip(sources, operands, strict=False)
+        if source.kind == "image" and source.path is not None
+    }
 
 
 def parse_number(text: str) -> float:

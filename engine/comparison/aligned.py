@@ -15,12 +15,13 @@ from engine.comparison.rows import Status
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from engine.comparison.aligning import Alignment
     from engine.comparison.measures import Tolerances
     from engine.comparison.references import Reference
     from engine.comparison.rows import Row
+    from engine.inputs import SourceImage
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.session import Session
     from engine.values import Array, Value
@@ -40,6 +41,8 @@ class Aligned:
     tolerances : Tolerances
     check_cancelled : callable
         Called between steps that take long; an exception ends the comparison.
+    images : mapping of str to SourceImage
+        What inputs were made from, by operand.
 
     Attributes
     ----------
@@ -57,6 +60,7 @@ class Aligned:
         alignment: Alignment,
         tolerances: Tolerances,
         check_cancelled: Callable[[], None],
+        images: Mapping[str, SourceImage],
     ) -> None:
         self.session, self.reference = session, reference
         self.alignment, self.tolerances = alignment, tolerances
@@ -71,7 +75,7 @@ class Aligned:
         self.known = Known(
             self.ours, self.theirs, alignment.computed, self.is_shown, self.repeats,
             self._feeds, self._agrees, self._lost, KnownWeights(reference, self._key_of),
-            unread,
+            unread, images,
         )  # fmt: skip
 
     def ours(self, operand: RuntimeOperand) -> Value:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from engine.comparison.references import Reference
     from engine.comparison.rows import Origin
+    from engine.inputs import SourceImage
     from engine.runtime import RuntimeGraph
     from engine.session import Session
 
@@ -43,6 +44,7 @@ def compare(
     tolerances: Tolerances | float | None = None,
     *,
     corrections: Mapping[str, str | None] | None = None,
+    images: Mapping[str, SourceImage] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Compare a session with a reference.
@@ -57,6 +59,8 @@ def compare(
     corrections : mapping of str to str or None, optional
         By our operand, the key of the reference's tensor, or None for an operand without one;
         default the matches in the file beside the model.
+    images : mapping of str to SourceImage, optional
+        What inputs were made from, by operand: so another way of resizing can be found.
     progress : callable, optional
         Called with the number of operators done and the total, also while a copy or a reference
         runs; an exception ends the comparison.
@@ -92,7 +96,7 @@ def compare(
         check_with_second_input(
             run, reference, index, matcher, alignment, tolerances.float32, progress
         )
-        aligned = Aligned(run, reference, alignment, tolerances, check_cancelled)
+        aligned = Aligned(run, reference, alignment, tolerances, check_cancelled, images or {})
         make_rows(aligned, index.shapes)
         differs, origins = _judge(aligned)
         _mark_excused(aligned)

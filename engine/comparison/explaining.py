@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from engine.comparison.known_weights import KnownWeights
     from engine.comparison.reasons import Case, Reason
+    from engine.inputs import SourceImage
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
@@ -81,6 +82,8 @@ class Known:
     weights : KnownWeights
     unread : tuple of RuntimeOperator
         Those whose results nobody reads.
+    images : mapping of str to SourceImage
+        What inputs were made from, by operand.
     """
 
     ours: Callable[[RuntimeOperand], Value]
@@ -93,6 +96,7 @@ class Known:
     lost: Callable[[RuntimeOperand], Mapping[str, Array]]
     weights: KnownWeights
     unread: tuple[RuntimeOperator, ...]
+    images: Mapping[str, SourceImage]
 
     def value(self, operand: RuntimeOperand) -> Value:
         """Return the reference's value, what stands in for it, or our constant."""
@@ -508,8 +512,13 @@ class Explainer:
             self._check_cancelled()
             self._spend(_OF_PREPARED * ours.size)
 
+        source = self._known.images.get(operand.name)
+        image = source.pixels_of(operand, ours) if source is not None else None
+        options = source.options if source is not None and image is not None else None
         try:
-            return diagnose_input(ours, theirs, check_cancelled=check)
+            return diagnose_input(
+                ours, theirs, image=image, options=options, check_cancelled=check
+            )
         except (_SlowError, EngineError):
             return ()
 

@@ -379,6 +379,7 @@ def _make_conversion(arguments: argparse.Namespace) -> Conversion:
 def _compare(arguments: argparse.Namespace) -> int:
     from engine.comparison import Tolerances, compare, open_reference_for
     from engine.errors import InferenceError
+    from engine.inputs import parse_source, source_images
     from kuiper_studio.cli.compare import say_comparison
 
     if arguments.report is not None:
@@ -395,8 +396,10 @@ def _compare(arguments: argparse.Namespace) -> int:
             ended = _reason(session, operator)
     reference = open_reference_for(session, source)
     tolerances = Tolerances(float32=arguments.tolerance)
+    sources = [parse_source(text) for text in arguments.input]
+    images = source_images(sources, session.graph.input_operands, image_options(arguments))
     with progress_shown("comparing", "operators") as show:
-        found = compare(session, reference, tolerances, progress=show)
+        found = compare(session, reference, tolerances, images=images, progress=show)
     if arguments.json:
         _say_json(found.to_json())
     else:

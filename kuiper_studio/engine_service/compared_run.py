@@ -17,7 +17,7 @@ from engine.comparison import (
 from engine.comparison.references.sessions import reference_of_session, run_to_end
 from engine.comparison.report import write_report
 from engine.errors import EngineError, InferenceError
-from engine.inputs import load_inputs
+from engine.inputs import load_inputs, source_images
 from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.plans import resolve
 from kuiper_studio.engine_service.protocol import OtherRun, ReferenceEntry
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.comparison import Comparison, Reference
+    from engine.inputs import SourceImage
     from engine.session import Session
     from engine.values import Array
     from kuiper_studio.engine_service.plans import ResolvedPlan
@@ -65,11 +66,20 @@ def compare_run(
     else:
         reference = open_reference_for(run, request.reference, report)
     corrections = read_corrections(run.graph.source_path, reference.title)
+    images = {}
+    if plan is not None:
+        sources = list(plan.inputs.values())
+        images = source_images(sources, run.graph.input_operands, plan.options)
     comparison = compare(
-        run, reference, request.tolerance, corrections=corrections, progress=report
+        run,
+        reference,
+        request.tolerance,
+        corrections=corrections,
+        images=images,
+        progress=report,
     )
     command = command_of(session, request, plan)
-    return ComparedRun(serial, session, reference, comparison, command, corrections)
+    return ComparedRun(serial, session, reference, comparison, command, corrections, images)
 
 
 def _run_otherwise(
@@ -103,6 +113,8 @@ class ComparedRun:
         The command line that repeats the comparison; empty for none.
     corrections : mapping of str to str or None
         The matches by hand that hold.
+    images : mapping of str to SourceImage
+        What inputs were made from, by operand.
     """
 
     def __init__(
@@ -113,8 +125,10 @@ class ComparedRun:
         comparison: Comparison,
         command: tuple[str, ...],
         corrections: Mapping[str, str | None],
+        images: Mapping[str, SourceImage],
     ) -> None:
         self.serial, self.comparison, self.corrections = serial, comparison, corrections
+        self._images = images
         self._session, self._reference, self._command = session, reference, command
         self._rows = {row.operand: row for row in comparison.rows}
         self._lock = Lock()  # a reference is not for several threads
@@ -156,10 +170,17 @@ class ComparedRun:
                 self._reference,
                 self.comparison.tolerances,
                 corrections=corrections,
+                images=self._images,
                 progress=report,
             )
         return ComparedRun(
-            serial, self._session, self._reference, comparison, self._command, corrections
+            serial,
+            self._session,
+            self._reference,
+            comparison,
+            self._command,
+            corrections,
+            self._images,
         )
 
     def write_corrections(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -59,6 +60,33 @@ def reference(tmp_path):
     path = tmp_path / "reference.npz"
     np.savez(path, **REFERENCE)
     return path
+
+
+def test_another_preparation_of_the_image_is_found(qtbot, open_window, make_pair, tmp_path):
+    rng = np.random.default_rng(2)
+    pixels = np.kron(rng.integers(0, 256, (12, 20, 3)), np.ones((3, 3, 1))).astype(np.uint8)
+    picture = Image.fromarray(pixels)
+    picture.save(tmp_path / "photo.png")
+    pair = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,16,16)f32",
+        "F.relu act 1 1 0 1 #0=(1,3,16,16)f32 #1=(1,3,16,16)f32",
+        "pnnx.Output out 1 0 1 #1=(1,3,16,16)f32",
+    )
+    plain = np.asarray(picture.resize((16, 16), Image.Resampling.NEAREST), np.float32)
+    tensor = plain.transpose(2, 0, 1)[np.newaxis] / 255
+    np.savez(tmp_path / "reference.npz", **{"0": tensor, "1": tensor})
+    window = open_window(pair, [tmp_path / "photo.png"])
+    session = window.session
+    assert session.wait_idle(10)
+    session.resume()
+    assert session.wait_idle(10)
+    session.studies.compare(tmp_path / "reference.npz")
+    assert session.wait_idle(20)
+    session.select("in")
+    banner = window.origin_banner
+    qtbot.waitUntil(banner.isVisible)
+    texts = [label.text() for label in banner.findChildren(QLabel)]
+    assert any("stretched to 16×16, by the nearest pixel" in text for text in texts), texts
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.comparison.reasons.case import Alternative
-from engine.comparison.reasons.preprocessing import describe_affine
+from engine.comparison.reasons.preprocessing import describe_affine, recognise
 from engine.comparison.reasons.reason import Change
 from engine.comparison.reasons.results import functions_giving, is_activation
 from engine.comparison.reasons.sliding import sliding_of
@@ -171,25 +171,30 @@ def _fitted(case: Case, x: Array, order: tuple[int, ...]) -> Iterator[Alternativ
     swapped = order != tuple(range(channels))
     if square:
         factor = float(whole @ target) / square
-        yield _affine(case, x, order, np.full(channels, factor), np.zeros(channels), 1)
+        yield from _affine(case, x, order, np.full(channels, factor), np.zeros(channels), 1)
     matrix = np.stack(columns, 1)
     if not np.isfinite(matrix).all():
         return
     numbers, *_ = np.linalg.lstsq(matrix, target, rcond=1e-9)
     if not swapped or square:
-        yield _affine(case, x, order, numbers[0::2], numbers[1::2], 2 * channels)
+        yield from _affine(case, x, order, numbers[0::2], numbers[1::2], 2 * channels)
 
 
 def _affine(
     case: Case, x: Array, order: tuple[int, ...], scales: Array, offsets: Array, fitted: int
-) -> Alternative:
+) -> Iterator[Alternative]:
+    assert case.input is not None  # noqa: S101 - the caller has checked it
     shape = (-1, *(1,) * (x.ndim - 2))
     other = (x * scales.reshape(shape) + offsets.reshape(shape)).astype(x.dtype)
-    found = describe_affine(scales, offsets)
+    ours = recognise(case.input)
+    base = ours.reordered(order) if ours is not None else None
+    found = describe_affine(scales, offsets, base, ours)
+    if found is None:
+        return
     swapped = order != tuple(range(len(order)))
     text = f"{found.text} The channels are BGR as well." if swapped else found.text
     kind = "channel_order" if swapped else found.kind
-    return Alternative(
+    yield Alternative(
         kind, text, found.changes, inputs=_with_first(case, other), fitted=fitted, least=0.98
     )
 

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from ncnn_files import F16, tagged, write_pair
+from PIL import Image
 
 
 @pytest.fixture
@@ -40,6 +41,25 @@ def test_equal_runs_exit_with_0(run, digits, dump):
     assert line.endswith(
         " compared with dump, 0 of the model and 0 of the reference not matched"
     )
+
+
+def test_another_preparation_of_the_image_is_found(run, make_pair, tmp_path):
+    rng = np.random.default_rng(2)
+    pixels = np.kron(rng.integers(0, 256, (12, 20, 3)), np.ones((3, 3, 1))).astype(np.uint8)
+    picture = Image.fromarray(pixels)
+    picture.save(tmp_path / "photo.png")
+    pair = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,16,16)f32",
+        "F.relu act 1 1 0 1 #0=(1,3,16,16)f32 #1=(1,3,16,16)f32",
+        "pnnx.Output out 1 0 1 #1=(1,3,16,16)f32",
+    )
+    whole = picture.resize((30, 18), Image.Resampling.BILINEAR)
+    cut = np.asarray(whole.crop((7, 1, 23, 17)), np.float32).transpose(2, 0, 1)[np.newaxis]
+    reference = tmp_path / "reference.npz"
+    np.savez(reference, **{"0": cut, "1": cut})
+    ended = run("compare", pair, "--input", tmp_path / "photo.png", "--reference", reference)
+    assert "until its shorter side is 18, then cut to 16×16 in the centre" in ended.out
+    assert "Set scale=1." in ended.out
 
 
 def test_float16_weights_are_counted(run, tmp_path):

@@ -1,0 +1,366 @@
+"""The source image brought to the input's size in the ways of the usual libraries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.comparison.reasons.preprocessing.arrangements import Step, Way
+from engine.comparison.reasons.preprocessing.normalisation import channel_axis
+from engine.comparison.reasons.reason import Change
+from engine.layers.resampling import interpolate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from PIL.Image import Image
+
+    from engine.values import Array
+
+__all__ = ["resized"]
+
+_BY_PILLOW: Final = {
+    "bilinear": "bilinear, averaged where it shrinks, as Pillow does",
+    "bicubic": "bicubic, averaged where it shrinks, as Pillow does",
+    "lanczos": "Lanczos, as Pillow does",
+    "box": "by the mean of areas, as Pillow does",
+}
+_PLAIN: Final = "as OpenCV and torch's interpolate do"
+_INTERPOLATED: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
+    "plain bilinear": (
+        {"mode": "bilinear"}, f"bilinear, without averaging where it shrinks, {_PLAIN}"
+    ),
+    "plain bicubic": (
+        {"mode": "bicubic"}, f"bicubic, without averaging where it shrinks, {_PLAIN}"
+    ),
+    "plain nearest": ({"mode": "nearest"}, f"by the nearest pixel to the upper left, {_PLAIN}"),
+    "exact nearest": ({"mode": "nearest-exact"}, "by the nearest pixel, as Pillow does"),
+    "aligned bilinear": (
+        {"mode": "bilinear", "align_corners": True}, "bilinear with aligned corners"
+    ),
+    "smooth bilinear": (
+        {"mode": "bilinear", "antialias": True}, "bilinear, as torch does with antialias"
+    ),
+    "smooth bicubic": (
+        {"mode": "bicubic", "antialias": True}, "bicubic, as torch does with antialias"
+    ),
+    "area": ({"mode": "area"}, "by the mean of areas, as torch does"),
+}  # fmt: skip
+_ROUNDED: Final = " rounded"  # after the name of a method
+_MOST_MARGIN: Final = 1.25  # of the shorter side, around a cut
+_COARSE: Final = 6  # pixels between shorter sides that are tried first
+_FINALISTS: Final = 2  # places whose methods are tried
+_LOOKED_AT: Final = 112  # rows and columns, about, of those that are measured
+_LEFT: Final = 0.1  # share of the reference's variance beyond which a way explains nothing
+_OFF: Final = 0.5  # by which a border may miss a whole number
+_PROMISING: Final = 0.5  # share beyond which no other method is tried
+_MOST_PIXELS: Final = 1 << 24  # of a picture that is resized and then cut
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Plan:
+    """Where a picture goes.
+
+    Attributes
+    ----------
+    kind : {"resize", "crop", "letterbox", "cut"}
+    size : (int, int)
+        Rows and columns of the whole picture after resizing.
+    start : (int, int)
+        First row and column: of the picture, for a letterbox of the frame.
+    method : str
+    """
+
+    kind: str
+    size: tuple[int, int]
+    start: tuple[int, int] = (0, 0)
+    method: str = "bilinear"
+
+
+class _Found(NamedTuple):
+    """How well a plan explains the reference.
+
+    Attributes
+    ----------
+    left : float
+        Share of the reference's variance that is left over, after a scale and offset for each
+        channel.
+    is_reverse : bool
+        Whether the channels fit better in reverse order.
+    plan : _Plan
+    """
+
+    left: float
+    is_reverse: bool
+    plan: _Plan
+
+
+def resized(
+    image: Array, reference: Array, order: str, check_cancelled: Callable[[], None]
+) -> list[Way]:
+    """Return the image in the way that explains a reference's input best.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, C)
+    reference : ndarray of shape (…, C, rows, columns) or (…, rows, columns, C)
+    order : {"RGB", "BGR"}
+        Of the channels of our input.
+    check_cancelled : callable
+        Called before each way that is tried; an exception stops.
+
+    Returns
+    -------
+    list of Way
+        At most one; none where nothing explains most of it.
+    """
+    axis = channel_axis(reference.shape)
+    if axis is None or reference.shape[axis] != image.shape[2]:
+        return []
+    frame = _Frame(image, np.moveaxis(reference, axis, -1), check_cancelled)
+    found = frame.search()
+    if found is None:
+        return []
+    pixels, inner = frame.picture(found.plan)
+    array = pixels if axis == reference.ndim - 1 else np.moveaxis(pixels, -1, -3)
+    border, words = frame.border(found)
+    words = f"{frame.describe(found.plan)}{words}"
+    text = f"The reference's image is {words}. Prepare it the same way."
+    steps = [Step("parameter", text, Change("fit", found.plan.kind))]
+    theirs = "BGR" if found.is_reverse else "RGB"
+    if theirs != order:
+        text = f"The reference's input is {theirs}, ours is {order}. Set order={theirs}."
+        steps.append(Step("channel_order", text, Change("order", theirs)))
+    array = np.broadcast_to(array, reference.shape)
+    if found.is_reverse:
+        array = np.flip(array, axis)
+    return [Way(array, tuple(steps), is_pixels=True, inner=inner, border=border)]
+
+
+class _Frame:
+    """The picture that a reference shows, and an image that may be its source.
+
+    Parameters
+    ----------
+    image : ndarray of shape (H, W, C)
+    reference : ndarray of shape (…, rows, columns, C)
+    check_cancelled : callable
+    """
+
+    def __init__(
+        self, image: Array, reference: Array, check_cancelled: Callable[[], None]
+    ) -> None:
+        rows, columns, channels = reference.shape[-3:]
+        self._image = image
+        self._target = reference.reshape(-1, rows, columns, channels)[0].astype(np.float64)
+        self._rows, self._columns = rows, columns
+        self._step = max(1, min(rows, columns) // _LOOKED_AT)
+        self._total = _variance(self._target[:: self._step, :: self._step])
+        self._check_cancelled = check_cancelled
+
+    @cached_property
+    def _planes(self) -> npt.NDArray[np.float32]:
+        """The image, of shape (1, C, H, W)."""
+        planes = np.moveaxis(self._image, 2, 0)[np.newaxis]
+        return np.ascontiguousarray(planes, np.float32)
+
+    @cached_property
+    def _picture(self) -> Image:
+        """The image for Pillow."""
+        from PIL import Image
+
+        return Image.fromarray(
+            self._image if self._image.shape[2] == 3 else self._image[..., 0]
+        )
+
+    def search(self) -> _Found | None:
+        """Return the best plan: first where the picture goes, then how it is resized."""
+        found = [self._measure(plan) for plan in self._first_plans()]
+        near = list(self._refined(min(found).plan))
+        near += [replace(plan, method="bicubic") for plan in near]
+        found += [self._measure(plan) for plan in near]
+        names = [*_BY_PILLOW, *_INTERPOLATED, *(name + _ROUNDED for name in _INTERPOLATED)]
+        for best in sorted(found)[:_FINALISTS]:
+            if best.left <= _PROMISING and best.plan.kind != "cut":
+                plans = [replace(best.plan, method=name) for name in names]
+                found += [self._measure(plan) for plan in plans]
+        best = min(found)
+        return best if best.left <= _LEFT else None
+
+    def _first_plans(self) -> Iterator[_Plan]:
+        height, width = self._image.shape[:2]
+        rows, columns = self._rows, self._columns
+        yield _Plan("resize", (rows, columns))
+        if height >= rows and width >= columns:
+            yield _Plan("cut", (height, width), _centre(height, width, rows, columns))
+        least = max(rows / height, columns / width)
+        steps = np.arange(1, _MOST_MARGIN, _COARSE / min(rows, columns))
+        for margin in steps.tolist():
+            yield self._crop(height * least * margin, width * least * margin)
+        zoom = min(rows / height, columns / width)
+        size = max(1, round(height * zoom)), max(1, round(width * zoom))
+        yield _Plan("letterbox", size)
+        yield _Plan("letterbox", size, _centre(rows, columns, *size))
+
+    def _crop(self, height: float, width: float) -> _Plan:
+        size = max(self._rows, round(height)), max(self._columns, round(width))
+        return _Plan("crop", size, _centre(*size, self._rows, self._columns))
+
+    def _refined(self, plan: _Plan) -> Iterator[_Plan]:
+        """Return plans near one, whose sizes and starts are rounded in other ways."""
+        if plan.kind != "crop":
+            return
+        height, width = self._image.shape[:2]
+        middle = min(plan.size)
+        for side in range(middle - _COARSE, middle + _COARSE + 1):
+            longer = side * max(height, width) / min(height, width)
+            for other in {round(longer), int(longer)}:
+                size = (other, side) if height > width else (side, other)
+                apart = size[0] - self._rows, size[1] - self._columns
+                if min(apart) < 0:
+                    continue
+                for start in {(apart[0] // 2, apart[1] // 2),
+                              (round(apart[0] / 2), round(apart[1] / 2))}:  # fmt: skip
+                    yield _Plan("crop", size, start)
+
+    def _measure(self, plan: _Plan) -> _Found:
+        self._check_cancelled()
+        pixels, inner = self.picture(plan)
+        target, left = self._target, 0.0
+        if inner is not None:
+            left = _variance(target[_around(target, inner)])
+            pixels, target = pixels[inner], target[inner]
+        few = (slice(None, None, self._step),) * 2
+        pixels, target = pixels[few], target[few]
+        orders = [pixels, pixels[..., ::-1]] if pixels.shape[-1] == 3 else [pixels]
+        unexplained = [_unexplained(each, target) for each in orders]
+        least = int(np.argmin(unexplained))
+        left = left / self._step**2 + unexplained[least]
+        return _Found(left / (self._total or 1.0), least == 1, plan)
+
+    def picture(
+        self, plan: _Plan
+    ) -> tuple[npt.NDArray[np.float64], tuple[slice, slice] | None]:
+        """Return pixels of shape (rows, columns, C), and where they are within a border."""
+        if plan.kind != "letterbox":
+            return self._resize(plan), None
+        (height, width), (top, left) = plan.size, plan.start
+        inner = slice(top, top + height), slice(left, left + width)
+        pixels = np.zeros_like(self._target)
+        pixels[inner] = self._resize(plan)
+        return pixels, inner
+
+    def _resize(self, plan: _Plan) -> npt.NDArray[np.float64]:
+        if plan.kind == "cut":
+            top, left = plan.start
+            part = self._image[top : top + self._rows, left : left + self._columns]
+            return part.astype(np.float64)
+        if plan.method not in _BY_PILLOW:
+            return self._interpolated(plan)
+        start, size = plan.start, (self._rows, self._columns)
+        if plan.kind == "letterbox":
+            start, size = (0, 0), plan.size
+        return _by_pillow(self._picture, plan.size, start, size, plan.method)
+
+    def _interpolated(self, plan: _Plan) -> npt.NDArray[np.float64]:
+        """Resize in the ways that take no means."""
+        if plan.size[0] * plan.size[1] > _MOST_PIXELS:
+            return np.zeros_like(self._target)
+        arguments, _ = _INTERPOLATED[plan.method.removesuffix(_ROUNDED)]
+        planes: npt.NDArray[np.float64] = interpolate(self._planes, plan.size, **arguments)[0]
+        found = np.moveaxis(planes, 0, 2)
+        if plan.kind == "crop":
+            top, left = plan.start
+            found = found[top : top + self._rows, left : left + self._columns]
+        found = np.clip(found, 0, 255)
+        return np.rint(found) if plan.method.endswith(_ROUNDED) else found
+
+    def describe(self, plan: _Plan) -> str:
+        """Say what a plan does to the image."""
+        frame = f"{self._rows}×{self._columns}"
+        if plan.kind == "cut":
+            return f"cut to {frame} in the centre, not resized"
+        name = plan.method.removesuffix(_ROUNDED)
+        how = _BY_PILLOW[name] if name in _BY_PILLOW else _INTERPOLATED[name][1]
+        if plan.kind == "resize":
+            return f"stretched to {frame}, {how}"
+        if plan.kind == "crop":
+            return (
+                f"resized until its shorter side is {min(plan.size)}, then cut to {frame} in "
+                f"the centre; {how}"
+            )
+        where = "in the centre" if any(plan.start) else "at the upper left"
+        return f"letterboxed: its longer side fits {frame}, {where}; {how}"
+
+    def border(self, found: _Found) -> tuple[tuple[float, ...], str]:
+        """Return the reference's numbers around the picture, one a channel, and in words."""
+        pixels, inner = self.picture(found.plan)
+        if inner is None:
+            return (), ""
+        if found.is_reverse:
+            pixels = pixels[..., ::-1]
+        around = _around(self._target, inner)
+        if not around.any():
+            return (0.0,) * pixels.shape[-1], ""
+        numbers = self._target[around].mean(axis=0)
+        x, y = pixels[inner].reshape(-1, len(numbers)), self._target[inner]
+        y = y.reshape(x.shape)
+        spread = x.std(axis=0)
+        scales = np.divide(y.std(axis=0), spread, out=np.ones_like(spread), where=spread > 0)
+        fill = x.mean(axis=0) + (numbers - y.mean(axis=0)) / scales
+        border = tuple(numbers.tolist())
+        if np.abs(fill - np.rint(fill.mean())).max() < _OFF:
+            return border, f"; the border is {round(fill.mean())}"
+        if not numbers.any():
+            return border, "; the border is 0 after normalising"
+        return border, f"; the border is ({', '.join(f'{each:.4g}' for each in fill)})"
+
+
+def _around(target: Array, inner: tuple[slice, slice]) -> Array:
+    """Return which pixels lie around a part of a picture."""
+    around = np.ones(target.shape[:2], np.bool_)
+    around[inner] = False
+    return around
+
+
+def _centre(height: int, width: int, rows: int, columns: int) -> tuple[int, int]:
+    return (height - rows) // 2, (width - columns) // 2
+
+
+def _by_pillow(
+    picture: Image,
+    whole: tuple[int, int],
+    start: tuple[int, int],
+    size: tuple[int, int],
+    method: str,
+) -> npt.NDArray[np.float64]:
+    """Resize a whole picture to `whole`, and return the part of a size from `start`."""
+    from PIL import Image
+
+    # Cut before it is resized: a long strip would become very large.
+    height, width = picture.height / whole[0], picture.width / whole[1]
+    (top, left), (rows, columns) = start, size
+    box = (left * width, top * height, (left + columns) * width, (top + rows) * height)
+    found = picture.resize((columns, rows), Image.Resampling[method.upper()], box=box)
+    array = np.asarray(found, np.float64)
+    return array if array.ndim == 3 else array[:, :, np.newaxis]
+
+
+def _variance(array: Array) -> float:
+    """Return the squared distances from each channel's mean."""
+    flat = array.reshape(-1, array.shape[-1])
+    return float(np.square(flat - flat.mean(axis=0)).sum()) if len(flat) else 0.0
+
+
+def _unexplained(pixels: Array, target: Array) -> float:
+    """Return what a scale and offset for each channel leaves of a target's squares."""
+    axes = (0, 1)
+    x, y = pixels - pixels.mean(axes), target - target.mean(axes)
+    squares, products = np.square(x).sum(axes), (x * y).sum(axes)
+    explained = np.divide(products**2, squares, out=np.zeros_like(squares), where=squares > 0)
+    explained[products < 0] = 0  # no preparation inverts a picture
+    return float((np.square(y).sum(axes) - explained).sum())
