@@ -18,6 +18,7 @@ from engine.comparison.reasons.case import DROPPED, Alternative, Case, make_case
 from engine.comparison.reasons.discrepancy import Discrepancy, step_over
 from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.sliding import sliding_of
+from engine.comparison.reasons.unfolding import unfold
 from engine.errors import EngineError
 from engine.layers import build_layer
 from engine.layers.exactness import is_elementwise
@@ -56,11 +57,14 @@ class Preview:
         Restricts an alternative to the part; returns None if it cannot be tried there.
     trim : callable
         Takes a cut alternative; returns the part of the results to compare, or None.
+    compute : callable or None
+        Takes a cut alternative; returns what `small` gives with it, sooner than its layer.
     """
 
     small: Case
     cut: Callable[[Alternative], Alternative | None]
     trim: Callable[[Alternative], tuple[slice, ...] | None]
+    compute: Callable[[Alternative], Value] | None = None
     _known: dict[tuple[tuple[int, int], ...], Discrepancy] = field(default_factory=dict)
 
     def left(self, alternative: Alternative) -> float | None:
@@ -82,13 +86,17 @@ class Preview:
         discrepancy = self._discrepancy_in(region, expected)
         if discrepancy.is_rounding:
             return None
-        # A second thread would be waited for longer than so small a product takes.
-        with one_blas_thread:
-            result = self.small.result_of(cut)
+        result = self.small.finish(self.own_result_of(cut))
         if not isinstance(result, np.ndarray):
             return math.inf
         found = result[region] if result.ndim == expected.ndim else result
         return discrepancy.left(found, moves)
+
+    def own_result_of(self, cut: Alternative) -> Value:
+        """Compute what our operator gives with a cut alternative, before what follows it."""
+        # A second thread would be waited for longer than so small a product takes.
+        with one_blas_thread:
+            return (self.compute or self.small.own_result_of)(cut)
 
     def _discrepancy_in(self, region: tuple[slice, ...], expected: Array) -> Discrepancy:
         """Return the difference in a region, which most alternatives have in common."""
@@ -219,8 +227,7 @@ def _distance_in(
     weights = {name: change(w) for name, w in small.weights.items() if name in names}
     changed = Alternative("", "", weights=weights)
     region = part.trim(changed)
-    with one_blas_thread:
-        found = small.own_result_of(changed)
+    found = part.own_result_of(changed)
     if region is None or not isinstance(found, np.ndarray):
         return None
     if not isinstance(small.expected, np.ndarray) or found.ndim != small.expected.ndim:
@@ -232,14 +239,16 @@ def _distance_in(
 def _parts(case: Case) -> tuple[Preview | None, ...]:
     """Return small parts of an operator, the smallest first."""
     if sliding_of(case) is not None:
-        return _corner(case, narrow=True), _corner(case)
+        narrow = _corner(case, narrow=True)
+        return _unfolded(narrow), narrow, _corner(case)
     return (_of_operator(case),)
 
 
 def _of_operator(case: Case) -> Preview | None:
     """Return a small part of an operator; None if no part represents it."""
     if sliding_of(case) is not None:
-        return _corner(case)
+        corner = _corner(case)
+        return _unfolded(corner) or corner
     if "LSTM" in case.type or "GRU" in case.type:
         return _first_steps(case)
     family = norm_family(case)
@@ -388,6 +397,18 @@ def _corner(case: Case, *, narrow: bool = False) -> Preview | None:
         return own if is_own else _inside(small, sizes, alternative)
 
     return Preview(small, corner.cut, trim)
+
+
+def _unfolded(corner: Preview | None) -> Preview | None:
+    """Return a corner for alternatives of weights alone, which share its windows."""
+    unfolded = unfold(corner.small) if corner is not None else None
+    if corner is None or unfolded is None:
+        return None
+
+    def cut(alternative: Alternative) -> Alternative | None:
+        return corner.cut(alternative) if unfolded.takes(alternative) else None
+
+    return replace(corner, cut=cut, compute=unfolded.own_result_of)
 
 
 def _sides(windows: Sliding, sizes: Sequence[int], *, narrow: bool) -> list[int]:

@@ -19,14 +19,13 @@ from engine.comparison.reasons.precision import ROUNDINGS, explained_by_rounding
 from engine.comparison.reasons.reason import Change, kind_of_weight
 from engine.comparison.reasons.results import channel_axes, describe_factor
 from engine.comparison.reasons.sliding import sliding_of
+from engine.comparison.reasons.unfolding import kernels_of, views_of
 from engine.comparison.reasons.weight_layouts import layouts_of
-from engine.layers.padding import pad_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from engine.comparison.reasons.case import Case
-    from engine.comparison.reasons.sliding import Sliding
     from engine.values import Array
 
 __all__ = [
@@ -258,7 +257,7 @@ def _by_channel(case: Case, name: str, weight: Array) -> Array:
     windows = sliding_of(case)
     if name != "weight" or windows is None or windows.family != "transpose":
         return weight
-    return _kernels(weight, case.value("groups", 1), transposed=True)
+    return kernels_of(weight, case.value("groups", 1), transposed=True)
 
 
 def solved_weights(case: Case) -> Iterator[Alternative]:
@@ -702,8 +701,8 @@ def _as_products(case: Case) -> _Products | None:
         each.reshape(len(batch), -1, *each.shape[-windows.rank :]) for each in (residual, told)
     )
     groups = case.value("groups", 1)
-    kernels = _kernels(weight, groups, transposed=windows.family == "transpose")
-    views = _views(case, batch, windows)
+    kernels = kernels_of(weight, groups, transposed=windows.family == "transpose")
+    views = views_of(case, batch, windows)
     if views is None or views.shape[2 : 2 + windows.rank] != residual.shape[2:]:
         return None
     return _gathered(views, residual, told, kernels, groups)
@@ -759,63 +758,8 @@ def _chosen(count: int, unknowns: int, told: Array) -> Any:  # noqa: ANN401 - an
     return np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))
 
 
-def _views(case: Case, batch: Array, windows: Sliding) -> Array | None:
-    """Return the window of each output position, of shape (N, C, H'..., K...); a view."""
-    pads = [(p, p) for p in windows.padding]
-    given = case.value("padding", 0)
-    rank = windows.rank
-    steps = windows.stride
-    if windows.family == "transpose":
-        batch = _spread_out(batch, windows.stride)
-        reach = [
-            d * (k - 1) for d, k in zip(windows.dilation, windows.kernel_size, strict=True)
-        ]
-        pads = [
-            (r - p, r - p + extra)
-            for r, p, extra in zip(reach, windows.padding, windows.output_padding, strict=True)
-        ]
-        steps = (1,) * rank
-    elif isinstance(given, tuple) and len(given) == 2 * rank:
-        pads = [(given[2 * i], given[2 * i + 1]) for i in reversed(range(rank))]
-    if any(min(pair) < 0 for pair in pads):
-        return None
-    mode = case.value("padding_mode", "zeros")
-    if mode in {"zeros", None}:
-        batch = np.pad(batch, [(0, 0), (0, 0), *pads])
-    else:
-        batch = pad_axes(batch, pads, mode)
-    spans = [
-        d * (k - 1) + 1 for d, k in zip(windows.dilation, windows.kernel_size, strict=True)
-    ]
-    axes = tuple(range(2, rank + 2))
-    if any(size < span for size, span in zip(batch.shape[2:], spans, strict=True)):
-        return None
-    views = np.lib.stride_tricks.sliding_window_view(batch, spans, axes)
-    places = tuple(slice(None, None, step) for step in steps)
-    taps = tuple(slice(None, None, d) for d in windows.dilation)
-    return views[(slice(None), slice(None), *places, *taps)]
-
-
-def _spread_out(batch: Array, stride: tuple[int, ...]) -> Array:
-    """Insert zeros between elements, which makes a transposed convolution an ordinary one."""
-    sizes = [(size - 1) * s + 1 for size, s in zip(batch.shape[2:], stride, strict=True)]
-    result = np.zeros((*batch.shape[:2], *sizes), batch.dtype)
-    result[(slice(None), slice(None), *(slice(None, None, s) for s in stride))] = batch
-    return result
-
-
-def _kernels(weight: Array, groups: int, *, transposed: bool) -> Array:
-    """Return the weights of each output channel as a row, (O, C / groups * K)."""
-    if not transposed:
-        return weight.reshape(len(weight), -1)
-    channels, kernels, *kernel = weight.shape
-    parts = weight.reshape(groups, channels // groups, kernels, *kernel).swapaxes(1, 2)
-    flipped = np.flip(parts, tuple(range(3, parts.ndim)))
-    return flipped.reshape(groups * kernels, -1)
-
-
 def _in_file_order(case: Case, rows: Array, weight: Array) -> Array:
-    """Return the weights of output channels in the file's layout; the inverse of `_kernels`."""
+    """Return rows of output channels in the file's layout, as `kernels_of` has them."""
     windows = sliding_of(case)
     if windows is None or windows.family != "transpose":
         result = rows.reshape(weight.shape)
