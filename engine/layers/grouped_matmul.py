@@ -34,7 +34,8 @@ def grouped_mm(
     mat_a : ndarray of shape (M, K) or (G, M, K)
     mat_b : ndarray of shape (K, N) or (G, K, N)
     offs : ndarray of shape (G,), optional
-        End of each group; only omitted if no operand is split.
+        End of each group; only omitted if no operand is split. Whole numbers may be floats, as
+        in files that lost the dtype of their sum.
     bias : None
         PyTorch does not support a bias yet.
 
@@ -86,10 +87,13 @@ def _multiply_pairs(mat_a: Array, mat_b: Array) -> Array:
 def _split_groups(offs: Array, size: int) -> list[slice]:
     """Split `size` rows or columns at `offs`."""
     require_ndim(offs, 1, "offs")
-    if offs.dtype.kind not in "iu":
-        raise LayerError(f"offs has the dtype {offs.dtype}, not an integer one")
+    is_whole = offs.dtype.kind == "f" and bool(
+        (np.isfinite(offs) & (offs == np.floor(offs))).all()
+    )
+    if offs.dtype.kind not in "iu" and not is_whole:
+        raise LayerError(f"offs has the dtype {offs.dtype}, and is not of whole numbers")
     require_steps(len(offs), "groups")
-    bounds = [0, *offs.tolist()]
+    bounds = [0, *map(int, offs.tolist())]
     if bounds != sorted(bounds) or bounds[-1] > size:
         raise LayerError(f"offs must ascend from 0 to at most {size}")
     return [slice(begin, end) for begin, end in pairwise(bounds)]

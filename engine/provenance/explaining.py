@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -140,10 +141,25 @@ def _break_down(
         rule = explanation_of(call.layer)
         if rule is None:
             return None, f"There is no breakdown for {operator.type} yet."
-        return rule(call, index), ""
+        return _with_underflow(rule(call, index), session, operand), ""
     except CANNOT as exc:
         text = str(exc)
         return None, f"{text[:1].upper()}{text[1:]}."
+
+
+def _with_underflow(found: Breakdown, session: Session, operand: str) -> Breakdown:
+    """Add what numbers near 0 lose to the error of a result that is rounded.
+
+    Below the smallest normal number a library may lose digits, or give 0.
+    """
+    metadata = session.metadata(operand)
+    if not found.error or not isinstance(metadata, ArrayMetadata):
+        return found
+    if np.dtype(metadata.dtype).kind != "f":
+        return found
+    limits = np.finfo(metadata.dtype)
+    lost = limits.tiny if limits.dtype == np.float32 else limits.smallest_subnormal
+    return replace(found, error=found.error + float(lost))
 
 
 def _sources(

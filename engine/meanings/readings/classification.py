@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from typing_extensions import override
@@ -51,12 +52,14 @@ class Classification(OutputReading):
             return Fit(0, "no output is one vector of scores")
         if len(shape) == 3:  # rather a number for each of many boxes or moments
             return Fit(0.4, f"an output is a vector of {count} numbers")
+        if ends.integers and shape in ends.inputs:
+            return Fit(0.3, f"an output has a number for each of {count} tokens")
         if output.is_projection and count not in _USUAL:
             return Fit(0.45, f"an output is a vector of {count} numbers, rather an embedding")
+        if count not in _USUAL and _is_bounded(output):
+            return Fit(0.2, f"an output is a vector of {count} numbers, rather features")
         if output.ends_with(*_HEADS, among=_BEHIND) or count in _USUAL:
             return Fit(0.9, f"an output is a vector of {count} scores")
-        if output.ends_with("tanh", "layernorm", "layer_norm", "normalize"):
-            return Fit(0.2, f"an output is a vector of {count} numbers, rather features")
         return Fit(0.6, f"an output is a vector of {count} numbers")
 
     @override
@@ -76,3 +79,9 @@ class Classification(OutputReading):
         made = softmax(flat) if how == "softmax" else probabilities(flat)
         rows = best_scores(made, names, top, as_percentages=True, raw=flat)
         return Classes(tuple(rows), flat.size, f"{how} of the model's scores, in grey")
+
+
+def _is_bounded(output: OutputEnd) -> bool:
+    """Whether features are normalised or bounded at the end, each by itself or joined."""
+    own = replace(output, types=output.types[1:]) if output.ends_with("cat") else output
+    return own.ends_with("tanh", "layernorm", "layer_norm", "normalize")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 __all__ = ["Depth", "Flow"]
+
+_BEHIND: Final = 8  # operators in which a result is compared with the greatest around it
 
 
 @register_reading
@@ -44,6 +46,8 @@ class Depth(OutputReading):
         reason = "an output has one number for each pixel"
         if ends.integers and ends.picture is not None:
             return Fit(0.4, f"{reason}, but a text asks for it")
+        if output.ends_with("where") and output.ends_with("eq", among=_BEHIND):
+            return Fit(0.3, f"{reason}, but only peaks are kept, as of key points")
         if output.ends_with("sigmoid", "hardsigmoid"):
             return Fit(0.4, f"{reason}, from 0 to 1")
         score = 0.7 if len(shape) == 3 or output.ends_with("relu", "softplus") else 0.5

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from engine.meanings.registry import ReadingContext
     from engine.values import Array
 
-__all__ = ["HeatMaps"]
+__all__ = ["HeatMaps", "has_limbs"]
 
 _COUNTS: Final = frozenset({16, 17, 21, 68, 98, 133})  # bodies, hands and faces
 _MOST_POINTS: Final = 512
+_FEWEST_LIMBS: Final = 8
 
 
 @register_reading
@@ -43,6 +44,10 @@ class HeatMaps(OutputReading):
             return Fit(0, "no output has maps over an input picture")
         if not 2 <= shape[1] <= _MOST_POINTS or size[0] * shape[3] != size[1] * shape[2]:
             return Fit(0, "no output has a map for each of some points")
+        if has_limbs(output, ends):
+            reason = "an output has two numbers for each limb, and another one maps of points"
+            points = min(ends.outputs, key=lambda each: each.shape[1]) is output
+            return Fit(0.7 if points else 0.2, reason)
         smaller = size[0] / shape[2]
         known = shape[1] in _COUNTS and smaller in {2, 4}
         body = shape[1] == len(BODY)
@@ -67,6 +72,16 @@ class HeatMaps(OutputReading):
         if len(names) != count:
             names = tuple(f"point {place}" for place in range(count))
         return KeyPoints(points, names, (tall, wide))
+
+
+def has_limbs(output: OutputEnd, ends: Ends) -> bool:
+    """Whether one output has vectors of limbs and the other maps of points, as of OpenPose."""
+    shapes = [each.shape for each in ends.outputs]
+    if len(shapes) != 2 or any(len(shape) != 4 for shape in shapes):
+        return False
+    few, many = sorted(shape[1] for shape in shapes)
+    same_grid = shapes[0][2:] == shapes[1][2:] == output.shape[2:]
+    return same_grid and few >= _FEWEST_LIMBS and many == 2 * few
 
 
 def _refine(points: Array, maps: Array) -> None:

@@ -10,6 +10,7 @@ from typing_extensions import override
 from engine.errors import MeaningError
 from engine.meanings.masks import read_mask, resize_nearest
 from engine.meanings.names import NAMES, class_names
+from engine.meanings.readings.key_points import has_limbs
 from engine.meanings.registry import Fit, Option, OutputReading, register_reading
 from engine.meanings.results import LabelMap, Row
 from engine.meanings.scores import probabilities
@@ -71,8 +72,8 @@ class Segmentation(OutputReading):
             score = min(score + 0.15, 0.95)
         elif count in {3, 4} and picture is not None and smaller == 1:
             score = 0.5 if picture[1] == 1 else 0.4  # rather a picture
-        elif count > 256:
-            score = min(score, 0.3)  # rather features
+        elif count > 256 or has_limbs(output, ends):
+            score = min(score, 0.3)  # rather features, or maps of limbs and points
         return Fit(score, reason)
 
     @override

@@ -23,6 +23,12 @@ def test_rows_go_to_the_matrix_of_their_group():
     np.testing.assert_array_equal(result, expected)
 
 
+def test_ends_may_have_lost_their_dtype():
+    """An export of Mixtral states integers for a sum of counts, but computes floats."""
+    whole = ENDS.astype(np.float32)
+    np.testing.assert_array_equal(grouped_mm(A, B, whole), grouped_mm(A, B, ENDS))
+
+
 def test_columns_go_to_the_matrix_of_their_group():
     left, right = B.transpose(0, 2, 1), A.T
     expected = np.zeros((2, 6), np.float32)
@@ -60,7 +66,10 @@ def test_without_a_cut_matrices_go_in_pairs():
         (A[:, :3], B, ENDS, "cannot be multiplied by groups"),
         (A, B, np.array([1, 0, 5]), "ascend from 0 to at most 6"),
         (A, B, np.array([1, 2, 7]), "ascend from 0 to at most 6"),
-        (A, B, np.array([1.0, 2.0, 3.0]), "float64, not an integer"),
+        (A, B, np.array([1.0, 1.5, 3.0]), "float64, and is not of whole numbers"),
+        (A, B, np.array([1.0, np.nan, 3.0]), "float64, and is not of whole numbers"),
+        (A, B, np.array([1.0, 2.0, np.inf]), "float64, and is not of whole numbers"),
+        (A, B, np.array([True, True, True]), "bool, and is not of whole numbers"),
     ],
 )
 def test_what_does_not_fit_is_refused(a, b, offs, reason):

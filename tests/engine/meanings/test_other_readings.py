@@ -33,6 +33,31 @@ def test_one_channel_after_a_relu_is_depth_and_after_a_sigmoid_foreground():
         assert best_of(ends)[0] == name
 
 
+def test_peaks_are_no_depth():
+    """SuperPoint keeps scores that are the greatest of those around them."""
+    values = np.zeros((1, 24, 32), np.float32)
+    types = ("torch.where", "pnnx.Expression", "torch.eq", "Tensor.reshape")
+    ends = ends_of(values, types=(types,), inputs=((1, 3, 24, 32),))
+    assert best_of(ends)[1] < 0.5
+    masked = ends_of(values, types=(("torch.where", "nn.Conv2d"),), inputs=((1, 3, 24, 32),))
+    assert best_of(masked) == ("depth", 0.7)
+
+
+def test_limbs_and_points_of_a_body():
+    """OpenPose gives 38 numbers of 19 limbs, and 18 points and the background."""
+    limbs = np.zeros((1, 38, 8, 8), np.float32)
+    points = np.zeros((1, 19, 8, 8), np.float32)
+    points[0, 4, 2, 5] = 1
+    for outputs in ((limbs, points), (points, limbs)):
+        ends = ends_of(*outputs, inputs=((1, 3, 32, 32),))
+        assert best_of(ends) == ("heatmaps", 0.7)
+        found = read("heatmaps", *outputs, ends=ends)
+        assert len(found.points) == 19
+        assert found.points[4].tolist() == [22, 10, 1]
+    others = ends_of(points, limbs[:, :37], inputs=((1, 3, 32, 32),))
+    assert best_of(others)[0] == "segmentation"
+
+
 def test_flow_of_two_pictures():
     values = RNG.standard_normal((1, 2, 6, 8)).astype(np.float32)
     ends = ends_of(values, inputs=((1, 3, 24, 32), (1, 3, 24, 32)))

@@ -64,6 +64,25 @@ def test_features_are_not_offered_as_classes():
     assert best_of(ends)[1] < 0.5
 
 
+@pytest.mark.parametrize(
+    "types", [("nn.Tanh", "nn.Linear"), ("torch.cat", "nn.Tanh", "nn.Linear")]
+)
+def test_what_a_pooler_gives_are_no_classes(types):
+    """LXMERT and BridgeTower end with a bounded vector of the first token."""
+    ends = ends_of(np.zeros((1, 96), np.float32), types=(types,))
+    assert best_of(ends)[1] < 0.5
+    last = ends_of(np.zeros((1, 96), np.float32), types=(("nn.Linear", "nn.Tanh"),))
+    assert best_of(last) == ("classification", 0.9)
+
+
+def test_a_number_for_each_token_is_no_class():
+    """TAPAS scores the tokens of a table."""
+    values = np.zeros((1, 24), np.float32)
+    ends = ends_of(values, types=(("torch.einsum",),), inputs=((1, 24), (1, 24, 7)))
+    assert best_of(replace(ends, integers=True))[1] < 0.5
+    assert best_of(ends) == ("classification", 0.6)
+
+
 def test_names_of_data_sets():
     assert [len(data_set(each)) for each in ("ImageNet", "COCO", "COCO 91", "VOC")] == [
         1000, 80, 91, 21

@@ -699,6 +699,25 @@ def test_not_finite_numbers(run):
     assert found.agrees
 
 
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        # 1e-25 squared is no float32, and 1.1e-40 is one of few digits.
+        ("pnnx.Expression expr=mul(@0,@0)", [1e-25, 1, 1]),
+        ("pnnx.Expression expr=mul(@0,1.1)", [1e-40, 1, 1]),
+        ("torch.sum dim=(0) keepdim=True", [1e-40, 1e-42, 1e-44]),
+    ],
+)
+def test_numbers_near_0_lose_digits(run, line, given):
+    session, _ = run(line, [(3,)], {})
+    session.feed([np.array(given, np.float32)])
+    session.run()
+    found = engine.explain_element(session, "y", (0,))
+    assert found.breakdown.total != 0
+    assert found.agrees
+    assert found.breakdown.error < 1e-37
+
+
 def test_inputs_and_overrides_are_the_end(run):
     session, _ = run("nn.ReLU", [(2, 3)], {})
     assert engine.explain_element(session, "x0", (1, 2)).kind is Kind.INPUT
