@@ -13,7 +13,13 @@ import numpy as np
 from engine.comparison.measures import largest_size, relative_distance
 from engine.comparison.reasons.case import make_case
 from engine.comparison.reasons.sampling import make_screen
-from engine.comparison.rounded_weights import is_as_large, stored_weights, with_weights
+from engine.comparison.rounded_weights import (
+    LEAST_FLOAT16,
+    float16_steps,
+    is_as_large,
+    stored_weights,
+    with_weights,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +37,6 @@ _HALF: Final = 1 << 12  # of the last digit of float16, in the bits of float32
 _CERTAIN: Final = 2.0  # times the tolerance: sums of a part are rounded in another way
 _KEPT: Final = 0xFFFF_E000  # the bits of float32 that float16 keeps
 _HOPELESS: Final = 10.0  # times what rounding changes: a difference that it does not explain
-_NORMAL: Final = float(np.finfo(np.float16).smallest_normal)  # ncnn writes 0 for smaller ones
 
 
 def explain_by_float16(
@@ -186,7 +191,7 @@ def _round(weight: Array) -> Array:
 def _round_to_zero(weight: Array) -> Array:
     """Round, and numbers that float16 holds with fewer digits to 0."""
     rounded = _round(weight)
-    rounded[np.abs(weight) < _NORMAL] = 0
+    rounded[np.abs(weight) < LEAST_FLOAT16] = 0
     return rounded
 
 
@@ -196,7 +201,7 @@ def _round_as_pnnx(weight: Array) -> Array:
     # Half of the last digit that float16 keeps is added; the digits behind it are dropped.
     away = ((bits + np.uint32(_HALF)) & np.uint32(_KEPT)).view(np.float32)
     rounded = _round(np.where(np.isfinite(weight), away, weight))
-    rounded[np.abs(weight) < _NORMAL] = 0
+    rounded[np.abs(weight) < LEAST_FLOAT16] = 0
     return rounded
 
 
@@ -258,11 +263,6 @@ def _is_of_exact_weights(compute: Compute, weights: Weights, theirs: Array) -> b
 
 def _unround(weight: Array, generator: np.random.Generator) -> Array:
     """Return random float32 numbers that round to these float16 numbers."""
-    sizes = np.abs(weight)
-    with np.errstate(all="ignore"):
-        steps = np.spacing(sizes).astype(np.float32)
-    if not ((sizes > 0) & (sizes < _NORMAL)).any():
-        steps[sizes == 0] = 2 * _NORMAL
     offsets = generator.random(weight.shape, np.float32) - np.float32(0.5)
-    result: Array = weight.astype(np.float32) + offsets * steps
+    result: Array = weight.astype(np.float32) + offsets * float16_steps(weight)
     return result

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array
 
-__all__ = ["is_as_large", "stored_weights", "with_weights"]
+__all__ = ["LEAST_FLOAT16", "float16_steps", "is_as_large", "stored_weights", "with_weights"]
+
+LEAST_FLOAT16: Final = float(np.finfo(np.float16).smallest_normal)
+"""pnnx writes 0 for smaller numbers."""
 
 _ENOUGH: Final = 64  # least independent errors in all simulations, for a stable deviation
 _MOST: Final = 16  # simulations
@@ -42,6 +45,25 @@ def with_weights(operator: RuntimeOperator, weights: Mapping[str, Array]) -> Run
     return operator.copy_with(
         {key: Attribute.from_array(array) for key, array in weights.items()}
     )
+
+
+def float16_steps(weight: Array) -> Array:
+    """Return how far the numbers reach that are stored as the same float16 one.
+
+    Parameters
+    ----------
+    weight : ndarray of float16
+
+    Returns
+    -------
+    ndarray of float32
+    """
+    sizes = np.abs(weight)
+    with np.errstate(all="ignore"):
+        steps = np.spacing(sizes).astype(np.float32)
+    if not ((sizes > 0) & (sizes < LEAST_FLOAT16)).any():
+        steps[sizes == 0] = 2 * LEAST_FLOAT16
+    return steps
 
 
 def is_as_large(

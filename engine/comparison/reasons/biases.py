@@ -51,7 +51,7 @@ def inner_biases(case: Case) -> Iterator[Alternative]:
 
 def _fitted(case: Case, name: str, bias: Array, expected: Array) -> Array | None:
     """Return the bias that fits best, by the Gauss-Newton method; None if the layer refuses."""
-    now = bias.astype(np.float64)
+    now, slopes = bias.astype(np.float64), np.zeros((1, bias.size))
     for _ in range(_ROUNDS):
         base = _result(case, name, now)
         if base is None or base.shape != expected.shape:
@@ -70,7 +70,10 @@ def _fitted(case: Case, name: str, bias: Array, expected: Array) -> Array | None
         if np.abs(move).max(initial=0.0) <= 1e-5 * max(np.abs(now).max(initial=0.0), 1e-30):
             break
     size = float(np.abs(now).max(initial=0.0))
-    found = np.where(np.abs(now - bias) > 1e-4 * size, now, bias).astype(bias.dtype)
+    # Of a number that is right, rounding leaves no more than it changes itself.
+    changes = np.abs(slopes).max(0).reshape(now.shape) * np.abs(now - bias)
+    is_other = (np.abs(now - bias) > 1e-4 * size) & (changes > np.max(case.discrepancy.floor))
+    found = np.where(is_other, now, bias).astype(bias.dtype)
     found.flags.writeable = False
     return found
 

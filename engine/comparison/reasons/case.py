@@ -13,14 +13,14 @@ import numpy as np
 from engine.comparison.reasons.constant_weights import product_of
 from engine.comparison.reasons.discrepancy import Discrepancy, arrays_of
 from engine.comparison.reasons.inverses import invert_elements
-from engine.comparison.reasons.ncnn_twins import add_batch, twin_of
+from engine.comparison.reasons.ncnn_twins import add_batch, in_float32, twin_of
 from engine.cost import cost
 from engine.errors import EngineError
 from engine.layers import OperatorCall, Outputs, build_layer, layer_table
 from engine.layers.annotations import hints_of, parameters_of
 from engine.layers.layer import Layer
 from engine.layers.ncnn.meanings import ncnn_table
-from engine.ncnn.types import PREFIX
+from engine.ncnn.types import PREFIX, is_quantized
 from engine.values import LazyArray
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ DROPPED: Final = object()
 _HOPELESS: Final = 0.85  # remaining share of a small part's difference, above which an
 # alternative is dropped
 
-_TRIALS: Final = 2  # of other weights that round to the same in int8
+_TRIALS: Final = 2  # of other weights that are stored as the same
 _MARGIN: Final = 2.0  # times what they change, rounding may change
 _DEVIATIONS: Final = (
     4.5  # of what rounding changes, which hardly one of 100 000 numbers exceeds
@@ -53,6 +53,8 @@ _DEVIATIONS: Final = (
 # Operations that an alternative takes besides products: for itself, and to measure an element.
 _OF_CALL: Final = 1e6
 _OF_ELEMENT: Final = 1e2
+
+_LINEAR: Final = ("nn.Linear", "nn.Conv1d", "nn.Conv2d", "nn.Conv3d")  # in their weights
 
 Weights = dict[str, "Array"]
 
@@ -151,8 +153,11 @@ class Case:
     given : tuple of Value
         The inputs, as our own layer takes them.
     noise : float or ndarray
-        How far rounding the weights to int8 may take the elements of the result; an array of
+        How far the rounding of stored weights may take the elements of the result; an array of
         the shape of `expected` if that is known for each element.
+    steps : mapping of str to ndarray
+        By weight that is stored in float16 or int8: how far the numbers reach that are stored
+        as the same one, of a shape that broadcasts to the weight.
     known : ndarray of bool or None
         Which elements of `expected` are known for sure, if there is no tail; None for all.
     product : ConstantProduct or None
@@ -175,6 +180,7 @@ class Case:
     twin: Twin | None = None
     given: tuple[Value, ...] = ()
     noise: float | Array = 0.0
+    steps: Mapping[str, Array] = field(default_factory=dict)
     known: Array | None = None
     product: ConstantProduct | None = None
 
@@ -259,20 +265,37 @@ class Case:
         return self.pair if self.pair is not None and self.pair[1].dtype.kind == "f" else None
 
     @cached_property
-    def int8_trial(self) -> Array | None:
-        """What other weights that round to the same int8 ones change; None for float ones."""
-        weight, step = self.weights.get("weight"), self.int8_step
-        if weight is None or step is None:
-            return None
-        apart = _lost_by_rounding(np.random.default_rng(0), weight, step)
-        weights = {"weight": apart.astype(np.float32)}
-        if "bias" in self.weights:
-            weights["bias"] = np.zeros_like(self.weights["bias"])
-        self.spend(self.work)
-        found = self.without_activation.run(Alternative("", "", weights=weights))
-        if not (isinstance(self.ours, np.ndarray) and isinstance(found, np.ndarray)):
+    def rounding_trial(self) -> Array | None:
+        """What other weights that are stored as the same change before a fused activation.
+
+        None for a layer of exact weights, and for one that is not linear in them.
+        """
+        found = self._linear_in(
+            {name: self._lost_of(name, np.random.default_rng(0)) for name in self.steps},
+            self.inputs,
+        )
+        if found is None or not isinstance(self.ours, np.ndarray):
             return None
         return found if found.shape == self.ours.shape else None
+
+    def _lost_of(self, name: str, generator: np.random.Generator) -> Array:
+        """Draw what rounding may have taken from a stored weight: up to half a step."""
+        weight = self.weights[name]
+        return generator.uniform(-0.5, 0.5, weight.shape) * self.steps[name]
+
+    def _linear_in(self, parts: Mapping[str, Array], inputs: Sequence[Value]) -> Array | None:
+        """Return what a linear layer gives with only some of its weights; None for others."""
+        if not parts or not self.type.startswith(_LINEAR):
+            return None
+        plain = {
+            name: np.asarray(np.broadcast_to(parts[name], own.shape), np.float32)
+            if name in parts
+            else np.zeros_like(own)
+            for name, own in self.weights.items()
+        }
+        self.spend(self.work)
+        found = self.without_activation.run(Alternative("", "", weights=plain, inputs=inputs))
+        return found if isinstance(found, np.ndarray) else None
 
     def of_result(self, place: int, expected: Array) -> Case:
         """Return the case of one of several results, as one of an operator that returns it.
@@ -289,6 +312,7 @@ class Case:
         return replace(
             self, call=call, inputs=(ours,), given=(ours,), ours=ours, expected=expected,
             reference_weights={}, differing=None, surroundings=None, twin=None, product=None,
+            steps={},
         )  # fmt: skip
 
     @property
@@ -453,34 +477,31 @@ class Case:
         if found is None:
             return None
         known = found.told if self.told is None else found.told & self.told
+        noise = plain.rounding_noise
         return replace(
             plain, ours=ours, expected=found.wanted, tail=None, known=known,
-            noise=plain.int8_noise, preview=None,
+            noise=0.0 if noise is None else noise, preview=None,
         )  # fmt: skip
 
-    @property
-    def int8_step(self) -> Array | None:
-        """What 1 of an int8 weight stands for, broadcast to it; None for other weights."""
-        return self.twin.step if self.twin is not None else None
-
     @cached_property
-    def int8_noise(self) -> Array | float:
-        """How far rounding the weights to int8 may take each element of our result.
+    def rounding_noise(self) -> Array | None:
+        """How far rounding the weights may take each element of a linear layer's result.
 
         Errors of weights are independent: the squares of what they change add up.
         """
-        x, weight, step = self.input, self.weights.get("weight"), self.int8_step
-        if x is None or weight is None or step is None:
-            return 0.0
-        weights = {"weight": np.broadcast_to(np.square(step) / 12, weight.shape)}
-        if "bias" in self.weights:
-            weights["bias"] = np.zeros_like(self.weights["bias"])
-        self.spend(self.work)
-        squares = Alternative("", "", weights=weights, inputs=(np.square(x),))
-        found = self.without_activation.run(squares)
-        if not isinstance(found, np.ndarray):
-            return 0.0
-        return np.asarray(_DEVIATIONS * np.sqrt(found))
+        if self.input is None:
+            return None
+        squares = {name: np.square(step) / 12 for name, step in self.steps.items()}
+        found = self._linear_in(squares, (np.square(self.input),))
+        return None if found is None else _DEVIATIONS * np.sqrt(found)
+
+    def with_trial(self, generator: np.random.Generator) -> Value:
+        """Return what is shown with other weights that are stored as the same."""
+        weights = {
+            name: (self.weights[name] + self._lost_of(name, generator)).astype(np.float32)
+            for name in self.steps
+        }
+        return self.result_of(Alternative("", "", weights=weights))
 
     def corrected(self, alternative: Alternative) -> Value:
         """Compute what our operator gives with an alternative, in its own layer's shape."""
@@ -581,22 +602,23 @@ def make_case(
         table = onnx_table(table)
     if operator.error is None and operator.random:
         return None
+    quantised = is_quantized(call.params)
+    call, steps = in_float32(call)
     twin = twin_of(call, inputs)
-    in_float = twin is not None and twin.step is not None
-    if operator.error is None and ours is None and not in_float:
+    if operator.error is None and ours is None and not (quantised and steps):
         several = tail is not None and tail.takes_several
         ours = _own_result(operator, inputs, several=several or isinstance(expected, tuple))
     case = Case(
         call, table, tuple(inputs), expected, ours,
         reference_weights or {}, check_cancelled or (lambda: None), tail, differing,
         surroundings=surroundings, spend=spend or (lambda _: None), macs=_macs_of(operator),
-        product=product_of(operator),
+        product=product_of(operator), steps=steps,
     )  # fmt: skip
     if twin is not None:
         case = _in_words_of_torch(case, twin)
     elif call.type.startswith(PREFIX):
         case = replace(case, table=ncnn_table(table))
-    return _without_int8(case) if in_float else case
+    return _with_noise(case) if steps and operator.error is None else case
 
 
 def _in_words_of_torch(case: Case, twin: Twin) -> Case:
@@ -604,7 +626,7 @@ def _in_words_of_torch(case: Case, twin: Twin) -> Case:
     found = replace(
         case, call=twin.call, twin=twin, inputs=twin.take(case.inputs), given=case.inputs,
         reference_weights=twin.rename(case.reference_weights),
-        differing=twin.rename_all(case.differing),
+        differing=twin.rename_all(case.differing), steps=twin.rename(case.steps),
     )  # fmt: skip
     if not twin.is_batched:
         return found
@@ -616,46 +638,34 @@ def _in_words_of_torch(case: Case, twin: Twin) -> Case:
     )  # fmt: skip
 
 
-def _without_int8(case: Case) -> Case:
-    """Return the case of an int8 layer without its rounding.
+def _with_noise(case: Case) -> Case:
+    """Return the case of a layer with what the rounding of its stored weights may change.
 
-    It computes in float32 with the weights that its int8 ones stand for. What rounding the
-    weights changes is known: their errors are spread evenly over a step.
+    It computes in float32 with the weights that the stored ones stand for. Their errors are
+    spread evenly over a step.
     """
     plain = case.without_activation
     before = plain.run(Alternative("", ""))
     case = replace(case, ours=case.activate(before))
     shown = case.finish(case.ours)
-    if not (isinstance(before, np.ndarray) and isinstance(shown, np.ndarray)):
-        return case
-    if case.tail is not None and not case.tail.is_local:
+    local = case.tail is None or case.tail.is_local
+    apart = plain.rounding_noise if local else None
+    if apart is None or not (isinstance(before, np.ndarray) and isinstance(shown, np.ndarray)):
         return replace(case, noise=_noise_of_trials(case, shown))
-    apart = plain.int8_noise
     ends = [case.finish(case.activate(before + sign * apart)) for sign in (1, -1)]
     noise = np.max([np.abs(end - shown) for end in ends if isinstance(end, np.ndarray)], 0)
     same = isinstance(case.expected, np.ndarray) and noise.shape == case.expected.shape
     return replace(case, noise=noise if same else float(noise.max()))
 
 
-def _noise_of_trials(case: Case, shown: Array) -> float:
-    """Return how far other weights that round to the same int8 ones take what is shown."""
-    weight, step = case.weights.get("weight"), case.int8_step
-    if weight is None or step is None:
-        return 0.0
+def _noise_of_trials(case: Case, shown: Value) -> float:
+    """Return how far other weights that are stored as the same take what is shown."""
     generator, noise = np.random.default_rng(0), 0.0
     for _ in range(_TRIALS):
-        apart = _lost_by_rounding(generator, weight, step)
-        other = case.result_of(
-            Alternative("", "", weights={"weight": (weight + apart).astype(np.float32)})
-        )
-        if isinstance(other, np.ndarray) and other.shape == shown.shape:
-            noise = max(noise, float(np.abs(other - shown).max(initial=0.0)))
+        pairs = zip(arrays_of(case.with_trial(generator)), arrays_of(shown), strict=False)
+        changes = [np.abs(a - b) for a, b in pairs if a.shape == b.shape]
+        noise = max([noise, *(float(each.max(initial=0.0)) for each in changes)])
     return _MARGIN * noise
-
-
-def _lost_by_rounding(generator: np.random.Generator, weight: Array, step: Array) -> Array:
-    """Draw what rounding to int8 may have taken from a weight: up to half a step."""
-    return generator.uniform(-0.5, 0.5, weight.shape) * step
 
 
 def _made(weight: Array | LazyArray) -> Array:

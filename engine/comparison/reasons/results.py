@@ -83,7 +83,7 @@ _CLAMPED: Final = 3  # equal elements that show a bound
 _LEAST_FACTOR: Final = 1e-6
 _LOW_VALUES: Final = 16  # numbers of a list in a text
 _MOST_CHANNELS: Final = 1 << 12
-_VARIES: Final = 4.0  # times as much as one trial, rounding to int8 may vary over a channel
+_VARIES: Final = 4.0  # times as much as one trial, rounding of weights may vary over a channel
 
 
 def is_activation(operator_type: str) -> bool:
@@ -316,7 +316,7 @@ def other_bias(case: Case) -> Iterator[Alternative]:
         return  # one element per channel tells nothing
     offsets = _offsets(residual, others, case.told)
     offsets[np.abs(offsets) <= case.discrepancy.floor_over(others)] = 0
-    if _varies_beyond_int8(case, residual - offsets, offsets, others):
+    if _varies_beyond_rounding(case, residual - offsets, offsets, others):
         return
     spread = ours - ours.mean(others, keepdims=True)
     many = 2 * np.count_nonzero(offsets) > offsets.size
@@ -331,15 +331,15 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     )  # fmt: skip
 
 
-def _varies_beyond_int8(
+def _varies_beyond_rounding(
     case: Case, left: Array, offsets: Array, others: tuple[int, ...]
 ) -> bool:
-    """Whether what offsets leave is more than rounding to int8, which they absorb, can leave.
+    """Whether what offsets leave is more than rounding of weights can leave, which they absorb.
 
     Where inputs hardly vary, most of what rounding changes is an offset as well, and so is
     most of what a wrong weight does.
     """
-    noise = case.int8_trial
+    noise = case.rounding_trial
     if noise is None:
         return False
     limit = _VARIES * noise.std(others, keepdims=True)

@@ -484,7 +484,9 @@ def _products(case: Case) -> Iterator[Alternative]:
     channels = np.flatnonzero(largest > floors)
     if not channels.size:
         return
-    precise = explained_by_rounding(found.rows, found.residual, found.weights, channels)
+    precise = ""
+    if not case.steps:  # what these change is no difference
+        precise = explained_by_rounding(found.rows, found.residual, found.weights, channels)
     if precise:
         yield Alternative(
             "precision",
@@ -513,8 +515,11 @@ def _products(case: Case) -> Iterator[Alternative]:
     if len(channels) < len(found.weights):
         differ = "differs" if channels.size == 1 else "differ"
         text = f"{text} Only {_name_channels(channels)} of {len(found.weights)} {differ}."
-    if case.int8_step is not None and fitted > channels.size:
-        text = f"{text} Rounding to int8 leaves uncertain which numbers, and by how much."
+    if case.steps and fitted > channels.size:
+        text = (
+            f"{text} The rounding of stored weights leaves uncertain which numbers, and by how "
+            "much."
+        )
     yield Alternative(
         "weight_values", text, (Change(found.name, theirs),), weights={found.name: theirs},
         fitted=min(fitted, case.discrepancy.count // 2), least=_LEAST,

@@ -9,6 +9,7 @@ from ncnn_files import F16, f32, tagged, write_pair
 import engine
 from comparison_network import make_weights, truth
 from engine.comparison import Status, float16_weights
+from engine.comparison.reasons import explain
 from engine.comparison.references import Reference, ReferenceTensor
 
 LINES = (
@@ -310,3 +311,61 @@ def test_float16_weights_of_a_large_linear_layer(make_pair, monkeypatch, changed
     else:
         assert [origin.operator.name for origin in found.origins] == ["fc"]
         assert not whole
+
+
+def stored_as_halves(weight):
+    """As pnnx does, which writes 0 for what float16 holds with fewer digits."""
+    stored = weight.astype(np.float16)
+    stored[np.abs(weight) < 2.0**-14] = 0
+    return tagged(stored, F16)
+
+
+LINEAR_FAULTS = [
+    pytest.param(10, "weight", (7, 3), "weight_values", "weight[7, 3] is", id="element"),
+    pytest.param(10, "weight", 7, "weight_values", "The weight of channel 7", id="channel"),
+    pytest.param(10, "bias", 5, "bias", "The bias of channel 5 is", id="bias"),
+    pytest.param(1, "bias", 5, "weight_values", "Only output channel 5 of 40", id="one row"),
+]
+
+
+@pytest.mark.parametrize(("rows", "key", "index", "kind", "text"), LINEAR_FAULTS)
+def test_a_fault_on_top_of_float16_has_its_reason(tmp_path, rows, key, index, kind, text):
+    """Fewer rows than features: some change of all weights would explain what differs."""
+    rng = np.random.default_rng(3)
+    right = {
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in (("weight", (40, 64)), ("bias", (40,)))
+    }
+    x = rng.standard_normal((rows, 64)).astype(np.float32)
+    wrong = {name: array.copy() for name, array in right.items()}
+    wrong[key][index] = wrong[key][index] * 3 + (1 if key == "bias" else 0)
+    data = stored_as_halves(wrong["weight"]) + f32(wrong["bias"])
+    lines = ("Input in0 0 1 in0", "InnerProduct it 1 1 in0 out0 0=40 1=1 2=2560")
+    operator = engine.load(write_pair(tmp_path, lines, data)).operator("it")
+    exact = (x.astype(np.float64) @ right["weight"].T + right["bias"]).astype(np.float32)
+    (reason, *_) = explain(operator, [x], exact)
+    assert (reason.kind, reason.text[: len(text)]) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("key", "index", "kind"),
+    [("bias", 3, "bias"), ("weight", (5, 2), "weight_values")],
+    ids=["bias", "weight"],
+)
+def test_inputs_that_hardly_vary(tmp_path, key, index, kind):
+    """All weights err, which is almost an offset of each channel, but only one is wrong."""
+    rng = np.random.default_rng(7)
+    x = rng.uniform(1, 2, (16, 1, 1)) + 0.03 * rng.standard_normal((16, 12, 12))
+    x = x.astype(np.float32)
+    right = {"weight": rng.standard_normal((8, 16)) / 4, "bias": rng.uniform(1, 2, 8)}
+    wrong = {name: array.copy() for name, array in right.items()}
+    wrong[key][index] += 0.5
+    lines = ("Input in0 0 1 in0", "Convolution it 1 1 in0 out0 0=8 1=1 5=1 6=128")
+    data = stored_as_halves(wrong["weight"]) + f32(wrong["bias"])
+    operator = engine.load(write_pair(tmp_path, lines, data)).operator("it")
+    exact = np.einsum("oc,chw->ohw", right["weight"], x) + right["bias"][:, None, None]
+    (reason, *_) = explain(operator, [x], exact.astype(np.float32))
+    assert reason.kind == kind
+    (change,) = reason.changes
+    apart = np.abs(change.value.reshape(wrong[key].shape) - wrong[key]) > 1e-2
+    assert np.argwhere(apart).tolist() == [list(np.atleast_1d(index))]

@@ -300,7 +300,7 @@ REASONS = [
         (5, slice(4)),
         -1,
         "weight_values",
-        "Only output channel 5 of 16 differs. Rounding to int8 leaves uncertain",
+        "Only output channel 5 of 16 differs. The rounding of stored weights leaves uncertain",
         id="several",
     ),
     pytest.param("mix", "bias", 2, 5, "bias", "bias of channel 2", id="bias before a ReLU"),

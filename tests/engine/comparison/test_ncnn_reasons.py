@@ -365,5 +365,6 @@ def test_a_wrong_bias_of_a_gate(tmp_path, tag):
     calls = (("lstm", ("in",), "made", {}), ("tanh", ("made",), "tanh", {}))
     (origin,) = compare(path, reference_of(arrays, calls), rows).origins
     assert (origin.operator.name, origin.reasons[0].kind) == ("it", "bias")
+    assert origin.reasons[0].text.startswith("1 of 16 numbers of bias_c differ.")
     (change,) = origin.reasons[0].changes
     assert np.abs(change.value - bias.reshape(1, 4, 4)).max() < 1e-2

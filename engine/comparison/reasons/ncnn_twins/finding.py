@@ -6,9 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from engine.comparison.int8_layers import spread_scales
 from engine.comparison.reasons.ncnn_twins import arithmetic, norms, windows
 from engine.errors import EngineError
 from engine.layers.ncnn.activations import activate
@@ -19,13 +16,12 @@ if TYPE_CHECKING:
 
     from engine.comparison.reasons.ncnn_twins.twin import Twin
     from engine.layers import OperatorCall
-    from engine.values import Array, Value
+    from engine.values import Value
 
     Maker = Callable[[OperatorCall, Params, Sequence[Value]], Twin | None]
 
 __all__ = ["twin_of"]
 
-_SCALES: Final = "weight_int8_scales"
 _MAKERS: Final[Mapping[str, Maker]] = {
     "BatchNorm": norms.batch_norm,
     "BinaryOp": arithmetic.binary,
@@ -62,12 +58,7 @@ def twin_of(call: OperatorCall, inputs: Sequence[Value]) -> Twin | None:
         Of ncnn's layer.
     """
     make = _MAKERS.get(call.type.removeprefix(PREFIX).removesuffix("1D"))
-    if make is None or not call.type.startswith(PREFIX):
-        return None
-    step = _int8_step(call) if is_quantized(call.params) else None
-    if step is not None:
-        call = _in_float32(call, step)
-    elif is_quantized(call.params):
+    if make is None or not call.type.startswith(PREFIX) or is_quantized(call.params):
         return None
     params = Params(call.params)
     try:
@@ -79,21 +70,4 @@ def twin_of(call: OperatorCall, inputs: Sequence[Value]) -> Twin | None:
     if made is None:
         return None
     activation = partial(activate, kind=kind, params=numbers) if kind else None
-    return replace(made, activation=activation, step=step)
-
-
-def _int8_step(call: OperatorCall) -> Array | None:
-    """Return what 1 of an int8 weight stands for, broadcast to it; None if it has no scales."""
-    weight, scales = call.attributes.get("weight"), call.attributes.get(_SCALES)
-    if weight is None or scales is None or weight.dtype != np.int8:
-        return None
-    per_output = spread_scales(scales, weight)
-    return None if per_output is None else np.asarray(1 / per_output)
-
-
-def _in_float32(call: OperatorCall, step: Array) -> OperatorCall:
-    """Return the call of an int8 layer with the weight that it stands for, and no scales."""
-    weights = {n: a for n, a in call.attributes.items() if not n.endswith("_int8_scales")}
-    weights["weight"] = (weights["weight"] * step).astype(np.float32)
-    params = {n: v for n, v in call.params.items() if n != "int8_scale_term"}
-    return replace(call, params=params, attributes=weights)
+    return replace(made, activation=activation)

@@ -49,9 +49,6 @@ class Twin:
         What the layer applies to its result.
     border : Border or None
         What is put around the input, as PyTorch's operator does not.
-    step : ndarray or None
-        Of an int8 weight, broadcast to it: what 1 stands for. The call has the weight that it
-        stands for, in float32.
     """
 
     call: OperatorCall
@@ -60,7 +57,6 @@ class Twin:
     arrange: Callable[[Sequence[Value]], Sequence[Value]] | None = None
     activation: Callable[[Array], Array] | None = None
     border: Border | None = None
-    step: Array | None = None
 
     def take(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Return the inputs of ncnn's layer as those of PyTorch's operator."""
