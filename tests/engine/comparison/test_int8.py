@@ -8,9 +8,11 @@ from int8_pairs import write_int8_pair
 from ncnn_files import f32, tagged, write_pair
 
 import engine
+from array_reference import align_with, reference_of
 from array_reference import compare as compare_arrays
-from array_reference import reference_of
 from engine.comparison import Status
+from engine.comparison.aligning import Born
+from engine.comparison.excuses import Excuses
 from engine.comparison.reasons import explain
 from engine.comparison.references import Reference, ReferenceTensor
 from engine.comparison.requantised import find_requantised
@@ -123,6 +125,22 @@ def test_a_fault_beyond_int8_is_named(compared, layer, key, index, factor):
     assert [origin.operator.name for origin in found.origins] == [layer]
     others = {name: s for name, s in statuses(found).items() if name != layer}
     assert Status.ORIGIN not in others.values()
+
+
+@pytest.mark.parametrize(
+    ("errs", "status"), [(0.5, Status.INT8), (1.9, Status.INT8), (2.1, Status.ORIGIN)]
+)
+def test_a_kernel_may_err_twice_as_much_as_its_layer(tmp_path, image, errs, status):
+    """A kernel of a library may round otherwise than the layer that int8 explains."""
+    exact = write_float_pair(tmp_path)
+    ours = run(write_int8_pair(exact, [image], tmp_path), image)
+    aligned = align_with(ours, record(run(exact, image)))
+    row, mix = aligned.rows["3"], ours.graph.operator("mix")
+    born = Born(errs * row.born)
+    tolerance = aligned.tolerances.float32
+    assert tolerance < 0.1 * row.born  # so that it does not decide
+    found, reason = Excuses(aligned).find(mix, mix.outputs[0], born, tolerance)
+    assert (found, bool(reason)) == (status, status is Status.INT8)
 
 
 # Operands that a reference which fuses operators does not show.
