@@ -123,6 +123,7 @@ __all__ = ["MainWindow"]
 # Increase it when docks are added or removed, so that an older layout is not restored.
 _LAYOUT_VERSION: Final = 5
 _RESULT_WIDTH: Final = 448  # that all columns but the last need
+_PRECISION_WIDTH: Final = 312  # at least, that no error is cut
 _HISTORY_WIDTH: Final = 370  # at least, to see the values at the place
 _OUTPUT_WIDTH: Final = 330  # at least, to see boxes on the picture
 _PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
@@ -881,7 +882,7 @@ class MainWindow(QMainWindow):
     def _on_simulated(self) -> None:
         """Show the formats of lower precision."""
         if self.session.precision.results:
-            self._show_result("precision")
+            self._show_result("precision", _PRECISION_WIDTH)
 
     @Slot(object)
     def _on_explained(self, place: Place) -> None:

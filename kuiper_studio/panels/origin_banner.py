@@ -37,7 +37,7 @@ from kuiper_studio.panels.panel import Panel
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from PySide6.QtGui import QAction, QKeyEvent, QPaintEvent
+    from PySide6.QtGui import QAction, QKeyEvent, QPaintEvent, QResizeEvent
 
     from engine.comparison import Comparison, Origin
     from engine.comparison.reasons import Reason
@@ -50,6 +50,14 @@ __all__ = ["OriginBanner"]
 
 _HEIGHT: Final = 84
 _BAR: Final = QSize(112, 6)
+_ROOMY: Final = 840  # pixels, where buttons have whole texts
+# Of actions where there is less room, for the reasons are read first.
+_SHORT: Final = {
+    "analyse.worstElement": "Worst element",
+    "analyse.nextOrigin": "Next",
+    "analyse.report": "Report…",
+    "analyse.extract": "Extract…",
+}
 
 
 class _Badge(QWidget):
@@ -79,7 +87,7 @@ class _ShareBar(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme, self._share = theme, 0.0
-        self.setFixedSize(_BAR)
+        self.setFixedHeight(_BAR.height())
 
     def show_share(self, share: float) -> None:
         self._share = share
@@ -121,6 +129,10 @@ class _Reasons(QWidget):
             grid.addWidget(other, row, 0)
             grid.addWidget(text, row, 1, Qt.AlignmentFlag.AlignLeft)
         grid.setRowStretch(3 + len(self._others), 1)
+
+    def fit(self, *, roomy: bool) -> None:
+        """Leave less room to the bar than to its share where there is little."""
+        self._bar.setFixedWidth(_BAR.width() if roomy else _BAR.width() // 3)
 
     def show_reasons(self, reasons: Sequence[Reason]) -> None:
         """Show reasons, the likeliest first; without any, that nothing explains."""
@@ -311,12 +323,22 @@ class OriginBanner(Panel):
             super().keyPressEvent(event)
 
     @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        roomy = self.width() >= _ROOMY
+        self._reasons.fit(roomy=roomy)
+        for button in self.buttons:
+            whole = button.accessibleName()
+            button.setText(whole if roomy else _SHORT.get(button.objectName(), whole))
+
+    @override
     def paintEvent(self, event: QPaintEvent) -> None:
         paint_strip(self, self.theme, "panel", "div", "line")
 
 
 def _make_button(action: QAction) -> QPushButton:
     button = QPushButton(action.text().replace("&", ""))
+    button.setAccessibleName(button.text())
     button.setObjectName(action.objectName())
     button.setToolTip(action.toolTip())
     button.setIcon(action.icon())

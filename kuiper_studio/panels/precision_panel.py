@@ -148,7 +148,10 @@ class PrecisionPanel(Panel):
         simulation, kept = result.simulation, result.kept
         self.summary.setText(f"All in {simulation.format.name}: {_off(simulation.output)}")
         if kept is None:
-            self.choice.setText("The model's output; name a wanted error to choose operators.")
+            self.choice.setText(
+                "That is of the model's output. With a wanted error, operators are chosen that "
+                "have to stay in float32."
+            )
             return
         if not kept.kept and kept.reached:
             self.choice.setText("No operator has to stay in float32 for the wanted error.")

@@ -309,9 +309,13 @@ class TabStrip(QFrame):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Shorten what the dimensions mean and the names of the sides before tabs and shape."""
+        """Shorten what the dimensions mean and the names of the sides before tabs and shape.
+
+        The shape goes before a side has no name: tool tips and properties have it, too.
+        """
         layout, tabs, axes = self.layout(), self.tabs, self._axes
         axes.show()
+        self._text.show()
         if layout is None:
             return
         if not self.sides.isHidden():
@@ -319,6 +323,10 @@ class TabStrip(QFrame):
             layout.invalidate()
             spare = self.width() - layout.minimumSize().width()
             self.sides.name_sides(briefly=spare < 0)
+            layout.invalidate()
+            axes.hide()
+            self._text.setVisible(self.width() >= layout.minimumSize().width())
+            axes.show()
         layout.invalidate()
         left = self.width() - layout.minimumSize().width() + axes.minimumSizeHint().width()
         left -= tabs.sizeHint().width() - tabs.minimumSizeHint().width()  # without scrolling

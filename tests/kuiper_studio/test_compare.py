@@ -405,6 +405,18 @@ class TestTensorView:
             qtbot.mouseClick(bar.button(side), Qt.MouseButton.LeftButton)
             qtbot.waitUntil(lambda numbers=numbers: np.array_equal(model.value, numbers))
 
+    def test_every_side_has_a_name_in_a_small_window(self, qtbot, compared):
+        window = compared(*net(3))
+        strip = window.tensor_view.strip
+        for width in (1190, 1440):
+            window.resize(width, 600)
+            qtbot.waitUntil(lambda width=width: window.width() == width)
+            for side in Side:
+                button = strip.sides.button(side)
+                qtbot.waitUntil(lambda each=button: each.width() >= each.sizeHint().width())
+                assert button.text()
+        assert strip.sides.button(Side.REFERENCE).text() == "Reference"
+
     def test_flicker_keeps_the_range(self, qtbot, compared):
         window = compared(*net(3))
         model = window.tensor_view.pane.model
@@ -604,6 +616,19 @@ class TestOriginBanner:
         image = banner.grab().toImage()
         assert image.pixelColor(1, 40) == window.theme.color("div")
         assert image.pixelColor(10, 80) == window.theme.color("panel")
+
+    def test_reasons_have_the_room_of_buttons_in_a_small_window(self, qtbot, compared):
+        window = compared(*net(3))
+        banner = window.origin_banner
+        button = banner.findChild(QPushButton, "analyse.worstElement")
+        assert button.text() == "Go to worst element"
+        window.resize(1024, 600)
+        qtbot.waitUntil(lambda: button.text() == "Worst element")
+        assert button.accessibleName() == "Go to worst element"
+        for text in ("Differs: 1 origin", "explains 100.0 %"):
+            label = next(each for each in banner.findChildren(QLabel) if each.text() == text)
+            needed = label.fontMetrics().horizontalAdvance(text)
+            qtbot.waitUntil(lambda label=label, least=needed: label.width() >= least)
 
     def test_further_reasons(self, qtbot, compared):
         window = compared(*net(3))

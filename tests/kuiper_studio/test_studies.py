@@ -162,6 +162,14 @@ class TestPrecision:
         assert window.session.wait_idle(20)
         return window.precision_panel
 
+    def test_no_error_is_cut_in_a_small_window(self, qtbot, window):
+        window.resize(1366, 768)
+        table = self.simulate(window, {"float16"}).table
+        qtbot.waitUntil(table.isVisible)
+        place = table.columnViewportPosition(PrecisionColumn.AT_OUTPUT)
+        right = place + table.columnWidth(PrecisionColumn.AT_OUTPUT)
+        qtbot.waitUntil(lambda: right <= table.viewport().width())
+
     def row(self, panel, name):
         model = panel.model
         found = {
