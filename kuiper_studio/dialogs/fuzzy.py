@@ -7,7 +7,7 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
 
-__all__ = ["FuzzyMatch", "Tier", "fuzzy_match"]
+__all__ = ["FuzzyMatch", "Tier", "fuzzy_match", "has_words"]
 
 _GAP_COST = 1000
 _LEAST_OF_OTHER_WORD = 3  # letters: fewer begin too many words
@@ -98,6 +98,12 @@ def _rank_among(word: str, other_words: str) -> int | None:
         rank for rank, other in enumerate(other_words.lower().split()) if other.startswith(word)
     )
     return next(ranks, None)
+
+
+def has_words(pattern: str, text: str) -> bool:
+    """Return whether a text has the words of a pattern, more than as scattered letters."""
+    found = fuzzy_match(pattern, text)
+    return found is not None and found.tier > Tier.LETTERS
 
 
 def _match_word(

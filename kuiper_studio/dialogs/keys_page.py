@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from kuiper_studio.dialogs.action_text import text_outside_menu
-from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
+from kuiper_studio.dialogs.fuzzy import has_words
 from kuiper_studio.keymap import PRESET_TITLES, Keyed, Keymap, Keys
 
 if TYPE_CHECKING:
@@ -138,12 +138,16 @@ class KeysPage(QWidget):
         return f"{_native((key,))} belongs to {names}: change one of them{more}."
 
     def show_fitting(self, pattern: str) -> int:
-        """Show the commands whose name, tip or keys match a text; return how many do."""
+        """Show the commands whose name, tip or keys match a text; return how many do.
+
+        All do where it is the name of a preset.
+        """
+        if has_words(pattern, " ".join(("Preset", *PRESET_TITLES.values()))):
+            pattern = ""
         fitting: list[int] = []
         for row, command in enumerate(self._commands):
             found_by = f"{_title(command)} {command.tip} {_native(self._keys_of(command))}"
-            match = fuzzy_match(pattern, found_by) if pattern else None
-            fits = not pattern or (match is not None and match.tier > Tier.LETTERS)
+            fits = has_words(pattern, found_by)
             self._item(row).setHidden(not fits)
             if fits:
                 fitting.append(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Slot
+from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -39,7 +39,7 @@ from engine.text import (
     set_number_style,
 )
 from kuiper_studio.dialogs.export_dialog import FORMAT_TITLES
-from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
+from kuiper_studio.dialogs.fuzzy import has_words
 from kuiper_studio.dialogs.keys_page import KeysPage
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.dialogs.screen_room import room_on_screen
@@ -168,6 +168,11 @@ class PreferencesDialog(Question):
         self.ok.setText("Use these")
         self.search = self._make_search()
         self.page_list, self.stack = QListWidget(), QStackedWidget()
+        self._nothing = QLabel()
+        self._nothing.setTextFormat(Qt.TextFormat.PlainText)
+        self._nothing.setWordWrap(True)
+        self._nothing.setProperty("role", "tertiary")
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._forms: list[QFormLayout | None] = []
         self._arrange()
         for box in (self.limit, self.bound, self.seed, self.folder):
@@ -273,6 +278,7 @@ class PreferencesDialog(Question):
         self.page_list.setObjectName("preferencesPages")
         self.page_list.setAccessibleName("Pages of preferences")
         self.page_list.setFixedWidth(132)
+        self.stack.addWidget(self._nothing)
         self.page_list.currentRowChanged.connect(self.stack.setCurrentIndex)
         self.page_list.setCurrentRow(0)
         pages = QHBoxLayout()
@@ -307,16 +313,27 @@ class PreferencesDialog(Question):
 
     @Slot(str)
     def _on_sought(self, text: str) -> None:
-        """Show the settings that match, and the first page that has one."""
-        pattern = text.strip()
-        fitting = [
-            _show_rows(form, pattern) if form is not None else self._show_commands(pattern)
-            for form in self._forms
-        ]
-        for place, count in enumerate(fitting):
-            self.page_list.item(place).setHidden(not count)
-        if not fitting[self.page_list.currentRow()] and any(fitting):
-            self.page_list.setCurrentRow(next(n for n, count in enumerate(fitting) if count))
+        """Show the settings that match, and the page of that name or the first that has one.
+
+        Of a page that is named itself all settings are shown.
+        """
+        fitting: list[int] = []
+        for place, form in enumerate(self._forms):
+            item = self.page_list.item(place)
+            is_named = has_words(text, item.text())
+            pattern = "" if is_named else text
+            count = (
+                _show_rows(form, pattern) if form is not None else self._show_commands(pattern)
+            )
+            item.setHidden(not count)
+            if count:
+                fitting.insert(0 if is_named and text else len(fitting), place)
+        if fitting and (text or self.page_list.currentRow() not in fitting):
+            self.page_list.setCurrentRow(fitting[0])
+        self._nothing.setText(f"No setting, command or key matches “{text.strip()}”.")
+        self.stack.setCurrentIndex(
+            self.page_list.currentRow() if fitting else self.stack.indexOf(self._nothing)
+        )
 
     def _show_commands(self, pattern: str) -> int:
         return self.keys.show_fitting(pattern) if self.keys is not None else 0
@@ -369,8 +386,7 @@ def _show_rows(form: QFormLayout, pattern: str) -> int:
         item = form.itemAt(row, QFormLayout.ItemRole.LabelRole)
         label = item.widget() if item is not None else None
         text = label.text().replace("&", "") if isinstance(label, QLabel) else ""
-        match = fuzzy_match(pattern, text) if pattern else None
-        fits = not pattern or (match is not None and match.tier > Tier.LETTERS)
+        fits = has_words(pattern, text)
         form.setRowVisible(row, fits)
         fitting += fits
     return fitting

@@ -25,7 +25,7 @@ from kuiper_studio.dialogs.action_text import (
     action_text,
     key_caps,
 )
-from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
+from kuiper_studio.dialogs.fuzzy import has_words
 from kuiper_studio.dialogs.screen_room import room_on_screen
 from kuiper_studio.icons import mark_as_search
 
@@ -85,8 +85,7 @@ class _ShortcutRow(QWidget):
 
     def fits(self, pattern: str) -> bool:
         """Return whether its name or keys contain the words of a text."""
-        found = fuzzy_match(pattern, self._found_by)
-        return found is not None and found.tier > Tier.LETTERS
+        return has_words(pattern, self._found_by)
 
 
 class _Group(QWidget):

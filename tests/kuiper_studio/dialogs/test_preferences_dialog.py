@@ -156,6 +156,7 @@ class TestKeys:
             ("Ctrl+Shift+F9", ["Keys"]),
             ("refuse more", ["Memory"]),
             ("decimals", ["Appearance"]),
+            ("renderdoc", ["Keys"]),  # a preset
         ],
     )
     def test_search(self, dialog, text, pages):
@@ -165,6 +166,24 @@ class TestKeys:
         assert dialog.page_list.currentItem().text() == pages[0]
         dialog.search.clear()
         assert not any(item.isHidden() for item in items)
+
+    def test_a_page_or_preset_is_sought_by_its_name(self, dialog):
+        dialog.search.setText("jetbrains")
+        table = dialog.keys.table
+        rows = [table.topLevelItem(row) for row in range(table.topLevelItemCount())]
+        assert not any(row.isHidden() for row in rows)
+        dialog.search.setText("memory")
+        assert dialog.limit.isVisible()
+        assert dialog.bound.isVisible()
+
+    def test_nothing_is_found(self, dialog):
+        dialog.search.setText("Zzyzx")
+        shown = [each.text() for each in dialog.findChildren(QLabel) if each.isVisible()]
+        assert [text for text in shown if text.strip()] == [
+            "No setting, command or key matches “Zzyzx”."
+        ]
+        dialog.search.clear()
+        assert dialog.scheme.isVisible()
 
 
 def test_numbers_look_as_chosen(dialog):
