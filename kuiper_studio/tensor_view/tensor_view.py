@@ -16,7 +16,6 @@ from engine.errors import ExportError, ModelFileError, capitalized
 from engine.int8_scales import find_scales
 from engine.meanings.names import NAMES
 from engine.states import OperatorStatus
-from kuiper_studio.background import Background
 from kuiper_studio.commands import COMMANDS
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text
@@ -25,6 +24,7 @@ from kuiper_studio.menus import add_menu, make_menu
 from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.axis_roles import roles_from_names
+from kuiper_studio.tensor_view.chart_import import import_chart_in_turns
 from kuiper_studio.tensor_view.data_set import data_set_values
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
@@ -35,7 +35,6 @@ from kuiper_studio.tensor_view.pane import TensorPane
 from kuiper_studio.tensor_view.plane_export import shown_plane
 from kuiper_studio.tensor_view.sides import Side, Sides
 from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
-from kuiper_studio.tensor_view.vector_plot import import_chart
 from kuiper_studio.tensor_view.wide_ranges import wide_ranges
 from kuiper_studio.turns import take_turn
 
@@ -146,7 +145,6 @@ class TensorView(QWidget):
         self.message, self.gallery = Message(), OperandGallery(theme)
         channels_last = self.pane.actions_table["tensor.channelsLast"]
         self.strip = TabStrip(theme, self._lock, channels_last)
-        self._warming = Background(self)
         self._late, self._warm = (
             QTimer(self, singleShot=True, interval=delay) for delay in (_LATE_MS, _WARM_MS)
         )
@@ -179,7 +177,6 @@ class TensorView(QWidget):
             source.connect(signal)
         self._late.timeout.connect(self._on_late)
         self._warm.timeout.connect(self._import_chart)
-        self._warming.finished.connect(self._prepare_chart)
         pane.shown_changed.connect(self._on_shown_changed)
         pane.beside_toggled.connect(self._on_beside_toggled)
         self._lock.triggered.connect(self.lock)
@@ -891,12 +888,8 @@ class TensorView(QWidget):
 
     @Slot()
     def _import_chart(self) -> None:
-        """Import what draws vectors, while nobody waits for it."""
-        self._warming.submit("chart", import_chart)
-
-    @Slot()
-    def _prepare_chart(self) -> None:
-        take_turn(self, self.pane.vector.prepare)
+        """Import what draws vectors, while nobody waits for it, and make it."""
+        import_chart_in_turns(self, partial(take_turn, self, self.pane.vector.prepare))
 
     @Slot(object)
     def _on_distances_arrived(self, operand: str) -> None:

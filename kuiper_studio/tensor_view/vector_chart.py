@@ -1,7 +1,7 @@
 """The chart of a vector, drawn by pyqtgraph: axes, bars, outline of long vectors.
 
-This is the only module that imports pyqtgraph, which takes a quarter of a second. `VectorPlot`
-imports it on first use.
+This is the only module that imports pyqtgraph, which takes a quarter of a second:
+`chart_import` does so in steps.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from PySide6.QtGui import QPainter
 from typing_extensions import override
 
 from kuiper_studio.tensor_view.canvas import ElementCanvas
+from kuiper_studio.tensor_view.chart_import import import_chart
 from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, paint_color_bar
 
 if TYPE_CHECKING:
@@ -23,16 +24,9 @@ if TYPE_CHECKING:
     from kuiper_studio.tensor_view.vector_chart import VectorChart
     from kuiper_studio.theme import Theme
 
-__all__ = ["VectorPlot", "import_chart"]
+__all__ = ["VectorPlot"]
 
 _FACTOR: Final = 1.5  # per step of zoom
-
-
-def import_chart() -> None:
-    """Import the chart and pyqtgraph, which takes long; on any thread."""
-    import numpy.ma  # noqa: F401 - `np.unique` would, when the first vector is drawn
-
-    import kuiper_studio.tensor_view.vector_chart  # noqa: F401
 
 
 class VectorPlot(ElementCanvas):
@@ -136,11 +130,12 @@ class VectorPlot(ElementCanvas):
     def _chart(self) -> VectorChart:
         """The chart, made when it is first seen or asked.
 
-        To import pyqtgraph takes long, see `import_chart`, and to make a chart takes a frame.
+        To import pyqtgraph takes long, see `chart_import`, and to make a chart takes a frame.
         """
         return self._made or self._make()
 
     def _make(self) -> VectorChart:
+        import_chart()
         from kuiper_studio.tensor_view.vector_chart import VectorChart
 
         made = self._made = VectorChart(self.theme, self)

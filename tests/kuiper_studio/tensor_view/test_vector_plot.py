@@ -6,7 +6,6 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 from itertools import pairwise
 
 import numpy as np
@@ -470,18 +469,6 @@ def test_focus_by_keyboard_is_shown(plot, qtbot):
 def test_importing_the_window_leaves_pyqtgraph_alone():
     code = "import sys, kuiper_studio.main_window; sys.exit('pyqtgraph' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_an_open_model_imports_it_on_another_thread(open_window, residual, qtbot, monkeypatch):
-    monkeypatch.setattr("kuiper_studio.tensor_view.tensor_view._WARM_MS", 1)
-    threads = []
-    monkeypatch.setattr(
-        "kuiper_studio.tensor_view.tensor_view.import_chart",
-        lambda: threads.append(threading.current_thread()),
-    )
-    open_window(residual)
-    qtbot.waitUntil(lambda: bool(threads))
-    assert threads != [threading.main_thread()]
 
 
 def test_an_open_model_has_a_chart_before_its_first_vector(
