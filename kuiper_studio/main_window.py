@@ -53,7 +53,6 @@ from kuiper_studio.appearance import (
 from kuiper_studio.commands import COMMANDS, Commands, CommandState
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.desktop_motion import desktop_is_still
-from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.drop_commands import DropCommands
 from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.field_keys import FieldKeys
@@ -79,7 +78,6 @@ from kuiper_studio.panels.origin_banner import OriginBanner
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.result_dock import TITLES, ResultDock
-from kuiper_studio.panels.start_page import StartPage
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_panel import TimelinePanel
@@ -107,6 +105,7 @@ if TYPE_CHECKING:
         QShowEvent,
     )
 
+    from kuiper_studio.dialogs.command_palette import CommandPalette
     from kuiper_studio.engine_service.protocol import Progress
     from kuiper_studio.panels.attention_panel import AttentionPanel
     from kuiper_studio.panels.comparison_panel import ComparisonPanel
@@ -116,6 +115,7 @@ if TYPE_CHECKING:
     from kuiper_studio.panels.overlay_panel import OverlayPanel
     from kuiper_studio.panels.precision_panel import PrecisionPanel
     from kuiper_studio.panels.provenance_panel import ProvenancePanel
+    from kuiper_studio.panels.start_page import StartPage
     from kuiper_studio.session.asking import Place
 
 __all__ = ["MainWindow"]
@@ -172,6 +172,7 @@ class MainWindow(QMainWindow):
         self.actions_by_id = self.commands.actions
         FieldKeys(self, self.commands)
         self._hidden_docks: list[QDockWidget] | None = None
+        self._start_page: StartPage | None = None
         self._restored = False
         self._dragged_over = ""  # the operator, if it cannot run
         self.file_dialogs = dialogs = FileDialogs(self, settings)
@@ -237,14 +238,12 @@ class MainWindow(QMainWindow):
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
-        self.start_page = StartPage(theme, find_samples(), self.opening.recent_models)
         self.banner = FailureBanner(session, theme)
         self.files_banner = FilesBanner(session, theme)
         self.export_faults_banner = ExportFaultsBanner(session, theme)
         self.leftovers_banner = LeftoversBanner(theme)
         offered = [self.actions_by_id[command] for command in _FOR_ORIGIN]
         self.origin_banner = OriginBanner(session, theme, offered)
-        self.palette_popup = CommandPalette(session, theme, self)
 
     def _make_central(self) -> None:
         self._splitter = QSplitter(Qt.Orientation.Vertical)
@@ -263,7 +262,7 @@ class MainWindow(QMainWindow):
         column.addWidget(self._splitter, 1)
         self._stack = QStackedWidget()
         self._stack.setObjectName("central")
-        self._stack.addWidget(self.start_page)
+        self._workspace = workspace
         self._stack.addWidget(workspace)
         centre = QWidget()
         column = QVBoxLayout(centre)
@@ -307,6 +306,34 @@ class MainWindow(QMainWindow):
             last = dock
         for name in TITLES:
             self._docks[name].hide()
+
+    # What is made when it is first shown
+
+    @property
+    def start_page(self) -> StartPage:
+        """What stands in the window without a model."""
+        return self._start_page or self._make_start_page()
+
+    def _make_start_page(self) -> StartPage:
+        from kuiper_studio.panels.start_page import StartPage
+
+        opening = self.opening
+        page = StartPage(self.theme, find_samples(), opening.recent_models)
+        self._start_page = page
+        page.open_requested.connect(opening.choose_model)
+        page.path_requested.connect(opening.open_model)
+        page.dropped.connect(opening.open_dropped)
+        page.sample_requested.connect(opening.open_sample)
+        page.show_keys(self.commands.shown_keys)
+        self._stack.addWidget(page)
+        return page
+
+    @cached_property
+    def palette_popup(self) -> CommandPalette:
+        """The command palette."""
+        from kuiper_studio.dialogs.command_palette import CommandPalette
+
+        return CommandPalette(self.session, self.theme, self)
 
     # Panels of results, each made when its dock is first shown
 
@@ -521,10 +548,6 @@ class MainWindow(QMainWindow):
             self.leftovers_banner, self.sweeping,
         ):  # fmt: skip
             carrier.failed.connect(self.show_error)
-        self.start_page.open_requested.connect(opening.choose_model)
-        self.start_page.path_requested.connect(opening.open_model)
-        self.start_page.dropped.connect(opening.open_dropped)
-        self.start_page.sample_requested.connect(opening.open_sample)
         self.properties_panel.layers_requested.connect(opening.choose_layers)
         self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)
         self.properties_panel.weight_requested.connect(tensor.show_weight)
@@ -754,7 +777,8 @@ class MainWindow(QMainWindow):
         shown = self.commands.shown_keys
         self.graph_view.show_keys(shown)
         self.tensor_view.use_keys(keymap, shown)
-        self.start_page.show_keys(shown)
+        if self._start_page is not None:
+            self._start_page.show_keys(shown)
 
     def show_about(self) -> None:
         """Show version and licences."""
@@ -783,7 +807,7 @@ class MainWindow(QMainWindow):
         name = graph.source_path.name if graph is not None else ""
         self.setWindowTitle(f"{name} — Kuiper Studio" if name else "Kuiper Studio")
         self.banner.clear()
-        self._stack.setCurrentIndex(0 if graph is None else 1)
+        self._show_central()
         self._show_docks(shown=graph is not None)
         if graph is not None and graph.source_path != self._shown_model:
             self._shown_model = graph.source_path
@@ -793,6 +817,13 @@ class MainWindow(QMainWindow):
             self.opening.restore_sizes(graph)
             self.opening.recent_models.add(graph.source_path, len(graph.operators))
             self.graph_view.keyboard_target().setFocus()
+
+    def _show_central(self) -> None:
+        """Show the parts for a model, or the start page once the window is seen."""
+        if self.session.graph is not None:
+            self._stack.setCurrentWidget(self._workspace)
+        elif self.isVisible():
+            self._stack.setCurrentWidget(self.start_page)
 
     def _close_results(self) -> None:
         """Close the docks of results that another model had, which would be empty."""
@@ -977,7 +1008,8 @@ class MainWindow(QMainWindow):
             self.opening.recent_layers.add(file.path, len(file.types))
         if self.banner.concerns_layers:
             self.banner.clear()
-        self.start_page.banner.clear()
+        if self._start_page is not None:
+            self._start_page.banner.clear()
         self._on_state_changed()
 
     @Slot(object)
@@ -1127,6 +1159,12 @@ class MainWindow(QMainWindow):
             bar.setElideMode(Qt.TextElideMode.ElideNone)
             bar.setUsesScrollButtons(True)
         super().childEvent(event)
+
+    @override
+    def setVisible(self, visible: bool) -> None:
+        if visible and self.session.graph is None:
+            self._stack.setCurrentWidget(self.start_page)
+        super().setVisible(visible)
 
     @override
     def showEvent(self, event: QShowEvent) -> None:

@@ -566,7 +566,7 @@ class InputPanel(Panel):
         self._open = QAction(icon("open", theme), "Choose a file", self)
         self._open.setToolTip("Choose a file for the input")
         self._open.triggered.connect(self._browse_first)
-        self.editor = PreprocessingEditor()
+        self._editor: PreprocessingEditor | None = None  # made for the first image
         self._editor_error = WrappedLabel("error")
         self._editor_error.hide()
         self._empty = QLabel("The model takes no input.")
@@ -586,9 +586,8 @@ class InputPanel(Panel):
 
     def _build(self) -> None:
         self._preprocessing = QWidget()
-        below = QVBoxLayout(self._preprocessing)
+        below = self._below = QVBoxLayout(self._preprocessing)
         below.setContentsMargins(10, 0, 10, 8)
-        below.addWidget(self.editor)
         below.addWidget(self._editor_error)
         content = QFrame()
         content.setProperty("role", "panel")
@@ -624,12 +623,23 @@ class InputPanel(Panel):
 
     def _connect(self) -> None:
         self.use_sizes.clicked.connect(self._use_sizes)
-        self.editor.changed.connect(self._on_options_edited)
-        self.editor.error_changed.connect(self._show_editor_error)
         self.session.graph_changed.connect(self._on_graph_changed)
         self.session.inputs_changed.connect(self._on_inputs_changed)
         self.session.failed.connect(self._on_failed)
         self._on_graph_changed()
+
+    @property
+    def editor(self) -> PreprocessingEditor:
+        """The preprocessing of images."""
+        return self._editor or self._make_editor()
+
+    def _make_editor(self) -> PreprocessingEditor:
+        made = self._editor = PreprocessingEditor()
+        self._below.insertWidget(0, made)
+        made.show_options(self.session.image_options)
+        made.changed.connect(self._on_options_edited)
+        made.error_changed.connect(self._show_editor_error)
+        return made
 
     # Answers to the session
 
@@ -674,8 +684,10 @@ class InputPanel(Panel):
         for name in self.cards:
             self._show_facts(name)
         pictured = any(source.kind == "image" for source in sources.values())
-        self._preprocessing.setVisible(pictured and bool(self.cards))
-        self.editor.show_options(options)
+        has_picture = pictured and bool(self.cards)
+        if has_picture or self._editor is not None:
+            self.editor.show_options(options)
+        self._preprocessing.setVisible(has_picture)
         self._show_editor_error("")
 
     # Sizes

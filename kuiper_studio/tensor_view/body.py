@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, Slot
+from PySide6.QtCore import QEvent, QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSplitter, QStackedWidget, QWidget
 from typing_extensions import override
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QResizeEvent
 
     from kuiper_studio.tensor_view.canvas import ElementCanvas
+    from kuiper_studio.tensor_view.number_table import NumberTable
+    from kuiper_studio.tensor_view.side_by_side import SideBySide
     from kuiper_studio.theme import Theme
 
 __all__ = ["Body"]
@@ -39,10 +41,17 @@ class Body(QFrame):
 
     Attributes
     ----------
-    mosaic, plane, vector, table, message, top, statistics : QWidget
-    planes, vectors, tables : SideBySide
-        Hold `plane`, `vector` and `table`, and what they are compared with.
+    mosaic, plane, vector, message, top, statistics : QWidget
+    planes, vectors : SideBySide
+        Hold `plane` and `vector`, and what they are compared with.
+
+    Signals
+    -------
+    tables_made
+        `tables` are there, before they are first shown.
     """
+
+    tables_made = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,9 +59,9 @@ class Body(QFrame):
         self.mosaic = MosaicView(theme)
         self.planes = CanvasesBySide(PlaneCanvas, theme)
         self.vectors = CanvasesBySide(VectorPlot, theme)
-        self.tables = TablesBySide(theme)
         self.plane, self.vector = self.planes.ours, self.vectors.ours
-        self.table = self.tables.ours
+        self._theme = theme
+        self._tables: TablesBySide | None = None  # made when numbers are first shown
         self.message = Message()
         self.top = TopList(theme)
         self.statistics = StatisticsPanel(theme)
@@ -61,7 +70,7 @@ class Body(QFrame):
         self._crowded = False  # by three plots or tables, which need more room than pictures
         self._balanced: tuple[object, ...] = ()
         self._stack = QStackedWidget()
-        for widget in (self.planes, self.vectors, self.tables, self.message):
+        for widget in (self.planes, self.vectors, self.message):
             self._stack.addWidget(widget)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._splitter.setObjectName("tensorSplitter")
@@ -90,6 +99,27 @@ class Body(QFrame):
         return self._shown
 
     @property
+    def tables(self) -> TablesBySide:
+        """Hold `table`, and what it is compared with."""
+        return self._tables or self._make_tables()
+
+    def _make_tables(self) -> TablesBySide:
+        made = self._tables = TablesBySide(self._theme)
+        self._stack.addWidget(made)
+        self.tables_made.emit()
+        return made
+
+    @property
+    def table(self) -> NumberTable:
+        """The table of numbers."""
+        return self.tables.ours
+
+    @property
+    def shows_table(self) -> bool:
+        """Whether the shown part is the table."""
+        return self._tables is not None and self._shown is self._tables.ours
+
+    @property
     def canvases(self) -> tuple[ElementCanvas, ...]:
         """The canvases of pictures and of vectors."""
         return (*self.planes.canvases, *self.vectors.canvases)
@@ -105,7 +135,11 @@ class Body(QFrame):
         """Show one of the four, with the mosaic beside it, or with what it is compared with."""
         self._shown = part
         whole: QWidget = part
-        for parts in (self.planes, self.vectors, self.tables):
+        made: list[SideBySide[PlaneCanvas] | SideBySide[VectorPlot] | TablesBySide]
+        made = [self.planes, self.vectors]
+        if self._tables is not None:
+            made.append(self._tables)
+        for parts in made:
             parts.split(split=split and part is parts.ours)
             if part is parts.ours:
                 whole = parts

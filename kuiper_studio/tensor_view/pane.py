@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from engine.statistics import TensorStatistics
     from engine.values import Value
     from kuiper_studio.tensor_view.element import Counterpart, Element
+    from kuiper_studio.tensor_view.number_table import NumberTable
     from kuiper_studio.theme import Theme
 
 __all__ = ["TensorPane"]
@@ -139,7 +140,7 @@ class TensorPane(QWidget):
         self.tools = ToolStrip(self.theme, actions)
         self.body = body = Body(self.theme)
         self.mosaic, self.plane, self.vector = body.mosaic, body.plane, body.vector
-        self.table, self.message, self.top = body.table, body.message, body.top
+        self.message, self.top = body.message, body.top
         self.statistics = body.statistics
         self.loupe = Loupe(self.theme, body.canvases, self.model, self)
         self.index_bar = IndexBar(self.theme)
@@ -171,8 +172,7 @@ class TensorPane(QWidget):
         for canvas in self.parts.all_canvases:
             canvas.zoom_changed.connect(self._on_zoom_changed)
             canvas.menu_requested.connect(self._on_menu_requested)
-        for table in self.body.tables.canvases:
-            table.menu_requested.connect(self._on_menu_requested)
+        self.body.tables_made.connect(self._connect_tables)
         self.mosaic.menu_requested.connect(self._on_menu_requested)
         self.mosaic.moved.connect(self._go_to_channel)
         self.mosaic.channel_chosen.connect(self.show_channel)
@@ -197,7 +197,17 @@ class TensorPane(QWidget):
         self.arrangement.roles_changed.connect(self.roles_changed)
         self.actions_table.connect_all(self)
 
+    @Slot()
+    def _connect_tables(self) -> None:
+        for table in self.body.tables.canvases:
+            table.menu_requested.connect(self._on_menu_requested)
+
     # What is shown
+
+    @property
+    def table(self) -> NumberTable:
+        """The table of numbers."""
+        return self.body.table
 
     def set_value(
         self,
@@ -448,7 +458,7 @@ class TensorPane(QWidget):
             self.parts.measurer.forget(What.PAGE)
 
     def _show_table(self) -> None:
-        if self.body.shown is not self.table:
+        if not self.body.shows_table:
             return
         tables, counterpart = self.body.tables, self.model.counterpart
         self.table.set_plane(self.model.raw_plane)

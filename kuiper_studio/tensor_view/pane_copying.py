@@ -38,7 +38,7 @@ class PaneCopying(QObject):
     @Slot()
     def copy_value(self) -> None:
         """Copy the picked value, or the table's cells."""
-        if self._body.shown is self._body.table:
+        if self._body.shows_table:
             tables = self._body.tables.canvases
             next((each for each in tables if each.hasFocus()), self._body.table).copy()
             return

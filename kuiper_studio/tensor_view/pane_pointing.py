@@ -62,15 +62,19 @@ class PanePointing(QObject):
         for canvas in parts.all_canvases:
             canvas.hovered.connect(self._on_hovered)
             canvas.picked.connect(self._on_picked)
-        for table in parts.body.tables.canvases:
-            table.picked.connect(self._on_cell_picked)
-            table.hovered.connect(self._on_cell_hovered)
+        parts.body.tables_made.connect(self._connect_tables)
         parts.body.mosaic.channel_hovered.connect(self._on_channel_hovered)
         parts.body.top.chosen.connect(self._on_score_chosen)
         parts.tools.errors.channel_hovered.connect(self._tell_hovered)
         parts.index_bar.edited.connect(self._on_index_edited)
         parts.index_bar.entered.connect(self._on_index_entered)
         parts.index_bar.dismissed.connect(self._close_index_bar)
+
+    @Slot()
+    def _connect_tables(self) -> None:
+        for table in self._parts.body.tables.canvases:
+            table.picked.connect(self._on_cell_picked)
+            table.hovered.connect(self._on_cell_hovered)
 
     # Picking
 
@@ -80,7 +84,7 @@ class PanePointing(QObject):
         for canvas in self._parts.all_canvases:
             canvas.set_pick(pick)
         self._parts.body.top.set_pick(pick[1] if pick is not None else None)
-        if self._parts.body.shown is self._parts.body.table:
+        if self._parts.body.shows_table:
             self.pick_in_tables()
         element = self._model.picked()
         self.picked_changed.emit(str(element) if element is not None else "")
