@@ -17,6 +17,7 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QIcon, QIconEngine, QImage, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QToolButton
 from typing_extensions import override
 
 from kuiper_studio.resource_paths import resources
@@ -64,9 +65,11 @@ def mark_as_search(field: QLineEdit, theme: Theme) -> None:
 
 def _name_new_button(field: QLineEdit, name: str) -> None:
     """Name the button that Qt has just put into a field, for screen readers."""
-    for child in field.children():
-        if child.isWidgetType() and not child.accessibleName():  # type: ignore[attr-defined]
-            child.setAccessibleName(name)  # type: ignore[attr-defined]
+    # Not among `children`: one is of a class that PySide6 does not know. It would make every
+    # class of Qt to find the nearest, which takes 15 ms.
+    for button in field.findChildren(QToolButton):
+        if not button.accessibleName():
+            button.setAccessibleName(name)
 
 
 def pixmap(name: str, theme: Theme, token: str, size: int, scale: float = 1.0) -> QPixmap:
