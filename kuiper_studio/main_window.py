@@ -825,6 +825,11 @@ class MainWindow(QMainWindow):
         elif self.isVisible():
             self._stack.setCurrentWidget(self.start_page)
 
+    def _clear_start_page(self) -> None:
+        """Take away what the start page says of a failure."""
+        if self._start_page is not None:
+            self._start_page.banner.clear()
+
     def _close_results(self) -> None:
         """Close the docks of results that another model had, which would be empty."""
         for name in _RESULTS_OF_A_RUN:
@@ -850,7 +855,7 @@ class MainWindow(QMainWindow):
         if self.session.state is RunState.RUNNING:
             self._on_values_dropped()
         if self.session.state is RunState.LOADING:
-            self.start_page.banner.clear()  # of the file before
+            self._clear_start_page()  # of the file before
 
     def _command_state(self) -> CommandState:
         session, selected = self.session, self.session.selected
@@ -1008,8 +1013,7 @@ class MainWindow(QMainWindow):
             self.opening.recent_layers.add(file.path, len(file.types))
         if self.banner.concerns_layers:
             self.banner.clear()
-        if self._start_page is not None:
-            self._start_page.banner.clear()
+        self._clear_start_page()
         self._on_state_changed()
 
     @Slot(object)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from driving import CHAIN, drop, enabled, label, press_banner, trigger
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QWidget
 
 from kuiper_studio.session import RunState
 
@@ -176,3 +176,13 @@ def test_open_dialogs(qtbot, open_window, make_pair, tmp_path, image, monkeypatc
     trigger(qtbot, window, "file.close")
     assert window.start_page.isVisible()
     assert [recent.path for recent in window.opening.recent_models.entries()] == [str(path)]
+
+
+def test_a_start_with_a_model_makes_only_what_it_shows(qtbot, open_window, residual):
+    """Each widget of a start takes time, also a hidden one."""
+    window = open_window(residual)
+    made = {type(each).__name__ for each in window.findChildren(QWidget)}
+    assert "OperatorTable" in made
+    assert not made & {"StartPage", "CommandPalette", "NumberTable", "PreprocessingEditor"}
+    trigger(qtbot, window, "file.close")
+    assert window.start_page.isVisible()
