@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["measure_any", "sum_columns", "sum_rows"]
+__all__ = ["count_runs", "measure_columns", "measure_rows", "rank"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _Number: TypeAlias = Any  # of the type of the array's elements
 
 _PIECE: Final = 4096  # elements that are added up before their sum is added to others
 _COLUMNS: Final = 1024  # whose sums stay in the processor's nearest cache
+_LEAST: Final = 1e-140  # float64 holds squares of numbers between these, and their sum
+_MOST: Final = 1e140
+# Too much has cancelled if less than one in so many is left of the squares. Of these a sum has
+# lost less than 10⁻¹⁴, and so the rest less than one in five millions.
+_LEFT: Final = 2.0**24
 # What of floating point need not be as written. NaN and infinity count, so not all of it.
 _FREEDOM: Final = {"reassoc", "contract", "nsz"}
 
@@ -45,7 +50,7 @@ def _inner(function: F) -> F:
     return found
 
 
-# Sums
+# Channels
 
 
 @_inner
@@ -62,6 +67,7 @@ def _ordered(bits: _Number, most: _Number) -> _Number:
 def _sums_of_piece(
     row: Array, bits: Array, most: _Number
 ) -> tuple[_Number, _Number, float, float, int]:
+    """Return least and largest key, sum, sum of squares and zeros."""
     whole = bits.dtype.type
     low = high = whole(_ordered(bits[0], most))
     total = squares = 0.0
@@ -90,19 +96,64 @@ def _sums_of_long_row(
     return low, high, total, squares, zeros
 
 
+@_inner
+def _settle(
+    size: int, low: float, high: float, total: float, squares: float
+) -> tuple[bool, float, float]:
+    """Return whether sums tell what a channel holds, its mean, and the squares around it."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return False, 0.0, 0.0
+    if low == high:
+        return True, low, 0.0
+    mean = total / size
+    apart = max(squares - total * mean, 0.0)
+    biggest = max(-low, high)
+    suffices = _LEAST < biggest < _MOST and apart * _LEFT >= squares
+    return suffices, min(max(mean, low), high), apart
+
+
+@_inner
+def _measure_any(row: Array, i: int, to: int, facts: Array, counts: Array) -> None:
+    """Measure a channel that may hold anything, also what sums would lose."""
+    count = zeros = nan = pinf = ninf = 0
+    low, high = np.inf, -np.inf
+    for each in row:
+        value = np.float64(each)
+        if math.isfinite(value):
+            count += 1
+            zeros += value == 0
+            low, high = min(low, value), max(high, value)
+        else:
+            nan += math.isnan(value)
+            pinf += int(value > 0)
+            ninf += int(value < 0)
+    mean = apart = 0.0
+    if low < high:
+        # By a power of two, so that nothing is lost: distances are twice as large at most.
+        exponent = max(math.frexp(max(-low, high))[1] + 1, -1000)
+        scale = math.ldexp(1.0, -exponent)
+        for each in row:
+            if math.isfinite(each):
+                mean += np.float64(each) * scale
+        mean /= count
+        for each in row:
+            if math.isfinite(each):
+                distance = np.float64(each) * scale - mean
+                apart += distance * distance
+        mean = min(max(mean / scale, low), high)
+        apart = apart / scale / scale
+    elif count:
+        mean = low
+    facts[0, i, to], facts[1, i, to], facts[2, i, to], facts[3, i, to] = low, high, mean, apart
+    counts[0, i, to], counts[1, i, to] = count, zeros
+    counts[2, i, to], counts[3, i, to], counts[4, i, to] = nan, pinf, ninf
+
+
 @_compiled
-def sum_rows(
-    values: Array,
-    bits: Array,
-    most: _Number,
-    first: int,
-    low: Array,
-    high: Array,
-    total: Array,
-    squares: Array,
-    zeros: Array,
-) -> None:
-    """Sum channels whose elements lie one after the other.
+def measure_rows(
+    values: Array, bits: Array, most: _Number, first: int, facts: Array, counts: Array
+) -> tuple[float, float]:
+    """Measure channels whose elements lie one after the other.
 
     Parameters
     ----------
@@ -114,17 +165,22 @@ def sum_rows(
         The largest there is.
     first : int
         Column of the first channel in what follows.
-    low, high : ndarray of float64, shape (inputs, columns)
-        Set to the least and the largest element of a channel. One of them is NaN if an element
-        is.
-    total, squares : ndarray of float64
-        Set to their sum, and the sum of their squares.
-    zeros : ndarray of int64
-        Set to how many are 0.
+    facts : ndarray of float64, shape (4, inputs, columns)
+        Set to the least and the largest finite element of a channel, their mean, and the sum of
+        the squared distances from it; inf, -inf, 0 and 0 if none is finite.
+    counts : ndarray of int64, shape (5, inputs, columns)
+        Set to the numbers of finite elements, zeros, NaN, infinities and negative infinities.
+
+    Returns
+    -------
+    (float, float)
+        The least and the largest finite element of all.
     """
     inputs, channels, size = values.shape
     keys = np.empty(2, bits.dtype)
     ends = keys.view(values.dtype)
+    counts[2:, :, first : first + channels] = 0
+    least, largest = np.inf, -np.inf
     for i in range(inputs):
         for c in range(channels):
             if size <= _PIECE:
@@ -132,20 +188,36 @@ def sum_rows(
             else:
                 found = _sums_of_long_row(values[i, c], bits[i, c], most)
             keys[0], keys[1] = _ordered(found[0], most), _ordered(found[1], most)
+            low, high = np.float64(ends[0]), np.float64(ends[1])
             to = first + c
-            low[i, to], high[i, to] = ends[0], ends[1]
-            total[i, to], squares[i, to], zeros[i, to] = found[2], found[3], found[4]
+            suffices, mean, apart = _settle(size, low, high, found[2], found[3])
+            if suffices:
+                facts[0, i, to], facts[1, i, to] = low, high
+                facts[2, i, to], facts[3, i, to] = mean, apart
+                counts[0, i, to], counts[1, i, to] = size, found[4]
+            else:
+                _measure_any(values[i, c], i, to, facts, counts)
+            least, largest = min(least, facts[0, i, to]), max(largest, facts[1, i, to])
+    return least, largest
 
 
 @_inner
 def _add_steps(
-    values: Array, bits: Array, most: _Number, keys: Array, sums: Array, zeros: Array
+    values: Array,
+    bits: Array,
+    most: _Number,
+    steps: tuple[int, int],
+    columns: tuple[int, int],
+    keys: Array,
+    sums: Array,
+    zeros: Array,
 ) -> None:
-    """Add steps of some columns to what they hold so far, column by column."""
+    """Add some steps of some columns to what these hold so far."""
     whole = bits.dtype.type
+    begin, end = columns
     low, high, total, squares = keys[0], keys[1], sums[0], sums[1]
-    for step in range(values.shape[0]):
-        row, own = values[step], bits[step]
+    for step in range(steps[0], steps[1]):
+        row, own = values[step, begin:end], bits[step, begin:end]
         # One loop for each kind of sum: so several columns are computed at once.
         for c in range(row.size):
             key = whole(_ordered(own[c], most))
@@ -160,97 +232,119 @@ def _add_steps(
 
 
 @_compiled
-def sum_columns(
-    values: Array,
-    bits: Array,
-    most: _Number,
-    first: int,
-    low: Array,
-    high: Array,
-    total: Array,
-    squares: Array,
-    zeros: Array,
-) -> None:
-    """Sum channels that are the last axis: as `sum_rows`, but of (inputs, size, channels)."""
+def measure_columns(
+    values: Array, bits: Array, most: _Number, first: int, facts: Array, counts: Array
+) -> tuple[float, float]:
+    """Measure channels that are the last axis, of an array of (inputs, size, channels).
+
+    The rest is as for `measure_rows`.
+    """
     inputs, size, channels = values.shape
     width = min(channels, _COLUMNS)
-    keys, sums = np.empty((2, width), bits.dtype), np.empty((2, width))
-    none = np.empty(width, np.int32)
+    keys = np.empty((2, width), bits.dtype)
+    sums, all_sums = np.empty((2, width)), np.empty((2, width))
+    zeros, all_zeros = np.empty(width, np.int32), np.empty(width, np.int64)
     ends = keys.view(values.dtype)
+    counts[2:, :, first : first + channels] = 0
+    least, largest = np.inf, -np.inf
     for i in range(inputs):
         for begin in range(0, channels, width):
             end = min(begin + width, channels)
-            to = first + begin
-            for c in range(end - begin):
-                keys[0, c] = keys[1, c] = _ordered(bits[i, 0, begin + c], most)
-                total[i, to + c] = squares[i, to + c] = zeros[i, to + c] = 0
+            for c in range(begin, end):
+                keys[0, c - begin] = keys[1, c - begin] = _ordered(bits[i, 0, c], most)
+            all_sums[:] = 0
+            all_zeros[:] = 0
             for top in range(0, size, _PIECE):
-                steps = slice(top, top + _PIECE)
                 sums[:] = 0
-                none[:] = 0
-                part, own = values[i, steps, begin:end], bits[i, steps, begin:end]
-                _add_steps(part, own, most, keys, sums, none)
-                for c in range(end - begin):
-                    total[i, to + c] += sums[0, c]
-                    squares[i, to + c] += sums[1, c]
-                    zeros[i, to + c] += none[c]
+                zeros[:] = 0
+                steps, columns = (top, min(top + _PIECE, size)), (begin, end)
+                _add_steps(values[i], bits[i], most, steps, columns, keys, sums, zeros)
+                all_sums += sums
+                all_zeros += zeros
             for c in range(end - begin):
                 keys[0, c], keys[1, c] = _ordered(keys[0, c], most), _ordered(keys[1, c], most)
-                low[i, to + c], high[i, to + c] = ends[0, c], ends[1, c]
+                low, high = np.float64(ends[0, c]), np.float64(ends[1, c])
+                to = first + begin + c
+                suffices, mean, apart = _settle(size, low, high, all_sums[0, c], all_sums[1, c])
+                if suffices:
+                    facts[0, i, to], facts[1, i, to] = low, high
+                    facts[2, i, to], facts[3, i, to] = mean, apart
+                    counts[0, i, to], counts[1, i, to] = size, all_zeros[c]
+                else:
+                    _measure_any(values[i, :, begin + c], i, to, facts, counts)
+                least, largest = min(least, facts[0, i, to]), max(largest, facts[1, i, to])
+    return least, largest
 
 
-# Any elements
+# Histograms
 
 
 @_compiled
-def measure_any(
-    values: Array, inputs: Array, channels: Array, facts: Array, counts: Array
+def count_runs(
+    values: Array,
+    begins: Array,
+    size: int,
+    run: int,
+    step: int,
+    scale: float,
+    first: int,
+    bins: Array,
 ) -> None:
-    """Measure channels that may hold anything, also what sums would lose.
+    """Count finite elements in bins of one width.
 
     Parameters
     ----------
-    values : ndarray of float32 or float64, shape (inputs, channels, size)
-        Strides may be any.
-    inputs, channels : ndarray of int64
-        Which ones.
-    facts : ndarray of float64, shape (4, channels)
-        Set to the least and the largest finite element, their mean, and the sum of the squared
-        distances from it; inf, -inf, 0 and 0 if none is finite.
-    counts : ndarray of int64, shape (5, channels)
-        Set to the numbers of finite elements, zeros, NaN, infinities and negative infinities.
+    values : ndarray of float32 or float64, shape (inputs, elements)
+    begins : ndarray of int64, shape (inputs,)
+        Where the first run of elements of each input begins.
+    size : int
+        Only so many elements of an input count.
+    run, step : int
+        Length of a run, and distance from its beginning to that of the next.
+    scale : float
+        1 / width of a bin, a power of two.
+    first : int
+        The first bin begins at this multiple of the width.
+    bins : ndarray of int64
+        Added to. All finite elements lie in them.
     """
-    for place in range(inputs.size):
-        row = values[inputs[place], channels[place]]
-        own = counts[:, place]
-        own[:] = 0
-        low, high = np.inf, -np.inf
-        for each in row:
-            value = np.float64(each)
-            if math.isfinite(value):
-                own[0] += 1
-                own[1] += value == 0
-                low, high = min(low, value), max(high, value)
-            else:
-                own[2] += math.isnan(value)
-                own[3] += value > 0
-                own[4] += value < 0
-        mean = apart = 0.0
-        if own[0] and low < high:
-            # By a power of two, so that nothing is lost: distances are twice as large at most.
-            exponent = max(math.frexp(max(-low, high))[1] + 1, -1000)
-            scale = math.ldexp(1.0, -exponent)
-            for each in row:
-                if math.isfinite(each):
-                    mean += each * scale
-            mean /= own[0]
-            for each in row:
-                if math.isfinite(each):
-                    distance = each * scale - mean
-                    apart += distance * distance
-            mean = min(max(mean / scale, low), high)
-            apart = apart / scale / scale
-        elif own[0]:
-            mean = low
-        facts[0, place], facts[1, place] = low, high
-        facts[2, place], facts[3, place] = mean, apart
+    for i in range(values.shape[0]):
+        for top in range(begins[i], size, step):
+            for place in range(top, min(top + run, size)):
+                value = np.float64(values[i, place])
+                if math.isfinite(value):
+                    bins[math.floor(value * scale) - first] += 1
+
+
+# Ranks
+
+
+@_compiled
+def rank(values: Array, inputs: Array, sign: float, best: Array, best_inputs: Array) -> None:
+    """Put inputs among the best of each row, behind those that are as good.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (inputs, rows)
+        What is not finite is passed over.
+    inputs : ndarray of int64, shape (inputs, rows)
+        Their numbers.
+    sign : float
+        1 if the largest are the best, -1 if the least are.
+    best : ndarray of float64, shape (top, rows)
+        The best values so far, the best first, and NaN where there are none yet.
+    best_inputs : ndarray of int64
+        Their inputs.
+    """
+    last = len(best) - 1
+    for i in range(values.shape[0]):
+        for row in range(values.shape[1]):
+            value = values[i, row]
+            if best[last, row] * sign >= value * sign or not math.isfinite(value):
+                continue
+            place = last
+            while place > 0 and not best[place - 1, row] * sign >= value * sign:
+                best[place, row] = best[place - 1, row]
+                best_inputs[place, row] = best_inputs[place - 1, row]
+                place -= 1
+            best[place, row], best_inputs[place, row] = value, inputs[i, row]

@@ -24,7 +24,6 @@ __all__ = ["BINS", "PowerHistogram"]
 BINS: Final = 2048
 _DIGITS: Final = 24  # bits of float32: narrower bins would only separate its own steps
 _NARROWEST: Final = -120  # exponent; the inverse of a width must be a finite float32
-_CHUNK: Final = 1 << 16  # elements that stay in the cache
 _FARTHEST: Final = 62  # bits that an int64 can be shifted by
 
 
@@ -67,26 +66,46 @@ class PowerHistogram:
         self.counts, self.exponent, self.first = moved, exponent, first
 
     def add(self, values: Array) -> None:
-        """Count finite numbers of a range that it covers.
+        """Count all finite numbers of an array.
 
         Parameters
         ----------
-        values : ndarray of float32 or float64, one-dimensional
+        values : ndarray of float32 or float64
+            It covers their range.
         """
-        real = values.dtype.type
-        if self.exponent > 0:
-            real = np.float64  # where a float32 just below 0 would become 0
-        scale = real(2.0**-self.exponent)
-        steps = np.empty(min(_CHUNK, values.size), real)
-        places = np.empty(steps.size, np.intp)
-        for begin in range(0, values.size, _CHUNK):
-            part = values[begin : begin + _CHUNK]
-            step, place = steps[: part.size], places[: part.size]
-            np.multiply(part, scale, out=step)  # exact, by a power of two
-            np.floor(step, out=step)
-            np.copyto(place, step, casting="unsafe")
-            place -= self.first
-            self.counts += np.bincount(place, minlength=len(self.counts))
+        self.add_runs(values.reshape(1, -1), np.zeros(1, np.int64), max(values.size, 1), 1)
+
+    def add_runs(
+        self, values: Array, begins: npt.NDArray[np.int64], run: int, step: int
+    ) -> None:
+        """Count finite numbers in runs of neighbours, which are evenly spread.
+
+        Parameters
+        ----------
+        values : ndarray of float32 or float64, shape (inputs, elements)
+            It covers their range.
+        begins : ndarray, shape (inputs,)
+            The first run of each input that counts.
+        run : int
+            Length of a run. What is left behind the last one counts if all runs do.
+        step : int
+            One run in so many counts.
+        """
+        from engine.datasets.compiled import count_runs
+
+        size = values.shape[1]
+        values = values.view()
+        values.setflags(write=False)  # of one type for Numba, whatever it was
+        count_runs(
+            values,
+            begins * run,
+            size if step == 1 else size // run * run,
+            run,
+            run * step,
+            2.0**-self.exponent,
+            self.first,
+            self.counts,
+        )
 
     def merge(self, other: PowerHistogram) -> None:
         """Add the counts of another one."""

@@ -8,7 +8,6 @@ number of workers, for one size of shard and of batch.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -21,6 +20,8 @@ from engine.datasets.ranking import Ranking, merge_ranked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
 
     from engine.datasets.measuring import Measured
     from engine.datasets.model import LoadedModel, OperandFacts
@@ -35,7 +36,6 @@ STATISTICS: Final = "statistics"
 _RUN: Final = 16  # neighbours that a sample takes together
 _SAMPLES: Final = (1 << 11, 1 << 14)  # least and most elements of an operand and input
 _ALL_SAMPLES: Final = 1 << 22  # elements of an operand, about
-_COUNTED_AT_ONCE: Final = 1 << 14  # elements of a histogram
 _MOST_COVARIED: Final = 1024  # channels
 
 
@@ -122,37 +122,29 @@ class _Gatherer:
         self._inputs = 0
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
-        operands = self._operands
+        operands, numbers = self._operands, np.asarray(indices, np.int64)
 
         def read(place: int) -> Array:
             return as_real(values[operands[place].facts.name])
 
-        def see(place: int, real: Array) -> None:
-            operands[place].see(indices, real)
+        def see(place: int, real: Array, low: float, high: float) -> None:
+            operands[place].see(numbers, real, low, high)
             saturated = operands[place].saturated(real)
             if saturated is not None:
                 at = slice(*self._begins[place : place + 2])
                 self._counts["saturated"][at] += saturated
 
-        self._merge(np.asarray(indices, np.int64), self._measurer.measure(read, see))
+        self._merge(numbers, self._measurer.measure(len(indices), read, see))
 
-    def _merge(self, indices: Array, measured: Measured) -> None:
+    def _merge(self, indices: npt.NDArray[np.int64], measured: Measured) -> None:
         """Merge what the inputs of a batch hold, of all operands."""
         self._inputs += len(indices)
-        lows, highs = (
-            ends.reduceat(values, self._begins[:-1], axis=1)
-            for ends, values in ((np.minimum, measured.low), (np.maximum, measured.high))
-        )
-        ranges = zip(lows.min(axis=0).tolist(), highs.max(axis=0).tolist(), strict=True)
-        for each, (low, high) in zip(self._operands, ranges, strict=True):
-            each.count(low, high, is_finite=measured.is_finite)
         counts = self._counts
         counts["elements"] += measured.size * len(indices)
         counts["dead"] += ((measured.zeros == measured.size) & (measured.size > 0)).sum(axis=0)
         counts["zeros"] += measured.zeros.sum(axis=0)
-        if not measured.is_finite:
-            for name in ("nan", "pinf", "ninf"):
-                counts[name] += getattr(measured, name).sum(axis=0)
+        for name in ("nan", "pinf", "ninf"):
+            counts[name] += getattr(measured, name).sum(axis=0)
         self._excited.add(indices, measured.high)  # the largest element is how much it is
         level = self._levels_of(measured)
         self._unusual.add(indices, level)
@@ -229,57 +221,33 @@ class _OperandCounts:
         self._sample = study.sample if study.histograms == "sampled" else None
         self._bounds = bounds
         self._histogram = PowerHistogram()
-        self._waiting: list[Array] = []
-        self._held = 0  # elements that wait
-        self._low, self._high = math.inf, -math.inf
         self._step = 1
         self._covariance = _Covariance(facts) if study.covariance else None
 
-    def see(self, indices: Sequence[int], real: Array) -> None:
-        """Take elements for the histogram, and all of them for the covariance."""
-        if self._covariance is not None:
-            self._covariance.add(real, self.axis)
-        self._waiting.append(self._sample_of(indices, real.reshape(len(real), -1)))
+    def see(self, indices: npt.NDArray[np.int64], real: Array, low: float, high: float) -> None:
+        """Count elements in the histogram, and take all of them for the covariance.
 
-    def count(self, low: float, high: float, *, is_finite: bool) -> None:
-        """Count what was seen of the last inputs, or let it wait for more.
+        Of many elements only runs of neighbours are counted, from another beginning for each
+        input.
 
         Parameters
         ----------
+        indices : ndarray
+            Of the inputs in the data set.
+        real : ndarray
         low, high : float
-            Of the finite elements of these inputs; inf and -inf if there are none.
-        is_finite : bool
-            Whether all elements are finite.
+            Of its finite elements; inf and -inf if there are none.
         """
-        self._low, self._high = min(self._low, low), max(self._high, high)
-        last = self._waiting[-1]
-        if not is_finite:
-            self._waiting[-1] = last[np.isfinite(last)]
-        elif last.size < _COUNTED_AT_ONCE and last.base is not None:
-            self._waiting[-1] = last.copy()  # it waits longer than the values are there
-        self._held += last.size
-        if self._held >= _COUNTED_AT_ONCE:
-            self._count_waiting()
-
-    def _count_waiting(self) -> None:
-        waiting, self._waiting, self._held = self._waiting, [], 0
-        if self._low <= self._high:
-            self._histogram.cover(self._low, self._high)
-            self._histogram.add(waiting[0] if len(waiting) == 1 else np.concatenate(waiting))
-
-    def _sample_of(self, indices: Sequence[int], flat: Array) -> Array:
-        """Take runs of neighbours, from another beginning for each input."""
+        if self._covariance is not None:
+            self._covariance.add(real, self.axis)
+        if low > high:
+            return
+        flat = real.reshape(len(real), -1)
         size = flat.shape[1]
-        if self._sample is None or size <= self._sample:
-            return flat.reshape(-1)
-        step = -(-size // self._sample)
+        step = 1 if self._sample is None else max(1, -(-size // self._sample))
         self._step = max(self._step, step)
-        runs = flat[:, : size // _RUN * _RUN].reshape(len(flat), -1, _RUN)
-        parts = [
-            run[index % step :: step].reshape(-1)
-            for index, run in zip(indices, runs, strict=True)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        self._histogram.cover(low, high)
+        self._histogram.add_runs(flat, indices % step, _RUN, step)
 
     def saturated(self, real: Array) -> Array | None:
         """Count the elements at the ends of the operator's range, by channel."""
@@ -292,8 +260,6 @@ class _OperandCounts:
 
     def finish(self) -> Arrays:
         """Return the arrays of this operand."""
-        if self._waiting:
-            self._count_waiting()
         found = self._histogram
         arrays = {
             "histogram": found.counts[np.newaxis],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from itertools import product
-from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -29,90 +29,94 @@ def plain():
     return module
 
 
-def sums_of(loop, values, first=0, columns=None):
-    """Let a loop sum an array whose channels are its second, or its last axis."""
+def measured(loop, values, first=0, columns=None):
+    """Let a loop measure an array whose channels are its second, or its last axis."""
     whole = WHOLE[values.dtype.type]
-    channels = values.shape[1 if loop.__name__ == "sum_rows" else 2]
+    channels = values.shape[1 if loop.__name__ == "measure_rows" else 2]
     shape = len(values), columns or channels
-    low, high, total, squares = (np.full(shape, 7.0) for _ in range(4))
-    zeros = np.full(shape, 7)
+    facts, counts = np.full((4, *shape), 7.0), np.full((5, *shape), 7)
     with np.errstate(all="ignore"):
-        loop(
-            values, values.view(whole), whole(np.iinfo(whole).max), first,
-            low, high, total, squares, zeros,
-        )  # fmt: skip
-    return SimpleNamespace(low=low, high=high, total=total, squares=squares, zeros=zeros)
+        ends = loop(
+            values, values.view(whole), whole(np.iinfo(whole).max), first, facts, counts
+        )
+    return facts, counts, ends
+
+
+def by_both(module, rows):
+    """Measure rows of elements as they are, and as columns."""
+    yield measured(module.measure_rows, rows)
+    yield measured(module.measure_columns, np.ascontiguousarray(rows.swapaxes(1, 2)))
 
 
 def check(found, rows):
-    """Compare with rows of elements, by inputs and channels."""
+    """Compare with rows of finite elements, by inputs and channels."""
+    facts, counts, ends = found
+    assert ends == (rows.min(), rows.max())
     for i, c in np.ndindex(rows.shape[:2]):
-        row = rows[i, c].astype(np.float64)
-        assert (found.low[i, c], found.high[i, c]) == (min(row), max(row))
-        assert found.total[i, c] == pytest.approx(sum(row.tolist()), rel=1e-13, abs=1e-13)
-        assert found.squares[i, c] == pytest.approx(sum(x * x for x in row.tolist()), rel=1e-13)
-        assert found.zeros[i, c] == sum(x == 0 for x in row)
+        row = rows[i, c].astype(np.float64).tolist()
+        mean = math.fsum(row) / len(row)
+        apart = math.fsum((x - mean) ** 2 for x in row)
+        expected = [min(row), max(row), mean, apart]
+        assert facts[:, i, c].tolist() == pytest.approx(expected, rel=1e-12, abs=1e-13)
+        assert counts[:, i, c].tolist() == [len(row), sum(x == 0 for x in row), 0, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", WHOLE)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 7, 5), (2, 3, 6), (1, 4, 13)])
-def test_sums_of_rows_and_columns_are_those_of_each_channel(plain, dtype, shape):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(0, 3, shape).round().astype(dtype)
-    columns = np.ascontiguousarray(rows.swapaxes(1, 2))
+def test_rows_and_columns_are_measured_channel_by_channel(plain, dtype, shape):
+    rows = np.random.default_rng(0).normal(0, 3, shape).round().astype(dtype)
     for module in (plain, compiled):
-        check(sums_of(module.sum_rows, rows), rows)
-        check(sums_of(module.sum_columns, columns), rows)
+        for found in by_both(module, rows):
+            check(found, rows)
 
 
-@pytest.mark.parametrize("shape", [(1, 3, 4096), (1, 2, 10_000), (2, 2050, 40)])
-def test_long_rows_and_many_columns_are_summed_in_pieces(shape):
+@pytest.mark.parametrize("shape", [(1, 3, 4096), (1, 2, 10_000), (2, 1030, 20)])
+def test_long_rows_and_many_columns_are_measured_in_pieces(shape):
     rows = np.random.default_rng(1).normal(1, 1, shape).astype(np.float32)
-    wide = rows.astype(np.float64)
-    for loop, values in (("sum_rows", rows), ("sum_columns", rows.swapaxes(1, 2).copy())):
-        found = sums_of(getattr(compiled, loop), values)
-        np.testing.assert_array_equal(found.low, rows.min(axis=2))
-        np.testing.assert_array_equal(found.high, rows.max(axis=2))
-        np.testing.assert_allclose(found.total, wide.sum(axis=2), rtol=1e-12)
-        np.testing.assert_allclose(found.squares, (wide * wide).sum(axis=2), rtol=1e-12)
+    for found in by_both(compiled, rows):
+        check(found, rows)
 
 
 def test_only_the_columns_of_the_operand_are_written(plain):
     rows = np.arange(1, 13, dtype=np.float32).reshape(1, 3, 4)
-    for module, loop in product((plain, compiled), ("sum_rows", "sum_columns")):
-        values = rows if loop == "sum_rows" else rows.swapaxes(1, 2).copy()
-        found = sums_of(getattr(module, loop), values, first=2, columns=6)
-        assert found.low.tolist() == [[7, 7, 1, 5, 9, 7]]
-        assert found.total.tolist() == [[7, 7, 10, 26, 42, 7]]
-        assert found.zeros.tolist() == [[7, 7, 0, 0, 0, 7]]
+    for module, loop in product((plain, compiled), ("measure_rows", "measure_columns")):
+        values = rows if loop == "measure_rows" else rows.swapaxes(1, 2).copy()
+        facts, counts, _ = measured(getattr(module, loop), values, first=2, columns=6)
+        assert facts[0].tolist() == [[7, 7, 1, 5, 9, 7]]
+        assert facts[2].tolist() == [[7, 7, 2.5, 6.5, 10.5, 7]]
+        assert counts[0].tolist() == [[7, 7, 4, 4, 4, 7]]
+        assert counts[4].tolist() == [[7, 7, 0, 0, 0, 7]]
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 3, 40])
-def test_the_ends_tell_of_any_element_that_is_not_finite(plain, bad, place):
+def test_an_element_that_is_not_finite_is_found_wherever_it_is(plain, bad, place):
     rows = np.random.default_rng(2).standard_normal((1, 2, 41)).astype(np.float32)
     rows[0, 1, place] = bad
+    rest = np.delete(rows[0, 1], place)
+    kind = [np.isnan(bad), bad == np.inf, bad == -np.inf]
     for module in (plain, compiled):
-        for found in (
-            sums_of(module.sum_rows, rows),
-            sums_of(module.sum_columns, rows.swapaxes(1, 2).copy()),
-        ):
-            ends = np.isfinite(found.low) & np.isfinite(found.high)
-            assert ends.tolist() == [[True, False]]
+        for facts, counts, ends in by_both(module, rows):
+            assert counts[:, 0, 1].tolist() == [40, 0, *kind]
+            assert facts[:2, 0, 1].tolist() == [rest.min(), rest.max()]
+            assert facts[2, 0, 1] == pytest.approx(rest.mean(dtype=np.float64), rel=1e-12)
+            assert counts[:, 0, 0].tolist() == [41, 0, 0, 0, 0]
+            both = np.concatenate([rows[0, 0], rest])
+            assert ends == (both.min(), both.max())
 
 
-def test_the_sums_do_not_depend_on_where_an_array_lies():
-    rng = np.random.default_rng(3)
-    rows = rng.standard_normal((1, 4, 777)).astype(np.float32)
-    for loop, values in (("sum_rows", rows), ("sum_columns", rows.swapaxes(1, 2).copy())):
-        expected = sums_of(getattr(compiled, loop), values)
+def test_what_is_measured_does_not_depend_on_where_an_array_lies():
+    rows = np.random.default_rng(3).standard_normal((1, 4, 777)).astype(np.float32)
+    for loop, values in (
+        ("measure_rows", rows), ("measure_columns", rows.swapaxes(1, 2).copy()),
+    ):  # fmt: skip
+        expected = measured(getattr(compiled, loop), values)[0]
         for moved in range(1, 17):
             room = np.zeros(values.size + moved, np.float32)
             there = room[moved:].reshape(values.shape)
             there[:] = values
-            found = sums_of(getattr(compiled, loop), there)
-            assert found.total.tobytes() == expected.total.tobytes()
-            assert found.squares.tobytes() == expected.squares.tobytes()
+            found = measured(getattr(compiled, loop), there)[0]
+            assert found.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -122,22 +126,46 @@ def test_the_sums_do_not_depend_on_where_an_array_lies():
         ([np.nan, 4, np.inf, 0, -np.inf, np.inf], (0, 4, 2, 8), (2, 1, 1, 2, 1)),
         ([np.nan, np.inf], (np.inf, -np.inf, 0, 0), (0, 0, 1, 1, 0)),
         ([2.5, 2.5, np.nan], (2.5, 2.5, 2.5, 0), (2, 0, 1, 0, 0)),
+        ([np.inf, np.inf], (np.inf, -np.inf, 0, 0), (0, 0, 0, 2, 0)),
         ([0, 0, 0], (0, 0, 0, 0), (3, 3, 0, 0, 0)),
-        # no sum of squares holds these: the second is exact in units of 2^-44
+        # What no sum of squares holds; the second is exact in units of 2^-44.
         ([3e200, -3e200, 0], (-3e200, 3e200, 0, np.inf), (3, 1, 0, 0, 0)),
         ([1 + 2**-44, 1, 1 - 2**-44], (1 - 2**-44, 1 + 2**-44, 1, 2**-87), (3, 0, 0, 0, 0)),
         ([1e308, -1e308, 1e308], (-1e308, 1e308, 1e308 / 3, np.inf), (3, 0, 0, 0, 0)),
+        ([3e-160, 0, 0], (0, 3e-160, 1e-160, 6e-320), (3, 2, 0, 0, 0)),
         ([5e-324, 15e-324], (5e-324, 15e-324, 10e-324, 0), (2, 0, 0, 0, 0)),
     ],
 )
-def test_channels_with_any_elements_are_measured(plain, row, facts, counts):
-    values = np.zeros((2, len(row), 3))
-    values[1, :, 2] = row
+def test_channels_may_hold_anything(plain, row, facts, counts):
+    rows = np.ones((2, 3, len(row)))
+    rows[1, 2] = row
     for module in (plain, compiled):
-        found, numbers = np.full((4, 1), 7.0), np.full((5, 1), 7)
-        with np.errstate(all="ignore"):
-            module.measure_any(
-                values.swapaxes(1, 2), np.array([1]), np.array([2]), found, numbers
-            )
-        np.testing.assert_allclose(found[:, 0], facts, rtol=1e-15)
-        assert tuple(numbers[:, 0]) == counts
+        for found, numbers, _ in by_both(module, rows):
+            np.testing.assert_allclose(found[:, 1, 2], facts, rtol=1e-15)
+            assert tuple(numbers[:, 1, 2]) == counts
+            assert found[:, 0, 0].tolist() == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_runs_of_elements_are_counted_in_bins(plain, dtype):
+    values = np.arange(24, dtype=dtype).reshape(2, 12) / 2
+    values[0, 1], values[0, 5], values[1, 7] = np.nan, np.inf, -np.inf
+    for module in (plain, compiled):
+        bins = np.zeros(14, int)
+        # Elements 0, 1, 5 and 6 of the one input, and 2, 3, 7 and 8 of the other.
+        module.count_runs(values, np.array([0, 2]), 10, 2, 5, 1.0, -1, bins)
+        assert bins.tolist() == [0, 1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0]
+
+
+def test_ranks_go_to_the_first_of_equals(plain):
+    values = np.array([[2, 5, np.nan], [3, 5, np.inf], [2, 4, 1], [9, 6, np.nan]], float)
+    inputs = np.repeat([[10], [11], [12], [13]], 3, axis=1)
+    for module in (plain, compiled):
+        best, numbers = np.full((2, 3), np.nan), np.full((2, 3), -1)
+        module.rank(values, inputs, 1.0, best, numbers)
+        np.testing.assert_array_equal(best, [[9, 6, 1], [3, 5, np.nan]])
+        assert numbers.tolist() == [[13, 13, 12], [11, 10, -1]]
+        best, numbers = np.full((2, 3), np.nan), np.full((2, 3), -1)
+        module.rank(values, inputs, -1.0, best, numbers)
+        np.testing.assert_array_equal(best, [[2, 4, 1], [2, 5, np.nan]])
+        assert numbers.tolist() == [[10, 12, 12], [12, 10, -1]]
