@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from engine.layers.recurrent_cells import States
     from engine.provenance.call import Call
-    from engine.provenance.records import Box, Terms
+    from engine.provenance.records import Box, Factor, Terms
     from engine.values import Array
 
 __all__ = [
@@ -52,12 +52,17 @@ __all__ = [
 ]
 
 Recurrent: TypeAlias = RNN | GRU | LSTM
-RECURRENT: Final[tuple[Any, ...]] = (RNN, GRU, LSTM, *TRACED_LAYERS)
+_NCNN: Final = (ncnn.RNN, ncnn.GRU, ncnn.LSTM)
+RECURRENT: Final[tuple[Any, ...]] = (RNN, GRU, LSTM, *TRACED_LAYERS, *_NCNN)
 _Vector: TypeAlias = "npt.NDArray[np.float64]"
 
 _MOST_PRODUCTS: Final = 1 << 28  # of all steps before: half a second to compute again
 _DRIFT: Final = 8.0  # a kernel may round otherwise than the steps that are computed again
 _GATES: Final = {RNN: ("h",), GRU: ("r", "z", "n"), LSTM: ("i", "f", "g", "o")}
+# Names for `make_traced`, and where ncnn has PyTorch's gates.
+_NCNN_KINDS: Final[dict[Any, tuple[str, list[int]]]] = {
+    ncnn.RNN: ("rnn_tanh", [0]), ncnn.GRU: ("gru", [0, 1, 2]), ncnn.LSTM: ("lstm", [0, 1, 3, 2])
+}  # fmt: skip
 _CELLS: Final[dict[Any, type[Recurrent]]] = {
     rnn_cell: RNN, rnn_relu_cell: RNN, gru_cell: GRU, lstm_cell: LSTM
 }  # fmt: skip
@@ -135,7 +140,7 @@ class _Unit(NamedTuple):
     memory: bool
 
 
-@locates(*RECURRENT)
+@locates(RNN, GRU, LSTM, *TRACED_LAYERS)
 def locate_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
     """Return a sample's sequence up to the element; all of it if it is read backwards, too."""
     layer = read_recurrent(call)
@@ -181,7 +186,7 @@ def explain_recurrent(call: Call, index: tuple[int, ...]) -> Breakdown:
     return _explain_gates(call, layer, x, spot, wide, index, drift)
 
 
-@locates(ncnn.LSTM, ncnn.GRU, ncnn.RNN)
+@locates(*_NCNN)
 def locate_ncnn_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the rows up to an output's, those from it for a layer that runs backwards."""
     layer, (x, *states) = call.layer, call.arrays
@@ -195,10 +200,12 @@ def locate_ncnn_recurrent(call: Call, box: Box) -> Mapping[str, Box]:
 
 
 def read_recurrent(call: Call) -> Recurrent:
-    """Return the layer; that of a traced graph is made from its operands."""
+    """Return PyTorch's layer; that of a traced graph or of ncnn is made from its weights."""
     layer, given = call.layer, call.arguments
     if isinstance(layer, (RNN, GRU, LSTM)):
         return layer
+    if isinstance(layer, _NCNN):
+        return _read_ncnn(layer)
     weights = [each.value if isinstance(each, Operand) else each for each in given["params"]]
     if given["train"] and given["dropout"]:
         raise NoBreakdownError("a layer that drops at random has no breakdown")
@@ -212,8 +219,38 @@ def read_recurrent(call: Call) -> Recurrent:
     )
 
 
+def _read_ncnn(layer: Any) -> Recurrent:
+    """Make PyTorch's layer of the weights of ncnn, which orders the gates otherwise."""
+    if layer.direction == 1:
+        raise NoBreakdownError("a layer that only runs backwards has no breakdown")
+    name, order = _NCNN_KINDS[type(layer)]
+    weights: list[Array] = []
+    for place in range(layer.count):
+        own = {key: np.asarray(array[place]) for key, array in layer.weights.items()}
+        for key in ("weight_xc", "weight_hc"):
+            by_gate = own[key].reshape(len(order), -1, own[key].shape[-1])
+            weights.append(by_gate[order].reshape(own[key].shape))
+        biases = own["bias_c"].reshape(-1, layer.hidden)
+        inside = np.zeros_like(biases[: len(order)])
+        if len(biases) > len(order):  # of GRU's new gate, inside of the product with another
+            inside[-1] = biases[-1]
+        weights += [biases[order].reshape(-1), inside.reshape(-1)]
+        weights += [own["weight_hr"]] if "weight_hr" in own else []
+    return make_traced(
+        name,
+        weights,
+        has_biases=True,
+        num_layers=1,
+        bidirectional=layer.count == 2,
+        batch_first=False,
+    )
+
+
 def read_states(call: Call, layer: Recurrent) -> tuple[Operand, list[Operand | None]]:
     """Return the input, and the initial states or None for zeros."""
+    if isinstance(call.layer, _NCNN):
+        sequence, *begin = call.arrays
+        return sequence, [*begin, *[None] * (len(_states_of(layer)) - len(begin))]
     given: list[Any] = [call.arguments.get(name) for name in ("input", "hx", "cx")]
     if isinstance(given[1], tuple):
         given[1:] = given[1]
@@ -319,8 +356,8 @@ def _explain_projected(
     cell = layer.cells[spot.number]
     plain = cell.ready(np.dtype(np.float64))
     results = lstm_step(plain.of_input(run.input[0]), run.before, replace(plain, hr=None))[0][0]
-    name = _label(layer, "weight_hr", spot.number)
-    weights = take(np.asarray(cell.hr), name, grid([spot.unit], range(len(results))))
+    weights = _take_weight(call, layer, "hr", spot, grid([spot.unit], range(len(results))))
+    name = weights.name
     factors = make_factor("o · tanh(c)", results), weights
     terms = multiply(factors, (len(results),), ("unit",))
     formula = f"y{format_index(index)} = Σ {name}[{spot.unit}, k] · (o · tanh(c))[k]"
@@ -345,7 +382,7 @@ def _explain_gates(
     found = _Unit(
         type(layer),
         isinstance(layer, RNN) and layer.is_relu,
-        _products(layer, x, spot, run.input.reshape(-1), rows),
+        _products(call, layer, x, spot, run.input.reshape(-1), rows),
         np.asarray(cell.hh[rows], np.float64) * run.before[0][0],
         _shifts((cell.bias_ih, cell.bias_hh), rows),
         float(run.before[0][0, spot.unit]) if cell.hr is None else 0.0,
@@ -445,14 +482,30 @@ def _array(value: Any) -> Any:
     return value.value if isinstance(value, Operand) else value
 
 
+def _take_weight(
+    call: Call, layer: Recurrent, part: str, spot: _Spot, at: npt.NDArray[np.int64]
+) -> Factor:
+    """Take elements of a weight, from where the file has it."""
+    if not isinstance(call.layer, _NCNN):
+        name = _label(layer, f"weight_{part}", spot.number)
+        return take(np.asarray(getattr(layer.cells[spot.number], part)), name, at)
+    own: Any = call.layer
+    name = {"ih": "weight_xc", "hr": "weight_hr"}[part]
+    rows = at[:, 0]
+    if part == "ih":
+        gates, units = np.divmod(rows, own.hidden)
+        rows = np.array(_NCNN_KINDS[type(own)][1])[gates] * own.hidden + units
+    places = np.column_stack([np.full(len(at), spot.number), rows, at[:, 1]])
+    return take(own.weights[name], name, places)
+
+
 def _products(
-    layer: Recurrent, x: Operand, spot: _Spot, input: _Vector, rows: list[int]
+    call: Call, layer: Recurrent, x: Operand, spot: _Spot, input: _Vector, rows: list[int]
 ) -> Terms:
     """Multiply the input of a step by the rows of a unit's gates."""
     places = grid(range(len(rows)), range(len(input)))
     at = np.column_stack([np.array(rows)[places[:, 0]], places[:, 1]])
-    name = _label(layer, "weight_ih", spot.number)
-    weights = take(layer.cells[spot.number].ih, name, at)
+    weights = _take_weight(call, layer, "ih", spot, at)
     if spot.number < layer.directions:
         lead = (spot.sample, spot.step) if layer.batch_first else (spot.step, spot.sample)
         given = lead if x.ndim == 3 else (spot.step,)
