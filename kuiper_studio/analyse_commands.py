@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from engine.errors import EngineError
 from engine.paths import is_file, is_folder
+from kuiper_studio.remembered_models import settings_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,12 +100,13 @@ class AnalyseCommands(QObject):
         session, graph = self._session, self._session.graph
         if graph is None:
             return
-        recent = [path, *self._recent()] if path else self._recent()
+        last = settings_key("reference", graph.source_path)
         dialog = CompareDialog(
-            recent,
+            self._recent(),
             self._choose_file,
             self._choose_folder,
             self._window,
+            first=path or str(self._settings.value(last, "")),
             beside=_references_beside(graph),
             backend=session.backend,
             seed=session.seed,
@@ -118,6 +120,7 @@ class AnalyseCommands(QObject):
         chosen = str(dialog.reference)
         recent = [chosen, *(each for each in self._recent() if each != chosen)]
         self._settings.setValue(_KEY, recent[:_RECENT])
+        self._settings.setValue(last, chosen)
         session.studies.compare(chosen, dialog.tolerance)
 
     def match_by_hand(self) -> None:

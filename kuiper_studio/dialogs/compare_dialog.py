@@ -42,9 +42,11 @@ class CompareDialog(Question):
     Parameters
     ----------
     recent : sequence of str
-        References that were used before, the last one first.
+        References that were used before with any model, the last one first.
     choose_file, choose_folder : callable
         Ask for a path; return ``""`` when the user cancels.
+    first : str, optional
+        What to begin with; else a reference beside the model, else nothing.
     beside : sequence of Path, optional
         References that lie beside the model.
     backend, seed : str and int, optional
@@ -70,6 +72,7 @@ class CompareDialog(Question):
         choose_folder: Callable[[], str],
         parent: QWidget | None = None,
         *,
+        first: str = "",
         beside: Sequence[Path] = (),
         backend: str = "auto",
         seed: int = 0,
@@ -83,7 +86,9 @@ class CompareDialog(Question):
         self.path.setEditable(True)
         # Enter would take the completion of a text that is selected, instead of comparing.
         self.path.setCompleter(None)  # type: ignore[arg-type] # None removes it
-        self.path.addItems(list(dict.fromkeys([*recent, *map(str, beside)])))
+        ours = [*filter(None, [first]), *map(str, beside)]
+        self.path.addItems(list(dict.fromkeys([*ours, *recent])))
+        self.path.setCurrentIndex(0 if ours else -1)  # not another model's reference
         self.path.setAccessibleName("Reference")
         self.path.setMinimumContentsLength(30)
         self.beside = [self._make_button(path) for path in beside[:_MOST_BESIDE]]

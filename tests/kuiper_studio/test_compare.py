@@ -362,7 +362,7 @@ def test_the_dialog_names_what_is_missing(qtbot, tmp_path, reference):
 def test_enter_compares_with_the_reference_that_is_selected_in_the_dialog(qtbot, reference):
     from kuiper_studio.dialogs.compare_dialog import CompareDialog
 
-    dialog = CompareDialog([str(reference)], str, str)
+    dialog = CompareDialog([], str, str, first=str(reference))
     qtbot.addWidget(dialog)
     dialog.show()
     qtbot.waitExposed(dialog)

@@ -237,3 +237,28 @@ class TestDropped:
         window.session.step()
         assert window.session.wait_idle(10)
         np.testing.assert_array_equal(window.session.fetch("0"), INPUT * 3)
+
+
+def test_the_dialog_begins_with_what_the_model_was_compared_with(
+    opened, answer, make_pair, tmp_path
+):
+    """Not with a reference of another model."""
+    window, begins, listed = opened(), [], []
+    np.savez(tmp_path / "reference.npz", **{"1": INPUT * 2, "2": INPUT * 2 + 1})
+
+    def look(dialog):
+        begins.append(dialog.path.currentText())
+        listed.append([dialog.path.itemText(n) for n in range(dialog.path.count())])
+        dialog.path.setCurrentText(str(tmp_path / "reference.npz"))
+        dialog.ok.click()
+
+    answer(window, look, compare(window))
+    answer(window, look, compare(window))
+    np.save(tmp_path / "x.npy", INPUT)
+    window.opening.open_model(make_pair(*NET, name="other"))
+    assert window.session.wait_idle(10)
+    window.opening.feed_files([str(tmp_path / "x.npy")])
+    assert window.session.wait_idle(10)
+    answer(window, look, compare(window))
+    assert begins == ["", str(tmp_path / "reference.npz"), ""]
+    assert listed[2] == [str(tmp_path / "reference.npz")]  # still offered
