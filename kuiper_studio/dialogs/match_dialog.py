@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.text import format_shape
+from engine.text import format_count, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.elided_label import WrappedLabel
@@ -40,7 +40,7 @@ _ENTRY_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 _MOVING: Final = frozenset({
     Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown,
 })  # fmt: skip
-_NONE: Final = "(none)"
+_NONE: Final = "None: the reference does not have it"
 _COLUMNS: Final = (
     ("Tensor", "Key of the tensor in the reference"),
     ("Operator", "What gave it, where the reference says so"),
@@ -74,7 +74,7 @@ class _Entries(RowsModel):
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if entry is None:
-            return (_NONE, "not in the reference", "", "", "")[index.column()]
+            return _NONE if index.column() == 0 else ""
         shape, taken = format_shape(entry.shape), self._taken.get(entry.key, "")
         return (entry.key, entry.operator, entry.type, shape, taken)[index.column()]
 
@@ -107,6 +107,13 @@ class _Filter(QSortFilterProxyModel):
             return False
         words = (entry.key, entry.operator, entry.type)
         return any(self._text in word.lower() for word in words)
+
+
+def _say_same_size(entries: Sequence[ReferenceEntry], size: int | None) -> str:
+    if size is None:
+        return "Only tensors with as many elements"
+    fitting = sum(math.prod(entry.shape) == size for entry in entries)
+    return f"Only tensors with {format_count(size, 'element')}: {fitting} of {len(entries)}"
 
 
 class MatchDialog(Question):
@@ -154,7 +161,7 @@ class MatchDialog(Question):
         self.search = QLineEdit()
         self.search.setPlaceholderText("Search tensors, operators and types")
         self.search.setAccessibleName("Search")
-        self.same_size = QCheckBox("Only tensors with as many elements")
+        self.same_size = QCheckBox(_say_same_size(entries, size))
         self.same_size.setChecked(size is not None)
         self.same_size.setEnabled(size is not None)
         self._shown = _Filter(_Entries(entries, taken, self), size)
@@ -174,6 +181,7 @@ class MatchDialog(Question):
         table.setObjectName("matchTable")
         table.setAccessibleName("Tensors of the reference")
         table.setModel(self._shown)
+        table.setSpan(0, 0, 1, len(_COLUMNS))  # of no tensor, which is always there
         table.setMinimumHeight(_ROWS_HEIGHT)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)

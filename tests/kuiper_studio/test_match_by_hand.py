@@ -22,6 +22,7 @@ REFERENCE = {
     "doubled": INPUT * 2,
     "long": np.arange(50, dtype=np.float32),
 }
+NONE = "None: the reference does not have it"
 NET = (
     "pnnx.Input in 0 1 0 #0=(3)f32",
     "pnnx.Expression times 1 1 0 1 expr=mul(@0,2) #0=(3)f32 #1=(3)f32",
@@ -108,7 +109,7 @@ def test_a_match_by_hand(window, answer, pair):
     panel, opened = window.comparison_panel, window.session.comparing.entries
     assert panel.verdict.text() == "≠ Differs: 2 origins"
     offered = answer("times", "doubled")
-    assert offered == ["(none)", "0", "1", "2", "doubled"]  # with as many elements
+    assert offered == [NONE, "0", "1", "2", "doubled"]  # with as many elements
     assert panel.verdict.text() == "= Same"
     assert window.session.selected == "times"  # the selection stays
     assert window.session.comparing.rows["1"].reference == "doubled"
@@ -116,8 +117,27 @@ def test_a_match_by_hand(window, answer, pair):
     assert window.session.comparing.entries == opened
 
 
+def test_it_says_how_many_tensors_are_as_large(window):
+    """Where none is, the list holds but the answer that there is none, uncut."""
+    said = []
+
+    def look():
+        dialog = QApplication.activeModalWidget()
+        table = dialog.table
+        width = sum(map(table.columnWidth, range(table.model().columnCount())))
+        needed = table.fontMetrics().horizontalAdvance(NONE)
+        shown = table.visualRect(table.model().index(0, 0)).width()
+        said.extend((dialog.same_size.text(), needed < shown, shown <= width))
+        dialog.reject()
+
+    window.session.select("times")
+    QTimer.singleShot(0, look)
+    window.actions_by_id["analyse.matchByHand"].trigger()
+    assert said == ["Only tensors with 3 elements: 4 of 5", True, True]
+
+
 def test_no_tensor(window, answer, pair):
-    answer("times", "(none)")
+    answer("times", NONE)
     assert [each.operand for each in window.session.comparing.comparison.unmatched.ours] == [
         "1"
     ]
@@ -130,7 +150,7 @@ def test_the_button_where_the_selected_operator_has_no_output(window, answer, as
     button = next(b for b in window.findChildren(QPushButton) if "hand" in b.text())
     window.session.select("out")
     assert not button.isEnabled()
-    answer("times", "(none)")
+    answer("times", NONE)
     window.session.select("out")
     assert button.isEnabled()
     said, _, _ = asked()
@@ -141,7 +161,7 @@ def test_the_button_where_the_selected_operator_has_no_output(window, answer, as
 def test_arrow_keys_choose_and_the_rows_say_what_is_matched(window, asked):
     window.session.select("times")
     _, rows, chosen = asked(Qt.Key.Key_Down, Qt.Key.Key_Down)
-    assert rows == [("(none)", ""), ("0", "in"), ("1", "times"), ("2", "plus"), ("doubled", "")]
+    assert rows == [(NONE, ""), ("0", "in"), ("1", "times"), ("2", "plus"), ("doubled", "")]
     assert chosen == "doubled"
 
 
@@ -155,7 +175,7 @@ def test_no_row_stays_selected_for_an_operator_without_one(window):
 
 
 def test_search_among_all(window, answer):
-    assert answer("times", "doubled", "DOUB") == ["(none)", "doubled"]
+    assert answer("times", "doubled", "DOUB") == [NONE, "doubled"]
 
 
 def test_remove_and_undo(window, answer, pair):
