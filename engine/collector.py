@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["collect_due", "collect_on_request", "collector_paused", "is_due", "set_aside"]
+__all__ = [
+    "collect_due",
+    "collect_on_request",
+    "collector_paused",
+    "count_set_aside",
+    "is_due",
+    "set_aside",
+]
 
 _MANY: Final = 100_000  # objects, which take some 10 ms to collect
 _IMMORTAL: Final = 1000  # maximum of Python's own objects, which 3.12 counts as frozen
@@ -41,7 +48,7 @@ class _Collector:
         self._resumes = False  # after the last pause
         self._young = 0  # collections since older objects were looked at
         self._blocks = 0  # of memory in use, the least since everything was collected
-        self._aside = _IMMORTAL  # objects that are frozen anyway, at most
+        self._aside: int | None = _IMMORTAL  # objects that are frozen anyway, at most
 
     def pause(self) -> None:
         with self._lock:
@@ -92,7 +99,12 @@ class _Collector:
 
     def set_aside(self) -> None:
         gc.freeze()
-        self._aside = gc.get_freeze_count() + _IMMORTAL
+        self._aside = None  # counting them takes 8 ms, which a start need not wait for
+
+    def count_set_aside(self) -> int:
+        if self._aside is None:
+            self._aside = gc.get_freeze_count() + _IMMORTAL
+        return self._aside
 
     def _age_many(self) -> bool:
         """Move many young objects to the oldest generation; whether it did.
@@ -100,7 +112,8 @@ class _Collector:
         Collecting them would take long. Not for few, because old garbage is found late. Not if
         another part keeps objects frozen, because this would thaw them.
         """
-        is_due = gc.get_count()[0] > _MANY and gc.get_freeze_count() < self._aside
+        is_many = gc.get_count()[0] > _MANY
+        is_due = is_many and gc.get_freeze_count() < self.count_set_aside()
         if is_due:
             # Also what was set aside is then among the oldest.
             gc.freeze()
@@ -160,3 +173,8 @@ def set_aside() -> None:
     They live as long as the program, and a full collection walked over them for two frames.
     """
     _collector.set_aside()
+
+
+def count_set_aside() -> None:
+    """Count what `set_aside` has frozen, before a part freezes objects of its own."""
+    _collector.count_set_aside()

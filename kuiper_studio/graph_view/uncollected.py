@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 
+from engine.collector import count_set_aside
+
 __all__ = ["UncollectedGraph"]
 
 
@@ -28,6 +30,7 @@ class UncollectedGraph:
         if self._leaves_garbage:
             gc.collect()
             self._leaves_garbage = False
+        count_set_aside()
         gc.freeze()
         self.is_set_aside = True
 

@@ -9,7 +9,13 @@ import weakref
 
 import pytest
 
-from engine.collector import collect_due, collect_on_request, collector_paused, set_aside
+from engine.collector import (
+    collect_due,
+    collect_on_request,
+    collector_paused,
+    count_set_aside,
+    set_aside,
+)
 
 
 class Cycle:
@@ -146,5 +152,19 @@ def test_what_is_set_aside_is_skipped_and_new_cycles_are_found():
         del node
         gc.collect()
         assert seen() is None
+    finally:
+        gc.unfreeze()
+
+
+def test_what_a_part_freezes_after_that_stays_frozen():
+    try:
+        set_aside()
+        count_set_aside()
+        kept = [[] for _ in range(5000)]
+        gc.freeze()
+        frozen = gc.get_freeze_count()
+        with collector_paused():
+            kept += [[] for _ in range(150_000)]
+        assert gc.get_freeze_count() >= frozen
     finally:
         gc.unfreeze()
