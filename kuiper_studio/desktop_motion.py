@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from configparser import ConfigParser, Error
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -74,6 +73,8 @@ def _portal_is_still() -> bool:
 def _files_are_still() -> bool:
     folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     for name, section, key, still in _FILES:
+        from configparser import ConfigParser, Error
+
         parser = ConfigParser(interpolation=None, strict=False)
         with suppress(Error, OSError, UnicodeDecodeError):
             parser.read_string(read_regular(folder / name, _LARGEST_FILE).decode())

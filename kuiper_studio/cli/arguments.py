@@ -422,7 +422,7 @@ def precision_parser() -> argparse.ArgumentParser:
 
 def render_parser() -> argparse.ArgumentParser:
     """Arguments of ``render``."""
-    from kuiper_studio.layout import FILE_FORMATS
+    from kuiper_studio.layout.files import FILE_FORMATS
 
     parser = _parser("render")
     _add_model(parser)

@@ -582,7 +582,7 @@ def _one_of(words: Sequence[str]) -> str:
 
 def _form_of_graph(output: Path, asked: str | None) -> str:
     """Return the format that ``render`` writes: by ``--format``, or by the suffix."""
-    from kuiper_studio.layout import FILE_FORMATS
+    from kuiper_studio.layout.files import FILE_FORMATS
 
     forms = (*PICTURE_FORMATS, *FILE_FORMATS)
     named = output.suffix.lower().removeprefix(".")

@@ -19,7 +19,8 @@ from kuiper_studio.graph_view.pages import (
 from kuiper_studio.graph_view.painter import ScenePainter
 from kuiper_studio.graph_view.scene import lay_out, make_scene
 from kuiper_studio.graph_view.state import SceneState
-from kuiper_studio.layout import Orientation, format_graph, layout, write_attributes
+from kuiper_studio.layout import Orientation, layout
+from kuiper_studio.layout.files import format_graph, write_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 
-from engine.provenance.records import GridAlignment, GridCell
 from kuiper_studio.engine_service.protocol import AlignRequest
 
 if TYPE_CHECKING:
+    from engine.provenance.records import GridAlignment, GridCell
     from kuiper_studio.engine_service.protocol import Answer
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.tensors import Tensors
@@ -99,6 +99,8 @@ class Aligning(QObject):
         key = self._asked.pop(answer.ticket, None)
         if key is None:
             return False
+        from engine.provenance.records import GridAlignment
+
         found = answer.result
         alignment = found if isinstance(found, GridAlignment) else None
         self._known[key] = Found(alignment, answer.reason)

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Final, Literal
 from PySide6.QtCore import QTimer, Signal, Slot
 from typing_extensions import override
 
-from engine.provenance.records import EffectiveWeight, FieldCheck, Provenance, ReceptiveField
 from kuiper_studio.engine_service.protocol import ExplainRequest
 from kuiper_studio.session.asking import CANCELLED, Place, PlaceQuestion
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
+    from engine.provenance.records import (
+        EffectiveWeight,
+        FieldCheck,
+        Provenance,
+        ReceptiveField,
+    )
     from kuiper_studio.engine_service.protocol import Answer
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.tensors import Tensors
@@ -142,13 +147,15 @@ class Explaining(PlaceQuestion):
 
     @override
     def store(self, result: object) -> bool:
-        if isinstance(result, Provenance):
+        from engine.provenance import records
+
+        if isinstance(result, records.Provenance):
             self.provenance = result
-        elif isinstance(result, ReceptiveField):
+        elif isinstance(result, records.ReceptiveField):
             self.field = result
-        elif isinstance(result, EffectiveWeight):
+        elif isinstance(result, records.EffectiveWeight):
             self.weight = result
-        elif isinstance(result, FieldCheck):
+        elif isinstance(result, records.FieldCheck):
             self.check = result
         else:
             return False

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from engine.provenance.records import PlaceHistory
 from kuiper_studio.engine_service.protocol import TraceRequest
 from kuiper_studio.session.asking import PlaceQuestion
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
+    from engine.provenance.records import PlaceHistory
     from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.layouts import Layouts
@@ -56,6 +56,8 @@ class Tracing(PlaceQuestion):
 
     @override
     def store(self, result: object) -> bool:
+        from engine.provenance.records import PlaceHistory
+
         if isinstance(result, PlaceHistory):
             self.found = result
         return isinstance(result, PlaceHistory)

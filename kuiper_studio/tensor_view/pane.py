@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.meanings.names import AUTOMATIC, class_names
-from engine.meanings.scores import are_probabilities, best_scores
 from kuiper_studio.menus import make_menu
 from kuiper_studio.surfaces import Surface
 from kuiper_studio.tensor_view.actions import TensorActions, TensorState
@@ -479,6 +478,8 @@ class TensorPane(QWidget):
         named = len(vector) == len(model.labels)
         shown = bool(len(vector)) and (named or (self._is_output and model.may_be_scores))
         if shown:
+            from engine.meanings.scores import are_probabilities, best_scores
+
             labels = class_names(len(vector), model.labels, self._data_set)
             best = best_scores(vector, labels)
             kind = "probabilities" if are_probabilities(vector) else "scores"

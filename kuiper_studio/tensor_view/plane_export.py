@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.axes.layout import Kind as AxisKind
-from engine.provenance.records import GridCell
 from kuiper_studio.shown_plane import ShownPlane
 from kuiper_studio.tensor_view.numbers import format_range
 from kuiper_studio.tensor_view.reading import Kind
@@ -43,6 +42,8 @@ def shown_plane(
     ShownPlane or None
         None if no picture is shown, or the reference is not.
     """
+    from engine.provenance.records import GridCell
+
     if model.reading.kind is not Kind.PLANES or (is_error and model.other is None):
         return None
     values = model.difference_plane() if is_error else model.plane

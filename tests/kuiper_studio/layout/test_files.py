@@ -9,7 +9,8 @@ import xml.etree.ElementTree as ET
 import networkx as nx
 import pytest
 
-from kuiper_studio.layout import LayoutRequest, format_graph, layout, write_attributes
+from kuiper_studio.layout import LayoutRequest, layout
+from kuiper_studio.layout.files import format_graph, write_attributes
 
 SIZES = ((112.0, 94.0), (112.0, 94.0), (120.0, 94.0), (112.0, 94.0))
 TYPES = ("pnnx.Input", "nn.ReLU", "pnnx.Expression", "pnnx.Output")
