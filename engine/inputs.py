@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 import numpy as np
 
 from engine.atomic import format_os_error
-from engine.errors import FeedError, UnknownNameError
+from engine.errors import FeedError, LayerError, UnknownNameError
 from engine.file_versions import open_steady, read_regular
+from engine.image_resizing import resize_image
 from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
 from engine.paths import exists, is_file
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
 
+    from engine.image_methods import Fit, Resampling
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.shapes import ExportedShape
     from engine.values import Array
@@ -87,23 +89,33 @@ class ImageOptions:
     ----------
     size : (int, int) or None
         Rows and columns; None takes the model's.
-    fit : {"resize", "crop"}
-        Stretch to the size, or scale the shorter side to it and cut the centre out.
-        Bilinear both.
+    fit : {"resize", "crop", "letterbox"}
+        Stretch to the size; or scale the shorter side to it and cut the centre out; or scale
+        the longer side to it, in the centre of a border.
     order : {"RGB", "BGR"}
         Order of the channels of a colour input.
     scale : float
         Applied to pixels of 0 to 255.
     mean, std : tuple of float
         One value, or one per channel; in units after `scale`.
+    shorter_side : int or None
+        For a crop: pixels of the shorter side before the centre is cut out, e.g. 256 for
+        224×224; None, or fewer than the size needs, takes the fewest.
+    border : int
+        Pixels of the border of a letterbox, 0 to 255.
+    resampling : str
+        Method of resizing; see `engine.image_methods`.
     """
 
     size: tuple[int, int] | None = None
-    fit: Literal["resize", "crop"] = "resize"
+    fit: Fit = "resize"
     order: Literal["RGB", "BGR"] = "RGB"
     scale: float = 1 / 255
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
+    shorter_side: int | None = None
+    border: int = 114
+    resampling: Resampling = "bilinear"
 
 
 @dataclass(frozen=True, slots=True)
@@ -784,7 +796,7 @@ def _image_tensor(
     batch = shape[0] if shape is not None and isinstance(shape[0], int) else 1
     batch = 1 if shape is not None and len(shape) == 3 else batch
     _require_room(operand.name, (batch, channels, rows, columns), dtype)
-    picture = _fitted(_with_channels(pixels, channels), rows, columns, options.fit)
+    picture = _fitted(_with_channels(pixels, channels), rows, columns, options)
     planes = np.moveaxis(picture, 2, 0)
     if channels == 3 and options.order == "BGR":
         planes = planes[::-1]
@@ -822,24 +834,44 @@ def _with_channels(pixels: Array, channels: int) -> Array:
     return array[:, :, np.newaxis] if channels == 1 else array
 
 
-def _fitted(picture: Array, rows: int, columns: int, fit: str) -> Array:
-    """Resize to (rows, columns), bilinear; `crop` keeps the aspect ratio."""
-    from PIL import Image
+def _fitted(picture: Array, rows: int, columns: int, options: ImageOptions) -> Array:
+    """Bring an image of shape (H, W, C) to (rows, columns, C)."""
+    if options.fit == "letterbox":
+        return _letterboxed(picture, rows, columns, options)
+    whole, start = (rows, columns), (0, 0)
+    if options.fit == "crop":
+        height, width = picture.shape[:2]
+        zoom = max(rows / height, columns / width)
+        zoom = max(zoom, (options.shorter_side or 0) / min(height, width))
+        whole = max(rows, round(height * zoom)), max(columns, round(width * zoom))
+        start = (whole[0] - rows) // 2, (whole[1] - columns) // 2
+    return _resized(picture, whole, options, start, (rows, columns))
 
-    if picture.shape[:2] == (rows, columns):
+
+def _letterboxed(picture: Array, rows: int, columns: int, options: ImageOptions) -> Array:
+    height, width = picture.shape[:2]
+    zoom = min(rows / height, columns / width)
+    size = max(1, round(height * zoom)), max(1, round(width * zoom))
+    top, left = (rows - size[0]) // 2, (columns - size[1]) // 2
+    framed = np.full((rows, columns, picture.shape[2]), options.border, np.uint8)
+    framed[top : top + size[0], left : left + size[1]] = _resized(picture, size, options)
+    return framed
+
+
+def _resized(
+    picture: Array,
+    whole: tuple[int, int],
+    options: ImageOptions,
+    start: tuple[int, int] = (0, 0),
+    size: tuple[int, int] | None = None,
+) -> Array:
+    if picture.shape[:2] == whole == (size or whole):
         return picture
-    image = Image.fromarray(picture.squeeze(2) if picture.shape[2] == 1 else picture)
-    if fit == "crop":
-        zoom = max(rows / picture.shape[0], columns / picture.shape[1])
-        width = max(columns, round(picture.shape[1] * zoom))
-        height = max(rows, round(picture.shape[0] * zoom))
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
-        left, top = (width - columns) // 2, (height - rows) // 2
-        image = image.crop((left, top, left + columns, top + rows))
-    else:
-        image = image.resize((columns, rows), Image.Resampling.BILINEAR)
-    array = np.asarray(image)
-    return array if array.ndim == 3 else array[:, :, np.newaxis]
+    try:
+        found = resize_image(picture, whole, options.resampling, start, size)
+    except LayerError as exc:
+        raise FeedError(f"the image is too long to be cut: {exc}") from exc
+    return found.astype(np.uint8)
 
 
 def _normalised(planes: Array, options: ImageOptions, name: str) -> Array:

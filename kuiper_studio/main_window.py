@@ -449,7 +449,7 @@ class MainWindow(QMainWindow):
             layout.activate()  # sizes that are given before it are shared out anew
         left, right = (max(least, round(share * self.width())) for least, share in _DOCK_WIDTHS)
         self.resizeDocks([docks["operators"], docks["properties"]], [left, right], horizontal)
-        self.resizeDocks([docks["operators"], docks["input"]], [370, 330], vertical)
+        self.resizeDocks([docks["operators"], docks["input"]], [335, 365], vertical)
         self.resizeDocks([docks["timeline"]], [_TIMELINE_HEIGHT], vertical)
 
     def _add_panel(self, panel: Panel, area: Qt.DockWidgetArea) -> None:

@@ -6,15 +6,16 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from engine.conversion.records import ConversionOptions
+from engine.image_methods import FITS, RESAMPLINGS
 from engine.inputs import ImageOptions, InputSource
 from engine.paths import is_file
 from kuiper_studio.session.meanings import MeaningChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from PySide6.QtCore import QSettings
 
@@ -190,11 +191,23 @@ def _source(item: dict[str, Any]) -> InputSource:
     )
 
 
+_Name = TypeVar("_Name", bound=str)
+
+
+def _one_of(found: object, names: Iterable[_Name]) -> _Name:
+    """Return a name of several; the first where it is none."""
+    first, *others = names
+    return next((name for name in others if name == found), first)
+
+
 def _options(item: dict[str, Any]) -> ImageOptions:
     size = item["size"]
     return ImageOptions(
         size=(int(size[0]), int(size[1])) if size else None,
-        fit="crop" if item["fit"] == "crop" else "resize",
+        fit=_one_of(item["fit"], FITS),
+        shorter_side=int(item["shorter_side"]) if item.get("shorter_side") else None,
+        border=int(item.get("border", 114)),
+        resampling=_one_of(item.get("resampling"), RESAMPLINGS),
         order="BGR" if item["order"] == "BGR" else "RGB",
         scale=float(item["scale"]),
         mean=tuple(float(number) for number in item["mean"]),

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn
 
 from typing_extensions import override
 
+from engine.image_methods import FITS, RESAMPLINGS
 from kuiper_studio.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from engine.image_methods import Fit, Resampling
     from engine.inputs import ImageOptions
 
 __all__ = [
@@ -505,11 +507,15 @@ def image_options(arguments: argparse.Namespace) -> ImageOptions:
     """Return the image preprocessing that the command line asks for."""
     from engine.inputs import ImageOptions
 
-    fit: Literal["resize", "crop"] = arguments.fit
+    fit: Fit = arguments.fit
+    resampling: Resampling = arguments.resampling
     order: Literal["RGB", "BGR"] = arguments.order
     return ImageOptions(
         size=arguments.size,
         fit=fit,
+        shorter_side=arguments.shorter_side,
+        border=arguments.border,
+        resampling=resampling,
         order=order,
         scale=arguments.scale,
         mean=arguments.mean,
@@ -602,9 +608,23 @@ def _add_images(group: argparse._ActionsContainer) -> None:
         "--size", metavar="ROWSxCOLUMNS", type=_size, help="size of images; default the model's"
     )
     group.add_argument(
-        "--fit", choices=("resize", "crop"), default="resize",
-        help="how images of another size fit: stretch them, or scale and crop them; default "
-        "%(default)s",
+        "--fit", choices=tuple(FITS), default="resize",
+        help="how images of another size fit: stretch them, cut the centre out, or add a "
+        "border; default %(default)s",
+    )  # fmt: skip
+    group.add_argument(
+        "--shorter-side", metavar="PIXELS", type=_count,
+        help="shorter side of images before the centre is cut out, e.g. 256 for 224x224; "
+        "default the fewest that fill the size",
+    )  # fmt: skip
+    group.add_argument(
+        "--border", metavar="PIXEL", type=_pixel, default="114",
+        help="border of a letterbox, 0 to 255; default %(default)s",
+    )  # fmt: skip
+    group.add_argument(
+        "--resampling", choices=tuple(RESAMPLINGS), default="bilinear",
+        help="how images are resized: as Pillow does, or as OpenCV does, which takes no means "
+        "where they shrink; default %(default)s",
     )  # fmt: skip
     group.add_argument(
         "--order", choices=("RGB", "BGR"), default="RGB",
@@ -765,6 +785,13 @@ def _pixel_count(text: str) -> int:
     if not text.isdecimal() or len(text) > len("1000000000") or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} is no number of pixels that a picture has")
     return int(text)
+
+
+def _pixel(text: str) -> int:
+    pixel = _whole(text)
+    if pixel > 255:
+        raise argparse.ArgumentTypeError(f"a pixel of {text} is not from 0 to 255")
+    return pixel
 
 
 def _count(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,9 +156,10 @@ def _require_images(arguments: argparse.Namespace, sources: Sequence[InputSource
     if any(source.kind == "image" for source in sources):
         return
     usual, given = ImageOptions(), image_options(arguments)
-    for name in ("size", "fit", "order", "scale", "mean", "std"):
-        if getattr(given, name) != getattr(usual, name):
-            raise EngineError(f"--{name} applies only to images, and no input is one")
+    for each in fields(ImageOptions):
+        if getattr(given, each.name) != getattr(usual, each.name):
+            option = each.name.replace("_", "-")
+            raise EngineError(f"--{option} applies only to images, and no input is one")
 
 
 def _require_ncnn(arguments: argparse.Namespace, graph: RuntimeGraph) -> None:

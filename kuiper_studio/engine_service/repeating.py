@@ -55,13 +55,16 @@ def _image_words(options: ImageOptions) -> list[str]:
     texts = {
         "size": "x".join(map(str, options.size or ())),
         "fit": options.fit,
+        "shorter_side": str(options.shorter_side),
+        "border": str(options.border),
+        "resampling": options.resampling,
         "order": options.order,
         "scale": repr(options.scale),
         "mean": ",".join(map(repr, options.mean)),
         "std": ",".join(map(repr, options.std)),
     }
     return [
-        f"--{name}={text}"  # one word: a mean may begin with a minus
+        f"--{name.replace('_', '-')}={text}"  # one word: a mean may begin with a minus
         for name, text in texts.items()
         if getattr(options, name) != getattr(usual, name)
     ]

@@ -17,11 +17,16 @@ __all__ = [
     "Preset",
     "numbers_text",
     "parse_numbers",
+    "parse_pixel",
     "parse_scale",
+    "parse_side",
     "preset_of",
     "scale_text",
     "source_title",
 ]
+
+_MOST_PIXEL: Final = 255
+_MOST_DIGITS: Final = 5  # of a number of pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,43 @@ def parse_numbers(text: str, name: str) -> tuple[float, ...]:
     if name == "std" and 0 in numbers:
         raise ValueError("std must not be 0: pixels are divided by it")
     return numbers
+
+
+def parse_side(text: str) -> int | None:
+    """Parse a number of pixels; empty text gives None.
+
+    Raises
+    ------
+    ValueError
+        If it is none; the message is for the user.
+    """
+    if not text.strip():
+        return None
+    side = _whole(text)
+    if not side:
+        raise ValueError("an image of 0 pixels has no centre")
+    return side
+
+
+def parse_pixel(text: str) -> int:
+    """Parse a pixel.
+
+    Raises
+    ------
+    ValueError
+        If it is none; the message is for the user.
+    """
+    pixel = _whole(text)
+    if pixel > _MOST_PIXEL:
+        raise ValueError(f"{pixel} is more than the largest pixel, {_MOST_PIXEL}")
+    return pixel
+
+
+def _whole(text: str) -> int:
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
+        raise ValueError(f"{text!r} is no whole number such as 128")
+    return int(digits)
 
 
 def source_title(source: InputSource | None) -> str:

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import EngineError
+from engine.image_methods import FITS, RESAMPLINGS
 from engine.inputs import (
     IMAGE_SUFFIXES,
     ImageOptions,
@@ -43,7 +44,9 @@ from kuiper_studio.panels.input_fields import (
     PRESETS,
     numbers_text,
     parse_numbers,
+    parse_pixel,
     parse_scale,
+    parse_side,
     preset_of,
     scale_text,
     source_title,
@@ -137,16 +140,30 @@ class PreprocessingEditor(QWidget):
         )
         self.std = _make_field("Std", "Divides after the mean; one number, or one a channel")
         self.order = _make_combo("Channel order", ("RGB", "BGR"))
-        self.fit = _make_combo("Fit", ("resize", "crop"))
-        self.fit.setToolTip(
-            "resize stretches; crop scales by the shorter side and keeps the centre"
+        self.fit = _make_combo("Fit", tuple(FITS))
+        self.fit.setToolTip("; ".join(f"{name} {words}" for name, words in FITS.items()))
+        self.resampling = _make_combo("Resizing", tuple(RESAMPLINGS))
+        self.resampling.setMinimumContentsLength(8)  # longer names must not widen the panel
+        self.resampling.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
+        for place, words in enumerate(RESAMPLINGS.values()):
+            self.resampling.setItemData(place, words, Qt.ItemDataRole.ToolTipRole)
+        self.shorter_side = _make_field(
+            "Shorter side",
+            "Pixels before the centre is cut out, e.g. 256; empty for the fewest",
+        )
+        self.border = _make_field("Border", "Pixels around the image, 0 to 255")
+        self._details = {
+            "crop": (_caption("Side"), self.shorter_side),
+            "letterbox": (_caption("Border"), self.border),
+        }
         self.preset = _make_combo("Preset", (*(p.title for p in PRESETS), "custom"))
         self.preset.setToolTip("Common scale, mean and std")
         self._arrange()
-        for field in (self.scale, self.mean, self.std):
+        for field in self._texts(self._options):
             field.editingFinished.connect(self._commit)
-        for combo in (self.order, self.fit):
+        for combo in (self.order, self.fit, self.resampling):
             combo.activated.connect(self._commit)
         self.preset.activated.connect(self._use_preset)
         self.show_options(self._options)
@@ -161,6 +178,11 @@ class PreprocessingEditor(QWidget):
             _mark(field, invalid=False)
         self.order.setCurrentText(options.order)
         self.fit.setCurrentText(options.fit)
+        self.resampling.setCurrentText(options.resampling)
+        self.resampling.setToolTip(f"Resized {RESAMPLINGS[options.resampling]}")
+        for fit, widgets in self._details.items():
+            for widget in widgets:
+                widget.setVisible(fit == options.fit)
         preset = preset_of(options)
         self.preset.setCurrentText(preset.title if preset is not None else "custom")
 
@@ -169,26 +191,29 @@ class PreprocessingEditor(QWidget):
             self.scale: scale_text(options.scale),
             self.mean: numbers_text(options.mean),
             self.std: numbers_text(options.std),
+            self.shorter_side: str(options.shorter_side or ""),
+            self.border: str(options.border),
         }
 
     def _arrange(self) -> None:
-        shaping = QHBoxLayout()
-        shaping.setSpacing(6)
-        shaping.addWidget(self.fit, 3)
-        shaping.addWidget(self.order, 2)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(4)
-        for place, title in enumerate(("Preset", "Scale", "Mean", "Std")):
+        for place, title in enumerate(("Preset", "Scale", "Mean", "Std", "Resizing")):
             grid.addWidget(_caption(title), place, 0)
         grid.addWidget(_caption("Fit"), 1, 2)
-        grid.addWidget(self.preset, 0, 1, 1, 3)
+        grid.addWidget(self.preset, 0, 1)
+        grid.addWidget(self.order, 0, 2, 1, 2)
         grid.addWidget(self.scale, 1, 1)
-        grid.addLayout(shaping, 1, 3)
+        grid.addWidget(self.fit, 1, 3)
         # Three numbers need the width of the panel.
         grid.addWidget(self.mean, 2, 1, 1, 3)
         grid.addWidget(self.std, 3, 1, 1, 3)
+        grid.addWidget(self.resampling, 4, 1)
+        for caption, field in self._details.values():
+            grid.addWidget(caption, 4, 2)
+            grid.addWidget(field, 4, 3)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(3, 1)
 
@@ -198,6 +223,8 @@ class PreprocessingEditor(QWidget):
             self.scale: parse_scale,
             self.mean: partial(parse_numbers, name="mean"),
             self.std: partial(parse_numbers, name="std"),
+            self.shorter_side: parse_side,
+            self.border: parse_pixel,
         }
         read: dict[QLineEdit, object] = {}
         errors = []
@@ -214,13 +241,20 @@ class PreprocessingEditor(QWidget):
         self.error_changed.emit(errors[0] if errors else "")
         if errors:
             return
-        names = {self.scale: "scale", self.mean: "mean", self.std: "std"}
+        names = {
+            self.scale: "scale",
+            self.mean: "mean",
+            self.std: "std",
+            self.shorter_side: "shorter_side",
+            self.border: "border",
+        }
         fields = {names[field]: value for field, value in read.items()}
         self._set(
             replace(
                 self._options,
                 order=self.order.currentText(),  # type: ignore[arg-type]
                 fit=self.fit.currentText(),  # type: ignore[arg-type]
+                resampling=self.resampling.currentText(),  # type: ignore[arg-type]
                 **fields,  # type: ignore[arg-type]
             )
         )
@@ -355,13 +389,13 @@ class InputCard(QFrame):
         dtype = format_dtype(self.operand.dtype) or "f32"
         lines = [picture.text] if picture is not None and picture.text else []
         if lines != [f"{wanted} {dtype}"]:  # else the source is taken as it is
-            how = ", bilinear" if kind == "image" else ""
-            cut = ", cropped" if kind == "image" and options.fit == "crop" else ""
-            lines += [f"→ {wanted}", f"{dtype}{how}{cut}"]
+            fits = {"crop": ", cropped", "letterbox": ", letterboxed"}
+            how = f", {options.resampling}{fits.get(options.fit, '')}"
+            lines += [f"→ {wanted}", f"{dtype}{how if kind == 'image' else ''}"]
         self._facts.setText("\n".join(lines))
         cropped = kind == "image" and options.fit == "crop" and shape is not None
-        rows, columns = shape[-2:] if cropped and shape is not None else (1, 0)
-        self.preview.set_crop(columns / rows)
+        kept = (shape[-2], shape[-1]) if cropped and shape is not None else None
+        self.preview.set_crop(kept, options.shorter_side)
         self._picture_error = picture.error if picture is not None else ""
         self._show_errors()
 

@@ -141,7 +141,8 @@ class InputPreview(QWidget):
         self._theme = theme
         self._picture: PreviewPicture | None = None
         self._kind = ""
-        self._crop = 0.0
+        self._crop: tuple[int, int] | None = None
+        self._shorter_side: int | None = None
         self._dropping = False
         self.setFixedSize(WIDTH, HEIGHT)
         theme.changed.connect(self.update)
@@ -153,9 +154,17 @@ class InputPreview(QWidget):
         self.setAccessibleName(f"Preview of the input: {text}")
         self.update()
 
-    def set_crop(self, ratio: float) -> None:
-        """Dim the parts that a centred crop of aspect `ratio` removes; 0 for no crop."""
-        self._crop = ratio
+    def set_crop(self, shape: tuple[int, int] | None, shorter_side: int | None = None) -> None:
+        """Dim the parts that a centred crop removes.
+
+        Parameters
+        ----------
+        shape : (int, int) or None
+            Rows and columns that are left; None for no crop.
+        shorter_side : int, optional
+            Of the whole picture before it is cropped.
+        """
+        self._crop, self._shorter_side = shape, shorter_side
         self.update()
 
     def set_dropping(self, *, on: bool) -> None:
@@ -201,10 +210,13 @@ class InputPreview(QWidget):
         small = image.width() < WIDTH and self._kind != "image"
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not small)
         painter.drawImage(area, image)
-        if not self._crop:
+        if self._crop is None:
             return
-        high = min(area.height(), area.width() / self._crop)
-        kept = QRectF(0, 0, high * self._crop, high)
+        rows, columns = self._crop
+        high = min(area.height(), area.width() * rows / columns)
+        fewest = min(area.height(), area.width()) * rows / high
+        high *= min(1.0, fewest / (self._shorter_side or fewest))
+        kept = QRectF(0, 0, high * columns / rows, high)
         kept.moveCenter(area.center())
         outside = QPainterPath()
         outside.addRect(area)

@@ -9,7 +9,7 @@ import os
 import random
 import re
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -155,6 +155,57 @@ class TestPicture:
         np.testing.assert_array_equal(cut[0, 0, 0], [60, 90, 120, 150])
         squeezed = load_input(InputSource("image", path=path), operand, ImageOptions(scale=1.0))
         assert squeezed[0, 0, 0, 0] < 60
+
+    def test_crop_of_a_larger_picture(self, tmp_path):
+        # Without resizing the middle 2 of 8 columns and of 4 rows are left.
+        ramp = np.arange(32, dtype=np.uint8).reshape(4, 8)
+        path = write_picture(tmp_path / "ramp.png", ramp)
+        operand = FakeOperand(shape=(1, 1, 2, 2))
+        options = ImageOptions(fit="crop", scale=1.0, shorter_side=4)
+        cut = load_input(InputSource("image", path=path), operand, options)
+        np.testing.assert_array_equal(cut[0, 0], [[11, 12], [19, 20]])
+        fewest = ImageOptions(fit="crop", scale=1.0, resampling="nearest")
+        small = replace(fewest, shorter_side=1)  # less than the size needs
+        first, second = (
+            load_input(InputSource("image", path=path), operand, each)
+            for each in (fewest, small)
+        )
+        np.testing.assert_array_equal(first, second)
+
+    def test_letterbox_puts_a_border_around_the_picture(self, tmp_path):
+        ramp = np.arange(8, dtype=np.uint8).reshape(2, 4)
+        path = write_picture(tmp_path / "ramp.png", ramp)
+        operand = FakeOperand(shape=(1, 1, 4, 4))
+        options = ImageOptions(fit="letterbox", scale=1.0, border=9)
+        boxed = load_input(InputSource("image", path=path), operand, options)
+        rows = [[9] * 4, [0, 1, 2, 3], [4, 5, 6, 7], [9] * 4]
+        np.testing.assert_array_equal(boxed[0, 0], rows)
+
+    @pytest.mark.parametrize(
+        ("resampling", "expected"),
+        [
+            ("nearest", [2, 14]),  # the pixels at the centres of three: 1 and 4
+            ("box", [14 / 3, 41 / 3]),  # means of three
+            ("opencv-nearest", [0, 12]),  # pixels 0 and 3
+            ("opencv-bilinear", [2, 14]),  # centres fall on pixels 1 and 4
+        ],
+    )
+    def test_methods_of_resizing(self, tmp_path, resampling, expected):
+        row = np.array([[0, 2, 12, 12, 14, 15]], np.uint8)
+        path = write_picture(tmp_path / "row.png", row)
+        operand = FakeOperand(shape=(1, 1, 1, 2))
+        options = ImageOptions(scale=1.0, resampling=resampling)
+        found = load_input(InputSource("image", path=path), operand, options)
+        np.testing.assert_array_equal(found[0, 0, 0], np.rint(expected))
+
+    def test_a_long_strip_that_would_become_too_large_is_refused(self, tmp_path):
+        path = write_picture(tmp_path / "strip.png", np.zeros((1, 60_000), np.uint8))
+        operand = FakeOperand(shape=(1, 1, 4000, 4000))
+        options = ImageOptions(fit="crop", resampling="opencv-bilinear")
+        with pytest.raises(FeedError, match="too long to be cut"):
+            load_input(InputSource("image", path=path), operand, options)
+        options = replace(options, resampling="bilinear")  # cut before it is resized
+        load_input(InputSource("image", path=path), operand, options)
 
     @pytest.mark.parametrize("suffix", ["png", "tiff"])
     def test_grey_of_16_bits_is_rounded_to_8(self, tmp_path, suffix):

@@ -25,7 +25,8 @@ PLUS = (
     "nn.ReLU relu 1 1 2 3 #3=(1,3,4,4)f32",
     "pnnx.Output out 1 0 3",
 )
-OPTIONS = ImageOptions(None, "crop", "BGR", 1.0, (104.0, 117.0, 123.0), (2.0,))
+MEAN = (104.0, 117.0, 123.0)
+OPTIONS = ImageOptions(None, "letterbox", "BGR", 1.0, MEAN, (2.0,), 256, 7, "opencv-bicubic")
 CHOICES = (
     InputSource("random", seed=7),
     InputSource("constant", value=0.123456789),

@@ -32,7 +32,8 @@ def plan_of(source, options=None, shapes=None):
 
 
 def test_pictures_sizes_seed_and_tolerance(session):
-    options = ImageOptions((4, 5), "crop", "BGR", 1.0, (-0.5, 0.25, 0.1), (2.0, 2.0, 4.0))
+    numbers = (-0.5, 0.25, 0.1), (2.0, 2.0, 4.0)
+    options = ImageOptions((4, 5), "crop", "BGR", 1.0, *numbers, 6, 0, "opencv-bilinear")
     plan = plan_of(InputSource("image", Path("a cat.png")), options, {"0": (1, 3, 4, 5)})
     session.reseed(7)
 
@@ -42,6 +43,7 @@ def test_pictures_sizes_seed_and_tolerance(session):
     found = compare_parser().parse_args(command[2:])
     assert (found.input, found.shape) == (["a cat.png"], ["0=1,3,4,5"])
     assert (found.size, found.fit, found.order, found.scale) == ((4, 5), "crop", "BGR", 1.0)
+    assert (found.shorter_side, found.border, found.resampling) == (6, 0, "opencv-bilinear")
     assert (found.mean, found.std) == ((-0.5, 0.25, 0.1), (2.0, 2.0, 4.0))
     assert (found.seed, found.tolerance, found.reference) == (7, 0.01, "dump")
 

@@ -100,7 +100,42 @@ def test_order_and_fit(panel, use_picture, studio, settle) -> None:
     editor.fit.activated.emit(1)
     settle(studio)
     assert studio.image_options == ImageOptions(order="BGR", fit="crop")
-    assert panel.cards["0"].preview._crop == 1.0
+
+
+def test_the_side_of_a_crop_and_the_border_of_a_letterbox(panel, use_picture, studio, settle):
+    editor = panel.editor
+    assert not editor.shorter_side.isVisible()
+    assert not editor.border.isVisible()
+    editor.fit.setCurrentText("crop")
+    editor.fit.activated.emit(1)
+    settle(studio)
+    assert editor.shorter_side.isVisible()
+    editor.shorter_side.setText("256")
+    editor.shorter_side.editingFinished.emit()
+    editor.resampling.setCurrentText("opencv-bilinear")
+    editor.resampling.activated.emit(5)
+    settle(studio)
+    wanted = ImageOptions(fit="crop", shorter_side=256, resampling="opencv-bilinear")
+    assert studio.image_options == wanted
+    assert "opencv-bilinear, cropped" in panel.cards["0"]._facts.text()
+    for text in ("0", "x", "1000000"):
+        editor.shorter_side.setText(text)
+        editor.shorter_side.editingFinished.emit()
+        assert editor.shorter_side.property("invalid")
+    editor.shorter_side.setText("")
+    editor.shorter_side.editingFinished.emit()
+    editor.fit.setCurrentText("letterbox")
+    editor.fit.activated.emit(2)
+    settle(studio)
+    assert editor.border.isVisible()
+    assert not editor.shorter_side.isVisible()
+    editor.border.setText("300")
+    editor.border.editingFinished.emit()
+    assert editor.border.property("invalid")
+    editor.border.setText("0")
+    editor.border.editingFinished.emit()
+    assert studio.image_options.border == 0
+    assert studio.image_options.shorter_side is None
 
 
 def test_preset(panel, use_picture, studio, settle) -> None:

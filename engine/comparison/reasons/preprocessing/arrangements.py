@@ -37,16 +37,16 @@ class Step(NamedTuple):
     ----------
     kind, text : str
         Of its reason.
-    change : Change
+    changes : tuple of Change
     """
 
     kind: str
     text: str
-    change: Change
+    changes: tuple[Change, ...]
 
     def as_reason(self, share: float) -> Reason:
         """Return it as a reason that explains a share of the difference."""
-        return Reason(self.kind, share, self.text, (self.change,))
+        return Reason(self.kind, share, self.text, self.changes)
 
 
 class Way(NamedTuple):
@@ -87,7 +87,7 @@ class Way(NamedTuple):
         change = Change("order", "BGR" if is_reverse else tuple(order))
         return self._replace(
             array=np.take(self.array, order, axis),
-            steps=(*self.steps, Step("channel_order", text, change)),
+            steps=(*self.steps, Step("channel_order", text, (change,))),
             order=tuple(order),
         )
 
@@ -120,10 +120,10 @@ def _layouts(ours: Array, shape: tuple[int, ...]) -> Iterator[Way]:
         change = Change("dims", order)
         if moved.shape == shape:
             text = f"The reference's input is {words}. Transpose the input by {order}."
-            yield Way(moved, (Step("input_layout", text, change),))
+            yield Way(moved, (Step("input_layout", text, (change,)),))
         elif ours.shape == shape:
             text = f"The reference's memory is {words}. Transpose the input by {order}."
-            steps = (Step("input_layout", text, change),)
+            steps = (Step("input_layout", text, (change,)),)
             yield Way(moved.reshape(shape), steps)
             sizes = [shape[axis] for axis in order]
             yield Way(ours.reshape(sizes).transpose(np.argsort(order)), steps)
@@ -142,4 +142,4 @@ def _turned(ours: Array, shape: tuple[int, ...]) -> Iterator[Way]:
                 Change("flip", axes) if not is_transposed else Change("dims", (h, w, *axes))
             )
             text = f"The reference's input {words}."
-            yield Way(turned, (Step("input_layout", text, change),))
+            yield Way(turned, (Step("input_layout", text, (change,)),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -17,12 +18,12 @@ from engine.comparison.reasons.preprocessing.normalisation import (
 )
 from engine.comparison.reasons.preprocessing.resizing import resized
 from engine.comparison.reasons.reason import Change, Reason
+from engine.inputs import ImageOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from engine.comparison.reasons.preprocessing.normalisation import Affine
-    from engine.inputs import ImageOptions
     from engine.values import Array
 
 __all__ = ["diagnose_input"]
@@ -109,14 +110,16 @@ def diagnose_input(
             return best.reasons
     if image is not None and best.left > _CLOSE:
         colour = image if image.ndim == 3 else image[..., np.newaxis]
-        order = options.order if options is not None else "RGB"
-        for way in _from_image(colour, reference, order, check):
+        for way in _from_image(colour, reference, options or ImageOptions(), check):
             best = _better(best, way, reference, normalisation, discrepancy)
     return best.reasons if best.share >= _LEAST else ()
 
 
 def _from_image(
-    image: Array, reference: Array, order: str, check_cancelled: Callable[[], None]
+    image: Array,
+    reference: Array,
+    options: ImageOptions,
+    check_cancelled: Callable[[], None],
 ) -> Iterator[Way]:
     """Return the image in ways of resizing it, in colour and in grey."""
     axis = channel_axis(reference.shape)
@@ -128,11 +131,11 @@ def _from_image(
         grey = np.rint(image @ np.array(_GREY)).astype(np.uint8)
         image = np.repeat(grey[..., np.newaxis], 3, axis=2)
         text = "The reference's picture is grey, ours has colours. Make it grey."
-        step = Step("channel_order", text, Change("order", "grey"))
-        for way in resized(image, reference, "RGB", check_cancelled):
+        step = Step("channel_order", text, (Change("order", "grey"),))
+        for way in resized(image, reference, replace(options, order="RGB"), check_cancelled):
             yield way._replace(steps=(*way.steps, step))
         return
-    yield from resized(image, reference, order, check_cancelled)
+    yield from resized(image, reference, options, check_cancelled)
 
 
 def _are_alike(planes: Array) -> bool:

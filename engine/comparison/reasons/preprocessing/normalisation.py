@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions
     from engine.values import Array
 
-__all__ = ["Affine", "Normalisation", "channel_axis", "describe_affine", "recognise"]
+__all__ = ["Affine", "Normalisation", "channel_axis", "describe_affine", "listed", "recognise"]
 
 _UNIT: Final = 1 / 255
 # Well-known mean and std, for pixels from 0 to 1; one number stands for all channels.
@@ -192,10 +192,9 @@ class Normalisation:
         if not changes:
             return None
         kind = "scale" if [change.name for change in changes] == ["scale"] else "mean_std"
-        *first, last = settings
-        wanted = f"{', '.join(first)} and {last}" if first else last
         text = (
-            f"The reference's input holds {self.words}; ours holds {other.words}. Set {wanted}."
+            f"The reference's input holds {self.words}; ours holds {other.words}. "
+            f"Set {listed(settings)}."
         )
         return Affine(kind, text, tuple(changes))
 
@@ -316,6 +315,12 @@ def _in_both_orders(
     if len(set(mean)) > 1:
         pairs.append((mean[::-1], std[::-1]))
     return pairs
+
+
+def listed(words: Sequence[str]) -> str:
+    """Join words as a sentence does: ``a, b and c``."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _near(found: Array, wanted: Array) -> bool:

@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.comparison.reasons.preprocessing.arrangements import Step, Way
-from engine.comparison.reasons.preprocessing.normalisation import channel_axis
+from engine.comparison.reasons.preprocessing.normalisation import channel_axis, listed
 from engine.comparison.reasons.reason import Change
-from engine.layers.resampling import interpolate
+from engine.image_methods import RESAMPLINGS
+from engine.image_resizing import interpolate_image, resize_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from PIL.Image import Image
-
-    from engine.values import Array
+    from engine.image_methods import Resampling
+    from engine.inputs import ImageOptions
+    from engine.values import Array, Value
 
 __all__ = ["resized"]
 
-_BY_PILLOW: Final = {
-    "bilinear": "bilinear, averaged where it shrinks, as Pillow does",
-    "bicubic": "bicubic, averaged where it shrinks, as Pillow does",
-    "lanczos": "Lanczos, as Pillow does",
-    "box": "by the mean of areas, as Pillow does",
-}
-_PLAIN: Final = "as OpenCV and torch's interpolate do"
-_INTERPOLATED: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
-    "plain bilinear": (
-        {"mode": "bilinear"}, f"bilinear, without averaging where it shrinks, {_PLAIN}"
+# torch's own methods: what interpolate takes, the words, and the nearest setting.
+_OF_TORCH: Final[Mapping[str, tuple[Mapping[str, Any], str, Resampling | None]]] = {
+    "torch bilinear": (
+        {"mode": "bilinear"}, RESAMPLINGS["opencv-bilinear"], "opencv-bilinear"
     ),
-    "plain bicubic": (
-        {"mode": "bicubic"}, f"bicubic, without averaging where it shrinks, {_PLAIN}"
+    "torch bicubic": ({"mode": "bicubic"}, RESAMPLINGS["opencv-bicubic"], "opencv-bicubic"),
+    "torch aligned": (
+        {"mode": "bilinear", "align_corners": True}, "bilinear with aligned corners", None
     ),
-    "plain nearest": ({"mode": "nearest"}, f"by the nearest pixel to the upper left, {_PLAIN}"),
-    "exact nearest": ({"mode": "nearest-exact"}, "by the nearest pixel, as Pillow does"),
-    "aligned bilinear": (
-        {"mode": "bilinear", "align_corners": True}, "bilinear with aligned corners"
+    "torch smooth bilinear": (
+        {"mode": "bilinear", "antialias": True},
+        "bilinear, as torch does with antialias",
+        "bilinear",
     ),
-    "smooth bilinear": (
-        {"mode": "bilinear", "antialias": True}, "bilinear, as torch does with antialias"
+    "torch smooth bicubic": (
+        {"mode": "bicubic", "antialias": True},
+        "bicubic, as torch does with antialias",
+        "bicubic",
     ),
-    "smooth bicubic": (
-        {"mode": "bicubic", "antialias": True}, "bicubic, as torch does with antialias"
-    ),
-    "area": ({"mode": "area"}, "by the mean of areas, as torch does"),
+    "torch area": ({"mode": "area"}, "by the mean of areas, as torch does", None),
 }  # fmt: skip
-_ROUNDED: Final = " rounded"  # after the name of a method
 _MOST_MARGIN: Final = 1.25  # of the shorter side, around a cut
 _COARSE: Final = 6  # pixels between shorter sides that are tried first
 _FINALISTS: Final = 2  # places whose methods are tried
@@ -73,6 +66,7 @@ class _Plan:
     start : (int, int)
         First row and column: of the picture, for a letterbox of the frame.
     method : str
+        A resampling, or one of torch.
     """
 
     kind: str
@@ -100,7 +94,10 @@ class _Found(NamedTuple):
 
 
 def resized(
-    image: Array, reference: Array, order: str, check_cancelled: Callable[[], None]
+    image: Array,
+    reference: Array,
+    options: ImageOptions,
+    check_cancelled: Callable[[], None],
 ) -> list[Way]:
     """Return the image in the way that explains a reference's input best.
 
@@ -108,8 +105,8 @@ def resized(
     ----------
     image : ndarray of uint8, shape (H, W, C)
     reference : ndarray of shape (…, C, rows, columns) or (…, rows, columns, C)
-    order : {"RGB", "BGR"}
-        Of the channels of our input.
+    options : ImageOptions
+        Of our input.
     check_cancelled : callable
         Called before each way that is tried; an exception stops.
 
@@ -127,18 +124,37 @@ def resized(
         return []
     pixels, inner = frame.picture(found.plan)
     array = pixels if axis == reference.ndim - 1 else np.moveaxis(pixels, -1, -3)
-    border, words = frame.border(found)
-    words = f"{frame.describe(found.plan)}{words}"
-    text = f"The reference's image is {words}. Prepare it the same way."
-    steps = [Step("parameter", text, Change("fit", found.plan.kind))]
+    border, fill = frame.border(found)
+    words = frame.describe(found.plan)
+    whole = None
+    if border:
+        whole, around = _describe_fill(border, fill)
+        words = f"{words}; the border is {around}"
+    changes = frame.settings(found.plan, whole, options)
+    texts = [f"{each.name.replace('_', ' ')}={each.value}" for each in changes]
+    advice = f"Set {listed(texts)}" if texts else "Prepare it the same way"
+    text = f"The reference's image is {words}. {advice}."
+    steps = [Step("parameter", text, tuple(changes) or (Change("fit", found.plan.kind),))]
     theirs = "BGR" if found.is_reverse else "RGB"
-    if theirs != order:
-        text = f"The reference's input is {theirs}, ours is {order}. Set order={theirs}."
-        steps.append(Step("channel_order", text, Change("order", theirs)))
+    if theirs != options.order:
+        text = (
+            f"The reference's input is {theirs}, ours is {options.order}. Set order={theirs}."
+        )
+        steps.append(Step("channel_order", text, (Change("order", theirs),)))
     array = np.broadcast_to(array, reference.shape)
     if found.is_reverse:
         array = np.flip(array, axis)
     return [Way(array, tuple(steps), is_pixels=True, inner=inner, border=border)]
+
+
+def _describe_fill(border: tuple[float, ...], fill: Array) -> tuple[int | None, str]:
+    """Say what a border is made of; with the pixel, if it is one of whole numbers."""
+    pixel = round(float(fill.mean()))
+    if np.abs(fill - pixel).max() < _OFF and 0 <= pixel <= 255:
+        return pixel, str(pixel)
+    if not any(border):
+        return None, "0 after normalising"
+    return None, f"({', '.join(f'{each:.4g}' for each in fill)})"
 
 
 class _Frame:
@@ -162,28 +178,13 @@ class _Frame:
         self._total = _variance(self._target[:: self._step, :: self._step])
         self._check_cancelled = check_cancelled
 
-    @cached_property
-    def _planes(self) -> npt.NDArray[np.float32]:
-        """The image, of shape (1, C, H, W)."""
-        planes = np.moveaxis(self._image, 2, 0)[np.newaxis]
-        return np.ascontiguousarray(planes, np.float32)
-
-    @cached_property
-    def _picture(self) -> Image:
-        """The image for Pillow."""
-        from PIL import Image
-
-        return Image.fromarray(
-            self._image if self._image.shape[2] == 3 else self._image[..., 0]
-        )
-
     def search(self) -> _Found | None:
         """Return the best plan: first where the picture goes, then how it is resized."""
         found = [self._measure(plan) for plan in self._first_plans()]
         near = list(self._refined(min(found).plan))
         near += [replace(plan, method="bicubic") for plan in near]
         found += [self._measure(plan) for plan in near]
-        names = [*_BY_PILLOW, *_INTERPOLATED, *(name + _ROUNDED for name in _INTERPOLATED)]
+        names = [*RESAMPLINGS, *_OF_TORCH]
         for best in sorted(found)[:_FINALISTS]:
             if best.left <= _PROMISING and best.plan.kind != "cut":
                 plans = [replace(best.plan, method=name) for name in names]
@@ -259,33 +260,51 @@ class _Frame:
             top, left = plan.start
             part = self._image[top : top + self._rows, left : left + self._columns]
             return part.astype(np.float64)
-        if plan.method not in _BY_PILLOW:
-            return self._interpolated(plan)
         start, size = plan.start, (self._rows, self._columns)
         if plan.kind == "letterbox":
             start, size = (0, 0), plan.size
-        return _by_pillow(self._picture, plan.size, start, size, plan.method)
+        is_huge = plan.size[0] * plan.size[1] > _MOST_PIXELS
+        if is_huge and (plan.method in _OF_TORCH or "opencv" in plan.method):
+            return np.zeros_like(self._target)  # a strip, which these resize as a whole
+        if plan.method in _OF_TORCH:
+            found = interpolate_image(self._image, plan.size, _OF_TORCH[plan.method][0])
+            return found[start[0] : start[0] + size[0], start[1] : start[1] + size[1]]
+        resampling = cast("Resampling", plan.method)
+        return resize_image(self._image, plan.size, resampling, start, size)
 
-    def _interpolated(self, plan: _Plan) -> npt.NDArray[np.float64]:
-        """Resize in the ways that take no means."""
-        if plan.size[0] * plan.size[1] > _MOST_PIXELS:
-            return np.zeros_like(self._target)
-        arguments, _ = _INTERPOLATED[plan.method.removesuffix(_ROUNDED)]
-        planes: npt.NDArray[np.float64] = interpolate(self._planes, plan.size, **arguments)[0]
-        found = np.moveaxis(planes, 0, 2)
-        if plan.kind == "crop":
-            top, left = plan.start
-            found = found[top : top + self._rows, left : left + self._columns]
-        found = np.clip(found, 0, 255)
-        return np.rint(found) if plan.method.endswith(_ROUNDED) else found
+    def settings(self, plan: _Plan, border: float | None, ours: ImageOptions) -> list[Change]:
+        """Return the options that give a plan and differ from ours; none where none does."""
+        method = plan.method
+        resampling = _OF_TORCH[method][2] if method in _OF_TORCH else method
+        is_boxed = plan.kind == "letterbox"
+        if resampling is None or (is_boxed and (border is None or not self._is_centred(plan))):
+            return []
+        wanted: dict[str, Value] = {"resampling": resampling}
+        if plan.kind == "cut":
+            wanted = {}  # nothing is resized
+        wanted["fit"] = "crop" if plan.kind == "cut" else plan.kind
+        if wanted["fit"] == "crop":
+            wanted["shorter_side"] = min(plan.size)
+        if is_boxed:
+            wanted["border"] = border
+        return [
+            Change(name, wanted[name])
+            for name in ("fit", "shorter_side", "border", "resampling")
+            if name in wanted and wanted[name] != getattr(ours, name)
+        ]
+
+    def _is_centred(self, plan: _Plan) -> bool:
+        return plan.start == _centre(self._rows, self._columns, *plan.size)
 
     def describe(self, plan: _Plan) -> str:
         """Say what a plan does to the image."""
         frame = f"{self._rows}×{self._columns}"
         if plan.kind == "cut":
             return f"cut to {frame} in the centre, not resized"
-        name = plan.method.removesuffix(_ROUNDED)
-        how = _BY_PILLOW[name] if name in _BY_PILLOW else _INTERPOLATED[name][1]
+        if plan.method in _OF_TORCH:
+            how = _OF_TORCH[plan.method][1]
+        else:
+            how = RESAMPLINGS[cast("Resampling", plan.method)]
         if plan.kind == "resize":
             return f"stretched to {frame}, {how}"
         if plan.kind == "crop":
@@ -296,28 +315,21 @@ class _Frame:
         where = "in the centre" if any(plan.start) else "at the upper left"
         return f"letterboxed: its longer side fits {frame}, {where}; {how}"
 
-    def border(self, found: _Found) -> tuple[tuple[float, ...], str]:
-        """Return the reference's numbers around the picture, one a channel, and in words."""
+    def border(self, found: _Found) -> tuple[tuple[float, ...], Array]:
+        """Return the reference's numbers around the picture, one a channel, and as pixels."""
         pixels, inner = self.picture(found.plan)
         if inner is None:
-            return (), ""
+            return (), np.empty(0)
         if found.is_reverse:
             pixels = pixels[..., ::-1]
         around = _around(self._target, inner)
         if not around.any():
-            return (0.0,) * pixels.shape[-1], ""
+            return (), np.empty(0)
         numbers = self._target[around].mean(axis=0)
-        x, y = pixels[inner].reshape(-1, len(numbers)), self._target[inner]
-        y = y.reshape(x.shape)
+        x, y = (each[inner].reshape(-1, len(numbers)) for each in (pixels, self._target))
         spread = x.std(axis=0)
         scales = np.divide(y.std(axis=0), spread, out=np.ones_like(spread), where=spread > 0)
-        fill = x.mean(axis=0) + (numbers - y.mean(axis=0)) / scales
-        border = tuple(numbers.tolist())
-        if np.abs(fill - np.rint(fill.mean())).max() < _OFF:
-            return border, f"; the border is {round(fill.mean())}"
-        if not numbers.any():
-            return border, "; the border is 0 after normalising"
-        return border, f"; the border is ({', '.join(f'{each:.4g}' for each in fill)})"
+        return tuple(numbers.tolist()), x.mean(axis=0) + (numbers - y.mean(axis=0)) / scales
 
 
 def _around(target: Array, inner: tuple[slice, slice]) -> Array:
@@ -329,25 +341,6 @@ def _around(target: Array, inner: tuple[slice, slice]) -> Array:
 
 def _centre(height: int, width: int, rows: int, columns: int) -> tuple[int, int]:
     return (height - rows) // 2, (width - columns) // 2
-
-
-def _by_pillow(
-    picture: Image,
-    whole: tuple[int, int],
-    start: tuple[int, int],
-    size: tuple[int, int],
-    method: str,
-) -> npt.NDArray[np.float64]:
-    """Resize a whole picture to `whole`, and return the part of a size from `start`."""
-    from PIL import Image
-
-    # Cut before it is resized: a long strip would become very large.
-    height, width = picture.height / whole[0], picture.width / whole[1]
-    (top, left), (rows, columns) = start, size
-    box = (left * width, top * height, (left + columns) * width, (top + rows) * height)
-    found = picture.resize((columns, rows), Image.Resampling[method.upper()], box=box)
-    array = np.asarray(found, np.float64)
-    return array if array.ndim == 3 else array[:, :, np.newaxis]
 
 
 def _variance(array: Array) -> float:
