@@ -24,7 +24,6 @@ from PySide6.QtCore import (
     QTimer,
     Slot,
 )
-from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import (
     QDockWidget,
     QMainWindow,
@@ -40,19 +39,9 @@ from typing_extensions import override
 
 from engine.errors import UnsupportedOperatorError
 from engine.states import OperatorStatus
-from engine.text import number_style
 from kuiper_studio.analyse_commands import AnalyseCommands
-from kuiper_studio.appearance import (
-    MONO_FAMILY,
-    is_still,
-    store_numbers,
-    store_size,
-    store_still,
-    stored_size,
-)
-from kuiper_studio.commands import COMMANDS, Commands, CommandState
+from kuiper_studio.commands import Commands, CommandState
 from kuiper_studio.debug_commands import DebugCommands
-from kuiper_studio.desktop_motion import desktop_is_still
 from kuiper_studio.drop_commands import DropCommands
 from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.field_keys import FieldKeys
@@ -60,7 +49,7 @@ from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.find_commands import FindCommands
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.group_commands import GroupCommands
-from kuiper_studio.keymap import Keyed, Keymap
+from kuiper_studio.keymap import Keymap
 from kuiper_studio.menus import MenuLetters, add_menu, make_menu
 from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.overlay_commands import OverlayCommands
@@ -81,13 +70,13 @@ from kuiper_studio.panels.result_dock import TITLES, ResultDock
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_panel import TimelinePanel
+from kuiper_studio.preference_commands import PreferenceCommands
 from kuiper_studio.sample_models import find_samples
 from kuiper_studio.selection_history import SelectionHistory
 from kuiper_studio.session import Failure, RunState, StudioSession
 from kuiper_studio.surfaces import MENUS, Surface
 from kuiper_studio.sweep_commands import SweepCommands
-from kuiper_studio.tensor_view import TENSOR_COMMANDS, Side, TensorView
-from kuiper_studio.theme import Scheme, Theme
+from kuiper_studio.tensor_view import Side, TensorView
 from kuiper_studio.turns import take_turn
 
 if TYPE_CHECKING:
@@ -96,6 +85,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtCore import QChildEvent
     from PySide6.QtGui import (
+        QAction,
         QCloseEvent,
         QDragEnterEvent,
         QDragLeaveEvent,
@@ -117,6 +107,7 @@ if TYPE_CHECKING:
     from kuiper_studio.panels.provenance_panel import ProvenancePanel
     from kuiper_studio.panels.start_page import StartPage
     from kuiper_studio.session.asking import Place
+    from kuiper_studio.theme import Theme
 
 __all__ = ["MainWindow"]
 
@@ -128,7 +119,6 @@ _HISTORY_WIDTH: Final = 370  # at least, to see the values at the place
 _OUTPUT_WIDTH: Final = 330  # at least, to see boxes on the picture
 _PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
-_ASK_DESKTOP_MS: Final = 300  # after the start, what it says of motion
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = QSize(1440, 900)  # that the docks were designed for
 _SHARE: Final = 0.94  # of either side of a larger screen, for a first window
@@ -142,11 +132,6 @@ _FRAME: Final = 8  # of a window manager, at most, below and at the sides
 _FOR_ORIGIN: Final = (
     "analyse.worstElement", "analyse.nextOrigin", "analyse.report", "analyse.extract",
 )  # fmt: skip
-_SCHEME_OF: Final = {
-    "view.themeSystem": Scheme.SYSTEM,
-    "view.themeLight": Scheme.LIGHT,
-    "view.themeDark": Scheme.DARK,
-}
 
 
 class MainWindow(QMainWindow):
@@ -214,6 +199,17 @@ class MainWindow(QMainWindow):
         self.exporting = ExportCommands(
             session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
         )
+        self.preferences = PreferenceCommands(
+            session,
+            settings,
+            theme,
+            dialogs,
+            self.commands,
+            self.graph_view,
+            self.debugging,
+            self.exporting,
+            self,
+        )
         # In the order of Tab: the list, the graph and its tensor, then what tells of them.
         self._add_panel(self.operators_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
         self._make_central()
@@ -223,7 +219,7 @@ class MainWindow(QMainWindow):
         self.commands.connect_all()
         self._connect_session()
         self._connect_views()
-        self._use_keys(Keymap.stored(settings))
+        self._use_keys()
         self.resize(_SIZE)
         self._default_state = self.saveState(_LAYOUT_VERSION)
 
@@ -497,9 +493,6 @@ class MainWindow(QMainWindow):
         colors = make_menu(self)
         colors.aboutToShow.connect(partial(self.overlaying.fill_menu, colors))
         self.graph_view.header.offer_colors(colors)
-        schemes = QActionGroup(self)
-        for command in _SCHEME_OF:
-            schemes.addAction(self.actions_by_id[command])
 
     def fill_docks(self, menu: QMenu) -> None:
         """Fill a menu with the actions that show and hide docks."""
@@ -538,7 +531,7 @@ class MainWindow(QMainWindow):
         session.inputs_changed.connect(self._on_inputs_changed)
         session.progress_changed.connect(self._on_progress_changed)
         session.workspace.layers_changed.connect(self._on_layers_changed)
-        self.theme.changed.connect(self._on_theme_changed)
+        self.preferences.keys_changed.connect(self._use_keys)
 
     def _connect_views(self) -> None:
         opening, debugging, tensor = self.opening, self.debugging, self.tensor_view
@@ -645,27 +638,6 @@ class MainWindow(QMainWindow):
             self.session.select(current.name)
             self.graph_view.center_on(current.name)
 
-    def toggle_theme(self) -> None:
-        """Switch between the light and the dark theme."""
-        self._use_theme(Scheme.LIGHT if self.theme.dark else Scheme.DARK)
-
-    def use_system_theme(self) -> None:
-        """Follow the desktop's theme."""
-        self._use_theme(Scheme.SYSTEM)
-
-    def use_light_theme(self) -> None:
-        """Use the light theme."""
-        self._use_theme(Scheme.LIGHT)
-
-    def use_dark_theme(self) -> None:
-        """Use the dark theme."""
-        self._use_theme(Scheme.DARK)
-
-    def _use_theme(self, scheme: Scheme) -> None:
-        self.settings.setValue("theme", scheme.value)
-        self.theme.set_scheme(scheme)
-        self._on_theme_changed()
-
     def reset_layout(self) -> None:
         """Move the docks back to their places."""
         for dock in self._docks.values():
@@ -714,65 +686,10 @@ class MainWindow(QMainWindow):
 
         ShortcutsSheet(self._all_actions(), self.theme, self).exec()
 
-    def show_preferences(self) -> None:
-        """Ask for what holds for every model, and use it."""
-        from kuiper_studio.dialogs.preferences_dialog import Preferences, PreferencesDialog
-
-        session = self.session
-        present = Preferences(
-            self.theme.scheme,
-            session.backend,
-            session.memory_limit,
-            session.memory_bound,
-            session.seed,
-            self.file_dialogs.folder("dump"),
-            self.exporting.preferred_format,
-            session.ncnn_options,
-            self.commands.keymap,
-            number_style(),
-            stored_size(self.settings),
-            str(self.settings.value(MONO_FAMILY, "")),
-            is_still(self.settings),
-            session.tunes,
-        )
-        commands: tuple[Keyed, ...] = (*COMMANDS, *TENSOR_COMMANDS)
-        dialog = PreferencesDialog(present, self, commands=commands)
-        if not dialog.exec():
-            return
-        chosen = dialog.preferences
-        if chosen.scheme is not present.scheme:
-            self._use_theme(chosen.scheme)
-        session.set_memory_limit(chosen.limit)
-        session.set_memory_bound(chosen.bound)
-        session.set_seed(chosen.seed)
-        if chosen.backend != present.backend:
-            self.debugging.set_preferred_backend(chosen.backend)
-        self.debugging.set_preferred_ncnn_options(chosen.ncnn_options)
-        self.debugging.set_tuning(allowed=chosen.tuning)
-        self.file_dialogs.set_folder("dump", chosen.folder)
-        self.exporting.set_preferred_format(chosen.format)
-        if chosen.keymap != present.keymap:
-            chosen.keymap.store(self.settings)
-            self._use_keys(chosen.keymap)
-        store_size(self.settings, chosen.interface_size)
-        self.settings.setValue(MONO_FAMILY, chosen.mono_family)
-        store_still(self.settings, still=chosen.still)
-        self._use_motion()
-        if chosen.numbers != present.numbers:
-            store_numbers(self.settings, chosen.numbers)
-            for widget in self.findChildren(QWidget):
-                # PySide 6.9 knows only an update with an index of item views.
-                QWidget.update(widget)
-
     @Slot()
-    def _use_motion(self) -> None:
-        """Animate nothing where the user wants that, here or in the whole desktop."""
-        self.graph_view.canvas.viewport.reduced_motion = (
-            is_still(self.settings) or desktop_is_still()
-        )
-
-    def _use_keys(self, keymap: Keymap) -> None:
-        """Give the commands keys, and show them wherever keys are shown."""
+    def _use_keys(self) -> None:
+        """Give the commands the keys that are stored, and show them wherever keys are shown."""
+        keymap = Keymap.stored(self.settings)
         self.commands.use_keys(keymap)
         shown = self.commands.shown_keys
         self.graph_view.show_keys(shown)
@@ -1068,11 +985,6 @@ class MainWindow(QMainWindow):
         self.session.select(operator)
         self.commands.popup(surface, point)
 
-    @Slot()
-    def _on_theme_changed(self) -> None:
-        for command, scheme in _SCHEME_OF.items():
-            self.actions_by_id[command].setChecked(scheme is self.theme.scheme)
-
     # Settings remembered between runs
 
     def fit_into(self, available: QRect) -> None:
@@ -1116,8 +1028,7 @@ class MainWindow(QMainWindow):
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
-        self.graph_view.canvas.viewport.reduced_motion = is_still(self.settings)
-        QTimer.singleShot(_ASK_DESKTOP_MS, self._use_motion)
+        self.preferences.restore()
         self.overlaying.restore()
         self.operators_panel.restore_order(str(self.settings.value(_ORDER, "")))
         side = self.settings.value("compare/side")
@@ -1126,7 +1037,6 @@ class MainWindow(QMainWindow):
         self.debugging.restore()
         self._on_graph_changed()
         self._on_state_changed()
-        self._on_theme_changed()
 
     def _remember(self) -> None:
         self._show_docks(shown=True)  # the layout is stored with its docks
