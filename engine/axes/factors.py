@@ -74,6 +74,8 @@ class Factors:
         Factors of which attention sees one position at a time; see `note_apart`.
     mixed : dict of int to Dim
         By factor of a flattened dimension that lost or won positions: what was flattened.
+    timed : set of int
+        Factors of rows that are also taken for time.
     """
 
     def __init__(self) -> None:
@@ -89,6 +91,7 @@ class Factors:
         self.taken: dict[int, Size] = {}
         self.apart: set[int] = set()
         self.mixed: dict[int, Dim] = {}
+        self.timed: set[int] = set()
         self._same: list[int] = []
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
@@ -367,6 +370,13 @@ class Factors:
         root = _find(self._kin, dim[0])
         if rank > self._claims.get(root, (0,))[0]:
             self._claims[root] = rank, kind
+        if kind is Kind.TIME and self.kind(root) is Kind.ROW:
+            self.timed.add(root)
+
+    def is_timed(self, factor: int) -> bool:
+        """Whether a signal runs along a factor, which also counts rows of a picture."""
+        root = _find(self._kin, factor)
+        return any(_find(self._kin, each) == root for each in self.timed)
 
     def claim_positions(self, dim: Dim) -> None:
         """Note that attention weighs positions.

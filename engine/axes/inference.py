@@ -50,6 +50,9 @@ _MOST_SHIFTING: Final = 5
 _INDEXED: Final = frozenset({"Tensor.index", "Tensor.index_put"})
 _GROUPED: Final = frozenset({"aten::_grouped_mm"})
 _SORTS: Final = frozenset({"torch.sort", "torch.argsort", "aten::sort", "aten::argsort"})
+_SAMPLER: Final = "F.grid_sample"
+_JOINS: Final = frozenset({"torch.stack", "torch.cat", "torch.concat"})
+_PICKS: Final = frozenset({"torch.unbind", "Tensor.select"})
 # What joins the results of several heads or takes one of them, and the most of them in a row.
 _JOINING: Final = frozenset(
     {"pnnx.Expression", "torch.stack", "torch.mean", "torch.unbind", "Tensor.select",
@@ -125,11 +128,13 @@ class _Inference:
                 self._claim_distances(operator)
                 self._claim_summed(operator)
         self._claim_experts()
+        self._claim_levels()
         self._claim_outputs()
         for operand in self.graph.input_operands:
             self._claim_spectrogram(self.dims.get(operand.name, ()))
             self._claim_colours(self.dims.get(operand.name, ()))
             self._claim_pairs(self.dims.get(operand.name, ()))
+            self._claim_signal(self.dims.get(operand.name, ()))
         for name, (layout, inferred) in self.overrides.items():
             self._override(name, layout, inferred)
         self.factors.settle()
@@ -346,7 +351,7 @@ class _Inference:
             if (
                 operator.type != "torch.topk"
                 or not scores
-                or not _is_last(operator, len(scores))
+                or _place_of(operator, len(scores)) != len(scores) - 1
             ):
                 continue
             router = factors.whole(scores[-1])
@@ -362,18 +367,55 @@ class _Inference:
                     for dim in dims[1:]:
                         factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
 
+    def _claim_levels(self) -> None:
+        """Name the pictures of several sizes that an attention samples at points."""
+        for operator in self.graph.operators:
+            if operator.type not in _JOINS or len(operator.inputs) < 2:
+                continue
+            samplers = [operand.producer for operand in operator.inputs]
+            dims = [self.dims.get(operand.name, ()) for operand in operator.inputs]
+            joined = self.dims.get(operator.outputs[0].name, ())
+            place = _place_of(operator, len(joined))
+            if place is None or any(each is None or each.type != _SAMPLER for each in samplers):
+                continue
+            for each in dims:
+                self.factors.claim(each[-1], Kind.POINT, Rank.STATED)
+            self.factors.claim(
+                joined[place],
+                Kind.LEVEL if operator.type == "torch.stack" else Kind.POINT,
+                Rank.STATED,
+            )
+            for sampler in samplers:
+                self._claim_grid(sampler)
+
+    def _claim_grid(self, sampler: RuntimeOperator | None) -> None:
+        """Name the levels of which the grid of a sampling is one."""
+        operator = sampler.inputs[-1].producer if sampler is not None else None
+        for _ in range(_MOST_JOINING):
+            if operator is None or not operator.inputs or operator.type in _PICKS:
+                break
+            operator = operator.inputs[0].producer
+        if operator is None or operator.type not in _PICKS:
+            return
+        dims = self.dims.get(operator.inputs[0].name, ())
+        place = _place_of(operator, len(dims))
+        if place is not None:
+            self.factors.claim(dims[place], Kind.LEVEL, Rank.STATED)
+
     def _claim_spectrogram(self, dims: Dims) -> None:
         """Name an input that a model turns to an image: pictures are given as rows of columns.
 
         Frames of a spectrogram follow each other in time, and the model makes its frequencies
-        the rows.
+        the rows. Or the frames are its rows, and those of its results a signal.
         """
         factors = self.factors
         heads = [dim for dim in dims[:-2] if factors.extent(dim) != 1]
         if len(dims) < 2 or any(factors.kind(dim[0]) is not Kind.BATCH for dim in heads):
             return
         times, frequencies = dims[-2][0], dims[-1][0]
-        if (factors.kind(times), factors.kind(frequencies)) == (Kind.COLUMN, Kind.ROW):
+        kinds = factors.kind(times), factors.kind(frequencies)
+        is_signal = kinds == (Kind.ROW, Kind.COLUMN) and factors.is_timed(times)
+        if is_signal or kinds == (Kind.COLUMN, Kind.ROW):
             factors.replace(times, Kind.TIME)
             factors.replace(frequencies, Kind.FREQUENCY)
 
@@ -394,6 +436,15 @@ class _Inference:
         node = factors.find(dims[-1][0])
         if factors.find(dims[-2][0]) == node and factors.kind(node) is Kind.BATCH:
             factors.replace(node, Kind.TOKEN)
+
+    def _claim_signal(self, dims: Dims) -> None:
+        """Name a series of numbers that a model cuts to tokens of several of them."""
+        factors = self.factors
+        if not dims or len(dims[-1]) > 1 or factors.kind(dims[-1][0]) is not Kind.UNKNOWN:
+            return
+        kinds = [factors.kind(part) for part in factors.parts(dims[-1][0])]
+        if kinds == [Kind.TOKEN, Kind.FEATURE]:
+            factors.claim(dims[-1], Kind.TIME, Rank.GUESSED)
 
     def _claim_outputs(self) -> None:
         """Name classes, vocabulary and boxes of the model's results."""
@@ -536,9 +587,10 @@ def _has_constant(product: RuntimeOperator) -> bool:
     return table is not None and table.is_constant
 
 
-def _is_last(operator: RuntimeOperator, rank: int) -> bool:
-    """Whether an operator works along the last dimension."""
-    return operator.params.get("dim", -1) in {-1, rank - 1}
+def _place_of(operator: RuntimeOperator, rank: int) -> int | None:
+    """Return the dimension along which an operator works; None if there is no such one."""
+    dim = operator.params.get("dim", -1)
+    return dim % rank if isinstance(dim, int) and -rank <= dim < rank else None
 
 
 def _are_sorted(choice: RuntimeOperator) -> bool:

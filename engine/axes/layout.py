@@ -40,6 +40,8 @@ class Kind(Enum):
     LAYER = "layers"
     PART = "parts"
     EXPERT = "experts"
+    LEVEL = "levels"
+    POINT = "points"
     FILTER = "filters"
     OUTPUT = "outputs"
     INPUT = "inputs"

@@ -43,7 +43,9 @@ def convolution(call: Call) -> Results:
     if is_film or (len(kernel) == 3 and kernel[0] > 1 and set(kernel[1:]) == {1}):
         call.factors.claim(dims[-3], Kind.TIME, Rank.DECLARED)
     _claim_weight(call, spatial)
-    return [convolve(call, dims, spatial)]
+    found = convolve(call, dims, spatial)
+    call.claim_image(found, spatial)  # rows that were flattened have one meaning from here
+    return [found]
 
 
 def _claim_weight(call: Call, spatial: int) -> None:

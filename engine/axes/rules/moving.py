@@ -137,6 +137,22 @@ def embedding(call: Call) -> Results:
     return [call.fit((*dims, made))]
 
 
+@rule("embeddingbag")
+def embed_bags(call: Call) -> Results:
+    """Sum the features of the numbers of each bag, which begin at offsets."""
+    table, numbers, offsets = (call.inputs[:3] + [None] * 3)[:3]
+    if table is None or numbers is None or offsets is None:
+        return []
+    if len(table) != 2 or len(numbers) != 1 or len(offsets) != 1:
+        return []
+    call.claim(table, (Kind.VOCABULARY, Kind.FEATURE), Rank.STATED)
+    call.factors.claim(numbers[0][-1:], Kind.TOKEN, Rank.STATED)
+    if call.factors.size(numbers[0][:-1]) == call.factors.size(offsets[0]):
+        call.factors.unify(numbers[0][:-1], offsets[0])
+    call.factors.claim(offsets[0], Kind.BATCH, Rank.GUESSED)
+    return [call.fit((offsets[0], table[1])), numbers, offsets, offsets]
+
+
 @rule("index", "indexselect")
 def index(call: Call) -> Results:
     """Pick positions by index."""

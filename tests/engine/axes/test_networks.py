@@ -286,6 +286,11 @@ EXPECTED: dict[str, dict[str, str]] = {
         "boxes × features": "179 180 182",
         "32×32 tokens × heads × features": "202",
         "heads × features × rows × columns": "208",
+        "boxes × heads × levels × points × coordinates": "193 201",
+        "boxes × heads × levels × points": "197",
+        "boxes × heads × points × coordinates": "209",
+        "heads × features × boxes × points": "214",
+        "heads × features × boxes × levels × points": "229",
     },
     "sam_padded": {
         LAST: "2 3 4",

@@ -1199,3 +1199,102 @@ def test_windows_by_steps_of_memory(texts: Callable[..., dict[str, str]]) -> Non
         "pnnx.Output out 1 0 c",
     )
     assert found["c"] == "tokens × tokens × features"
+
+
+@pytest.mark.parametrize("join", ["torch.stack", "torch.cat"])
+def test_points_that_an_attention_samples(
+    texts: Callable[..., dict[str, str]], join: str
+) -> None:
+    """Deformable DETR stacks what it samples of each level, RT-DETR concatenates it."""
+    stacks = join == "torch.stack"
+    shape = "(2,4,5,2,3)" if stacks else "(2,4,5,6)"
+    found = texts(
+        "pnnx.Input large 0 1 a #a=(2,4,8,8)f32",
+        "pnnx.Input small 0 1 b #b=(2,4,4,4)f32",
+        "pnnx.Input in 0 1 c #c=(2,5,8)f32",
+        "nn.Linear offsets 1 1 c d #d=(2,5,12)f32",
+        "Tensor.reshape r 1 1 d e shape=(2,5,2,3,2) $input=d #e=(2,5,2,3,2)f32",
+        "torch.unbind u 1 2 e f g dim=2 $input=e #f=(2,5,3,2)f32 #g=(2,5,3,2)f32",
+        "F.grid_sample s 2 1 a f h $input=a $grid=f #h=(2,4,5,3)f32",
+        "F.grid_sample t 2 1 b g i $input=b $grid=g #i=(2,4,5,3)f32",
+        f"{join} j 2 1 h i j dim={-2 if stacks else -1} #j={shape}f32",
+        "pnnx.Output out 1 0 j",
+    )
+    assert found["e"].endswith("tokens × levels × points × coordinates")
+    assert found["h"].endswith("tokens × points")
+    assert found["j"].endswith("tokens × levels × points" if stacks else "tokens × points")
+
+
+def test_bags_of_numbers(texts: Callable[..., dict[str, str]]) -> None:
+    """A traced embedding bag has its numbers in a row, and where each bag begins."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(4,7)i64",
+        "pnnx.Attribute w 0 1 w @data=(50,6)f32 #w=(50,6)f32",
+        "aten::numel n 1 1 a n #a=(4,7)i64",
+        "torch.arange r 1 1 n b dtype=torch.long start=0 step=7 $end=n #b=(4)i64",
+        "Tensor.reshape f 1 1 a c shape=(28) $input=a #c=(28)i64",
+        "pnnx.Expression no 0 1 d expr=False",
+        "pnnx.Expression mean 0 1 e expr=1",
+        "pnnx.Expression none 0 1 g expr=None",
+        "aten::embedding_bag x 9 4 w c b d e d g d g h i j k "
+        "#h=(4,6)f32 #i=(28)i64 #j=(4)i64 #k=(4)i64",
+        "pnnx.Output out 1 0 h",
+        w=np.zeros((50, 6), np.float32),
+    )
+    assert found["a"] == "batch × tokens"
+    assert found["w"] == "vocabulary × features"
+    assert found["c"] == found["i"] == "batch·tokens"
+    assert found["h"] == "batch × features"
+    assert found["j"] == "batch"
+
+
+def test_a_series_that_is_cut_to_tokens(texts: Callable[..., dict[str, str]]) -> None:
+    """TimesFM makes tokens of several numbers that follow each other."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,32)f32",
+        "Tensor.reshape r 1 1 a b shape=(1,4,8) $input=a #b=(1,4,8)f32",
+        "nn.Linear l 1 1 b c #c=(1,4,6)f32",
+        "nn.MultiheadAttention m 1 1 c d batch_first=True embed_dim=6 num_heads=2 "
+        "#d=(1,4,6)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert found["a"] == "time"
+    assert found["b"] == found["c"] == found["d"] == "tokens × features"
+
+
+def test_a_spectrogram_whose_frames_are_rows(texts: Callable[..., dict[str, str]]) -> None:
+    """Parakeet reads it as a picture, and its frames as a signal afterwards."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,8,6)f32",
+        "torch.unsqueeze u 1 1 a b dim=1 $input=a #b=(1,1,8,6)f32",
+        "nn.Conv2d c 1 1 b c kernel_size=(3,3) stride=(2,2) padding=(1,1) #c=(1,5,4,3)f32",
+        "torch.transpose t 1 1 c d dim0=1 dim1=2 $input=c #d=(1,4,5,3)f32",
+        "Tensor.reshape r 1 1 d e shape=(1,4,15) $input=d #e=(1,4,15)f32",
+        "nn.Linear l 1 1 e f #f=(1,4,6)f32",
+        "torch.transpose v 1 1 f g dim0=1 dim1=2 $input=f #g=(1,6,4)f32",
+        "nn.Conv1d w 1 1 g h kernel_size=(3) padding=(1) #h=(1,6,4)f32",
+        "pnnx.Output out 1 0 h",
+    )
+    assert found["a"] == "time × frequencies"
+    assert found["c"] == "channels × time × frequencies"
+    assert found["f"] == "time × features"
+    assert found["h"] == "channels × time"
+
+
+def test_rows_that_were_flattened_before_a_convolution(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """CLAP normalises frequencies as channels, and then folds a long sound to a picture."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,6,16,1)f32",
+        "nn.BatchNorm2d n 1 1 a b #b=(1,6,16,1)f32",
+        "torch.transpose t 1 1 b c dim0=1 dim1=3 $input=b #c=(1,1,16,6)f32",
+        "Tensor.reshape r 1 1 c d shape=(1,2,8,6) $input=c #d=(1,2,8,6)f32",
+        "Tensor.permute p 1 1 d e dims=(0,1,3,2) $input=d #e=(1,2,6,8)f32",
+        "Tensor.reshape s 1 1 e f shape=(1,1,12,8) $input=e #f=(1,1,12,8)f32",
+        "nn.Conv2d c 1 1 f g kernel_size=(4,4) stride=(4,4) #g=(1,5,3,2)f32",
+        "torch.flatten u 1 1 g h start_dim=2 end_dim=-1 $input=g #h=(1,5,6)f32",
+        "pnnx.Output out 1 0 h",
+    )
+    assert found["g"] == "channels × rows × columns"
+    assert found["h"] == "features × 3×2 tokens"
