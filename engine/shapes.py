@@ -30,6 +30,7 @@ __all__ = [
     "fits",
     "likely_size",
     "other_sizes",
+    "parse_dims",
     "parse_shapes",
     "require_closed",
     "settle_shapes",
@@ -184,6 +185,17 @@ def _add(found: dict[str, T], name: str, value: T, text: str) -> None:
     found[name] = value
 
 
+def parse_dims(text: str) -> tuple[int | None, ...]:
+    """Parse a size, such as ``1,3,224,224`` or ``[1,3,?,?]``; ``?`` is None.
+
+    Raises
+    ------
+    FeedError
+        If it is none.
+    """
+    return _parse_dims(text, text)
+
+
 def _parse_dims(value: str, text: str) -> tuple[int | None, ...]:
     words = re.split(r"\s*[,x×]\s*", value.strip("()[] "), flags=re.IGNORECASE)
     return tuple(None if word == "?" else _parse_size(word, text) for word in words)
@@ -191,9 +203,9 @@ def _parse_dims(value: str, text: str) -> tuple[int | None, ...]:
 
 def _parse_size(word: str, text: str) -> int:
     if not (word.isascii() and word.isdecimal() and 0 < int(word[:12]) <= LARGEST_SIZE):
+        fault = f"{word!r} is no size" if word else "a size is missing"
         raise FeedError(
-            f"shape {text!r}: {word or 'nothing'!r} is no size; write whole numbers from 1, "
-            "such as 1,3,224,224"
+            f"shape {text!r}: {fault}; write whole numbers from 1, such as 1,3,224,224"
         )
     return int(word)
 

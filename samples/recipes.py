@@ -224,7 +224,7 @@ def digits() -> Sample:
     return Sample(
         name="digits",
         title="Handwritten digits",
-        description="A small residual network that reads handwritten digits.",
+        description="A small residual network that reads digits.",
         model=model,
         inputs=[Input(first, others)],
         golden_inputs=[image.apply(np.asarray(files[first])[None, :, :, None])],

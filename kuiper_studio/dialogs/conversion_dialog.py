@@ -19,7 +19,7 @@ from engine.conversion.records import ConversionOptions
 from engine.conversion.shapes import settle_inputs
 from engine.conversion.source_inputs import SourceInput
 from engine.errors import EngineError, capitalized
-from engine.shapes import INPUT_DTYPES, likely_size, split_dtype
+from engine.shapes import INPUT_DTYPES, likely_size, parse_dims, split_dtype
 from engine.text import format_shape
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.icons import icon
@@ -203,6 +203,8 @@ class ConversionDialog(Question):
         for row, given in enumerate(self._inputs):
             size, typed = split_dtype(self.sizes[row].text().strip())
             other, typed_last = split_dtype(self.seconds[row].text().strip())
+            for typed_size in filter(None, (size, other)):
+                parse_dims(typed_size)  # refused in the words of the field
             self._set_type(row, typed or typed_last)
             shape = size or ("" if given.shape is None else _listed(given))
             dtype = self.types[row].currentText()

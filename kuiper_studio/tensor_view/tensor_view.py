@@ -689,7 +689,8 @@ class TensorView(QWidget):
             if all(wanted.name in session.inputs for wanted in session.graph.input_operands):
                 return title, "The Input panel shows what is missing."
             key = self._hint("file.openInput")
-            return title, f"The model needs an input first: Open input…{key}."
+            ask = f"The model needs an input first: Open input…{key}"
+            return title, f"{ask}, or choose Random as the source in the Input panel."
         who = f"{producer.type} {producer.name}, operator {producer.index}"
         step, go_on = self._hint("debug.step"), self._hint("debug.continue")
         return title, f"{who}, has not run: step{step} or continue{go_on}."

@@ -67,7 +67,7 @@ class TestParse:
         [
             (["1,0"], "shape '1,0': '0' is no size; write whole numbers from 1"),
             (["1,-3"], "'-3' is no size"),
-            (["1,"], "'nothing' is no size"),
+            (["1,"], "a size is missing"),
             (["1,99999999999999999999"], "is no size"),
             (["h=big"], "shape 'h=big': 'big' is no size"),
             (["h=?"], "'\\?' is no size"),

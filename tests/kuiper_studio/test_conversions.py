@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from on_screen import error_of
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
@@ -270,6 +271,26 @@ def test_a_type_may_be_written_behind_a_size(qtbot, theme):
     assert dialog.options == ConversionOptions(("1,16i64",))
     dialog.seconds[0].setText("1,32i64")
     assert dialog.options.shapes2 == ("1,32i64",)
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "fault"),
+    [
+        ("sizes", "1,3,x", "a size is missing"),
+        ("sizes", "1,big", "'big' is no size"),
+        ("seconds", "1,3,0", "'0' is no size"),
+    ],
+)
+def test_a_wrong_size_is_quoted_as_it_was_typed(qtbot, theme, field, typed, fault):
+    from engine.conversion.source_inputs import SourceInput
+
+    given = (SourceInput("input"),)
+    dialog = ConversionDialog(Path("net.pt"), given, ConversionOptions(), theme)
+    qtbot.addWidget(dialog)
+    dialog.sizes[0].setText("1,3,8")
+    getattr(dialog, field)[0].setText(typed)
+    what_to_do = "write whole numbers from 1, such as 1,3,224,224."
+    assert error_of(dialog) == f"Shape '{typed}': {fault}; {what_to_do}"
 
 
 def test_inputs_can_be_added_where_the_file_says_none(qtbot, theme):

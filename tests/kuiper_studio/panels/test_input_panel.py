@@ -389,8 +389,7 @@ class TestSizes:
         whole = panel.cards["0"].sizes.whole
         type_into(qtbot, whole, "2,x")
         assert panel.cards["0"].findChild(QLabel, "inputError").text() == (
-            "shape '0=2,x': 'nothing' is no size; write whole numbers from 1, such as "
-            "1,3,224,224."
+            "shape '0=2,x': a size is missing; write whole numbers from 1, such as 1,3,224,224."
         )
         type_into(qtbot, whole, "2,5")
         settle(session)

@@ -63,6 +63,7 @@ def test_without_input(view_of, open_model, residual, qtbot, empty_session):
     empty_session.open(residual)
     qtbot.waitUntil(lambda: empty_session.state is RunState.NEED_INPUT)
     assert "needs an input" in message(view)
+    assert "or choose Random as the source in the Input panel." in message(view)
 
 
 def test_follows_the_steps(view, studio, step):
