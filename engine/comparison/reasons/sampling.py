@@ -288,15 +288,12 @@ class _Corner:
     axis : int
         Axis of the output channels in the weight; -1 for a pooling, which takes them from its
         input.
-    narrow : bool
-        Whether there is room for the operator's own windows only.
     """
 
     whole: Case
     area: tuple[slice, ...]
     channels: Array | None
     axis: int
-    narrow: bool
 
     def cut_input(self, value: Array) -> Array:
         """Cut an image."""
@@ -332,7 +329,7 @@ class _Corner:
 
     def cut(self, alternative: Alternative) -> Alternative | None:
         """Restrict an alternative to the part; None if it does not apply to a part."""
-        if not _is_runnable(alternative) or (self.narrow and alternative.params):
+        if not _is_runnable(alternative):
             return None
         if "groups" in alternative.params:
             return self._cut_blocks(alternative)
@@ -365,12 +362,14 @@ class _Corner:
         for row, channel in zip(weight, self.channels, strict=True):
             start = channel * groups // len(whole) * blocks.shape[1]
             row[start : start + blocks.shape[1]] = blocks[channel]
-        params = {**alternative.params, "groups": 1}
-        return replace(alternative, params=params, weights={"weight": weight})
+        return replace(alternative, params={}, weights={"weight": weight})
 
 
 def _corner(case: Case, *, narrow: bool = False) -> Preview | None:
-    """Return a corner of the image, and the output channels that differ most."""
+    """Return a corner of the image, and the output channels that differ most.
+
+    A narrow one has room for the operator's own windows, and for others that are no larger.
+    """
     windows, x, expected = sliding_of(case), case.input, case.expected
     if windows is None or x is None or not isinstance(expected, np.ndarray):
         return None
@@ -382,7 +381,7 @@ def _corner(case: Case, *, narrow: bool = False) -> Preview | None:
     free = pooled or case.value("groups", 1) == 1
     channels = _worst_channels(case, expected.shape[1], 1) if free else None
     axis = {"pool": -1, "transpose": 1}.get(windows.family, 0)
-    corner = _Corner(case, area, channels, axis, narrow)
+    corner = _Corner(case, area, channels, axis)
     call = _call_of_channels(case, corner.cut_weights(case.weights))
     small = replace(
         case, call=call, inputs=(corner.cut_input(x), *case.inputs[1:]),
@@ -394,7 +393,8 @@ def _corner(case: Case, *, narrow: bool = False) -> Preview | None:
 
     def trim(alternative: Alternative) -> tuple[slice, ...] | None:
         is_own = not (alternative.params or alternative.type)
-        return own if is_own else _inside(small, sizes, alternative)
+        least = _PLACES if narrow else 1
+        return own if is_own else _inside(small, sizes, alternative, least)
 
     return Preview(small, corner.cut, trim)
 
@@ -406,7 +406,8 @@ def _unfolded(corner: Preview | None) -> Preview | None:
         return None
 
     def cut(alternative: Alternative) -> Alternative | None:
-        return corner.cut(alternative) if unfolded.takes(alternative) else None
+        found = None if alternative.has_other_inputs else corner.cut(alternative)
+        return found if found is not None and unfolded.takes(found) else None
 
     return replace(corner, cut=cut, compute=unfolded.own_result_of)
 
@@ -423,25 +424,30 @@ def _sides(windows: Sliding, sizes: Sequence[int], *, narrow: bool) -> list[int]
 
 
 def _inside(
-    small: Case, sizes: tuple[int, ...], alternative: Alternative
+    small: Case, sizes: tuple[int, ...], alternative: Alternative, least: int = 1
 ) -> tuple[slice, ...] | None:
-    """Return the positions whose windows stay inside the cut."""
-    windows = sliding_of(replace(small, call=small.changed_call(alternative)))
+    """Return the positions whose windows stay inside the cut; None for fewer than `least`."""
+    changed = replace(small, call=small.changed_call(alternative))
+    windows, is_circular = sliding_of(changed), changed.value("padding_mode") == "circular"
     x, expected = small.input, small.expected
     if windows is None or x is None or not isinstance(expected, np.ndarray):
         return None
     places = []
     for axis, (size, whole) in enumerate(zip(x.shape[2:], sizes, strict=True)):
-        stop = expected.shape[axis + 2]
+        start, stop = 0, expected.shape[axis + 2]
         if size < whole:
             reach = windows.dilation[axis] * (windows.kernel_size[axis] - 1)
             stride = windows.stride[axis]
             stop = (size - 1 - reach) // stride + 1
             if windows.family == "transpose":
                 stop = size * stride - windows.padding[axis]
-        if stop < 1:
+            if is_circular:  # the first windows reach to the end of the whole image
+                start = -(-windows.padding[axis] // stride)
+            if stop - start < least:
+                return None
+        if stop <= start:
             return None
-        places.append(slice(0, stop))
+        places.append(slice(start, stop))
     return (slice(0, 1), slice(None), *places)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.comparison.reasons import Tail, explain
+from engine.comparison.reasons import Change, Tail, explain
 from engine.comparison.reasons.case import Case
 
 RNG = np.random.default_rng(5)
@@ -219,3 +219,36 @@ def test_a_large_layer_is_seldom_computed_in_whole(request, monkeypatch, kind):
     assert explain(operator, [x], expected) == ()
     assert len(sizes) > 30
     assert sizes.count(shape) < len(sizes) / 5
+
+
+WIDTH, SIZE = 16, 24  # of an image that is larger than the parts of it that are tried
+
+
+@pytest.mark.parametrize("file_mode", ["zeros", "circular"])
+def test_borders_that_go_on_at_the_other_side_are_seen_on_a_part(make_pair, file_mode):
+    """The first windows reach to the end of the image, which the part lacks."""
+    size = f"1,{WIDTH},{SIZE},{SIZE}"
+    weight = RNG.standard_normal((WIDTH, WIDTH, 3, 3)).astype(np.float32)
+    turned = np.ascontiguousarray(weight[:, :, ::-1])
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0=({size})f32",
+        f"nn.Conv2d conv 1 1 0 1 bias=False dilation=(1,1) groups=1 in_channels={WIDTH} "
+        f"kernel_size=(3,3) out_channels={WIDTH} padding=(1,1) padding_mode={file_mode} "
+        f"stride=(1,1) @weight=({WIDTH},{WIDTH},3,3)f32 #0=({size})f32 #1=({size})f32",
+        "pnnx.Output out 1 0 1",
+        weights={"conv.weight": weight if file_mode == "zeros" else turned},
+    )
+    x = RNG.standard_normal((1, WIDTH, SIZE, SIZE)).astype(np.float32)
+    around = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "wrap").astype(np.float64)
+    expected = np.zeros(x.shape)
+    for row in range(3):
+        for column in range(3):
+            part = around[:, :, row : row + SIZE, column : column + SIZE]
+            expected += np.einsum("oi,nihw->nohw", weight[:, :, row, column], part)
+    first = explain(engine.load(path).operator("conv"), [x], expected.astype(np.float32))[0]
+    assert first.explains > 0.9999
+    if file_mode == "zeros":
+        assert first.changes[0] == Change("padding_mode", "circular")
+    else:
+        assert first.kind == "weight_layout"
+        assert "flipped along axis 2" in first.text
