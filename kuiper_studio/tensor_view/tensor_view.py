@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorView"]
 
-_WARM_MS: Final = 1000  # after opening a model, which comes first
+_WARM_MS: Final = 300  # after opening a model, which is painted first
 _LATE_MS: Final = 150  # a message appears if fetching a value takes longer
 _OWN: Final = frozenset({Side.ALL, Side.OURS})  # sides that show the value of the tab
 _FOLLOWING: Final = 0  # index of the tab that follows the session
