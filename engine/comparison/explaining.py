@@ -195,6 +195,31 @@ class Explainer:
         self._spent = 0.0
         return self._explain(operator, None).reasons
 
+    def explain_failure(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
+        """Return why an operator fails whose result the reference does not show, best first.
+
+        What it should give is told by the next tensors downstream that the reference shows.
+        """
+        self._spent = 0.0
+        for end in self._shown_below(operator):
+            span = Span.above(end, self._is_shown)
+            if operator in span.operators and (found := self._explain(operator, span).reasons):
+                return found
+        return ()
+
+    def _shown_below(self, operator: RuntimeOperator) -> list[RuntimeOperand]:
+        """Return the nearest operands downstream that the reference shows, nearest first."""
+        found: dict[str, RuntimeOperand] = {}
+        seen, level = {operator.index}, [operator]
+        while level and len(seen) < _MOST_SUSPECTS:
+            operands = [operand for each in level for operand in each.outputs]
+            shown = [operand for operand in operands if self._is_shown(operand)]
+            found |= {operand.name: operand for operand in shown}
+            readers = {c.index: c for o in operands if o not in shown for c in o.consumers}
+            level = [reader for index, reader in readers.items() if index not in seen]
+            seen |= readers.keys()
+        return list(found.values())
+
     def explain_origin(
         self, operand: RuntimeOperand, suspects: Sequence[RuntimeOperator]
     ) -> Explained:

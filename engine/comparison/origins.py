@@ -154,7 +154,8 @@ class Origins:
         span = Span.above(failed.outputs[0], self._aligned.is_shown)
         faulty = [o for o in span.operators if o.name in self._faults and o is not failed]
         if not faulty:
-            return _origin_without_row(failed, text)
+            reasons = self._explainer.explain_failure(failed)
+            return replace(_origin_without_row(failed, text), reasons=reasons)
         operator = faulty[-1]
         what = self._faults[operator.name].what
         return _origin_without_row(

@@ -744,6 +744,40 @@ def test_an_operator_that_fails_where_the_reference_goes_on(run):
     assert engine.compare(same, shown({"in0x": x})).verdict == "same"
 
 
+def test_an_operator_fails_that_the_reference_joins_with_the_next(run):
+    """The tensor behind the next operator tells what it should give."""
+    x, weight = normal(1, 4, 6), normal(6, 6)
+    joined = "(1,6,6)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 x #x=(1,4,6)f32",
+        "Tensor.slice part 1 1 x a dim=1 end=2 start=0 step=1 $input=x #a=(1,2,6)f32",
+        f"torch.cat inner 2 1 x a b dim=0 #b={joined}",
+        "F.tanh act 1 1 x c $input=x #c=(1,4,6)f32",
+        "torch.cat outer 2 1 c b d dim=1 #d=(1,10,6)f32",
+        "nn.Linear fc 1 1 d y bias=False in_features=6 out_features=6 @weight=(6,6)f32 "
+        "#y=(1,10,6)f32",
+        "pnnx.Output out 1 0 y",
+        fc__weight=weight,
+    )
+    with pytest.raises(EngineError):
+        session.run()
+    arrays = {"in0x": x, "part": x[:, :2], "tanh": np.tanh(x)}
+    arrays["cat"] = np.concatenate([arrays["tanh"], x, arrays["part"]], 1)
+    arrays["fc"] = arrays["cat"] @ weight.T
+    calls = (
+        ("slice", ("in0x",), "part", {}), ("tanh", ("in0x",), "tanh", {}),
+        ("cat", ("tanh", "in0x", "part"), "cat", {}),
+        ("mm", ("cat",), "fc", {"fc.weight": weight}),
+    )  # fmt: skip
+    comparison = engine.compare(session, reference_of(arrays, calls))
+    (origin,) = comparison.origins
+    assert origin.operator.name == "inner"
+    assert [reason.text for reason in origin.reasons] == [
+        "The reference has dim=1, the file 0. Set dim=1."
+    ]
+
+
 def test_a_bias_of_an_attention_that_a_normalization_hides(run):
     """The reference computes the attention in more calls than are looked at elsewhere."""
     x, weight, out = normal(1, 5, 8), normal(24, 8), normal(8, 8)
