@@ -228,13 +228,18 @@ class Decisions:
     def _choose(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value
     ) -> _Choice | None:
-        """Return the candidate with most evidence, or the first that a trial confirms."""
+        """Return the first candidate that a trial confirms, or the one with most evidence.
+
+        If what follows agrees without a trial as well, that tells less of a candidate: another
+        one may come that it agrees with only then.
+        """
         best: _Choice | None = None
         for candidate in self._evidence.candidates(operator, operand, result):
             choice = self._try(operator, operand, candidate)
-            if best is None or choice.score > best.score:
+            is_anew = choice.is_confirmed and self._confirms_anew(operator, operand, choice)
+            if is_anew or best is None or choice.score > best.score:
                 best = choice
-            if choice.is_confirmed:
+            if is_anew:
                 break
         if best is None:
             return None
@@ -245,6 +250,13 @@ class Decisions:
             copies = operator.type == COPY
             placed = not copies and not self._values.only_moves(operator, result)
         return best._replace(is_placed=placed)
+
+    def _confirms_anew(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, choice: _Choice
+    ) -> bool:
+        """Whether something agrees with the reference only if an operand is what is chosen."""
+        telling = self._structure.has_more_layers(operator, choice.reading.key)
+        return self._trials.confirms(operand, choice.reading, telling=telling, anew=True)
 
     def _try(
         self, operator: RuntimeOperator, operand: RuntimeOperand, candidate: Candidate

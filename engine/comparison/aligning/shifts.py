@@ -129,9 +129,10 @@ class Shifts:
         """Match an operator that the reference lacks with its own input, if that fits."""
         if self._is_in_reference(operator):
             return False
+        changes = operand.name not in self._state.repeated
         for key in self._state.inputs_of(operator):
             reading = self._values.fit(key, operand, result)
-            if reading is not None and self._trials.confirms(operand, reading):
+            if reading is not None and self._trials.confirms(operand, reading, anew=changes):
                 match = reading.match(ALIGNMENT, 0.7)
                 moves = self._values.only_moves(operator, result)
                 if not moves and self._hide_input(operator, operand):

@@ -14,8 +14,9 @@ from engine.array_files import is_numeric
 from engine.comparison.aligning.calls import function_of, is_composite
 from engine.comparison.aligning.elements import is_normalized, varies
 from engine.comparison.aligning.limits import AHEAD, CONFIRMING, EXACT, NEAR, ROUNDED
-from engine.comparison.layouts import has_same_elements
+from engine.comparison.layouts import repeats_elements
 from engine.comparison.measures import relative_distance
+from engine.cost import is_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Trials"]
 
 _MOST: Final = 4  # operators that one trial runs
+_MOST_MOVES: Final = 8  # those that only move elements apart
 _OF_COMPOSITE: Final = 24  # calls that may compute an attention or a recurrent layer
 _FIRST: Final = 1 << 16  # elements, of which some must differ
 
@@ -51,17 +53,25 @@ class Trials:
         self._structure = structure
 
     def confirms(
-        self, operand: RuntimeOperand, reading: Reading, *, telling: bool = False
+        self,
+        operand: RuntimeOperand,
+        reading: Reading,
+        *,
+        telling: bool = False,
+        anew: bool = False,
     ) -> bool:
         """Whether operators downstream give the reference's tensors when they take this one.
 
         A plain function, such as a ReLU, gives them of every tensor that the reference applies
-        it to. With `telling` an operator with weights or another input must be among them.
+        it to. With `telling` an operator with weights or another input must be among them. With
+        `anew` a tensor that follows without the trial as well does not count.
         """
         value = self._values.read(operand.name, reading)
         if value is None:
             return False
-        return self.leads_on({operand.name: value}, operand, reading.key, telling=telling)
+        return self.leads_on(
+            {operand.name: value}, operand, reading.key, telling=telling, anew=anew
+        )
 
     def leads_on(
         self,
@@ -70,6 +80,7 @@ class Trials:
         key: str,
         *,
         telling: bool = False,
+        anew: bool = False,
         reader: RuntimeOperator | None = None,
     ) -> bool:
         """Whether what follows an operand gives tensors behind the one that it takes.
@@ -81,16 +92,16 @@ class Trials:
         start : RuntimeOperand
         key : str
             The tensor that `start` takes.
-        telling : bool
+        telling, anew : bool
             See `confirms`.
         reader : RuntimeOperator, optional
             The only one of those that read `start` to follow.
         """
         given = dict(values)
         waiting = {each.index: 1 for each in (start.consumers if reader is None else (reader,))}
-        trials, limit = 0, ROUNDED
+        trials, moves, limit = 0, 0, ROUNDED
         told: set[str] = set()  # operands that more than plain functions gave
-        while waiting and trials < _MOST:
+        while waiting and trials < _MOST and moves < _MOST_MOVES:
             depth = waiting.pop(index := min(waiting))
             operator = self._sides.operators[index]
             if operator.is_output or operator.random:
@@ -98,7 +109,8 @@ class Trials:
             arguments = self._values.arguments(operator, given)
             if arguments is None:
                 continue
-            trials += 1
+            only_moves = is_free(operator.type) and len(operator.inputs) == 1
+            moves, trials = moves + only_moves, trials + (not only_moves)
             limit = NEAR if self._values.is_quantised(operator) else limit
             results, failure = self._values.compute(operator, arguments)
             if failure:
@@ -106,13 +118,29 @@ class Trials:
             tells = operator.has_attributes or len(operator.inputs) > 1
             tells = tells or any(operand.name in told for operand in operator.inputs)
             for operand, result in zip(operator.outputs, results, strict=True):
-                if (tells or not telling) and self.is_new(operand.name, result, key, limit):
+                if (
+                    (tells or not telling)
+                    and self.is_new(operand.name, result, key, limit)
+                    and not (anew and self._gives_anyway(operand, result))
+                ):
                     return True
                 given[operand.name] = result
                 told |= {operand.name} if tells else set()
                 if depth < AHEAD:
-                    waiting |= {each.index: depth + 1 for each in operand.consumers}
+                    further = depth + (not only_moves)
+                    waiting |= {each.index: further for each in operand.consumers}
         return False
+
+    def _gives_anyway(self, operand: RuntimeOperand, result: Value) -> bool:
+        """Whether a result agrees with the reference without a trial already, and is the same.
+
+        As what is multiplied by the zeros that a recurrent state begins with.
+        """
+        end, born = self._state.reading_of(operand.name), self._state.result.born
+        if end is None or operand.name not in born:
+            return False
+        agrees = born[operand.name].relative <= CONFIRMING and not born[operand.name].note
+        return agrees and self._gives(operand, result, end)
 
     def is_hidden(self, operand: RuntimeOperand, reading: Reading) -> bool:
         """Whether what follows gives the tensors that it is matched with of another one, too.
@@ -153,9 +181,9 @@ class Trials:
     def is_new(self, operand: str, result: Value, key: str, limit: float = ROUNDED) -> bool:
         """Whether a result equals a tensor downstream of a given one, and is not only that one.
 
-        What only moves elements, as a permutation, does so with any tensor. A tensor that an
-        operand upstream has confirms nothing either: a normalization gives it again from twice
-        its input.
+        What only moves elements, as a permutation, or repeats them does so with any tensor. A
+        tensor that an operand upstream has confirms nothing either: a normalization gives it
+        again from twice its input.
         """
         if not isinstance(result, np.ndarray) or not is_numeric(result) or result.size < 2:
             return False
@@ -171,7 +199,7 @@ class Trials:
             and varies(reference.array(each.key))  # any that hardly varies is near a constant
             for each in index.similar(result, limit, {key})
         )
-        return found and not has_same_elements(result, reference.array(key))
+        return found and not repeats_elements(result, reference.array(key))
 
     # What belongs elsewhere
 

@@ -826,3 +826,110 @@ def test_branches_of_which_one_reads_a_constant_are_exchanged(make_pair, functio
         "gate": "The reference reads 'one' here, the file 'other'. Connect that one.",
         "sum": "The reference reads 'other' here, the file 'one'. Connect that one.",
     }
+
+
+def test_keys_and_values_that_several_heads_share_are_exchanged(make_pair):
+    """What repeats a tensor does so with any, and confirms no guess at it.
+
+    The keys and values of earlier words are joined with the new ones, as in a decoder.
+    """
+    heads, joined, many = "(1,2,5,8)f32", "(1,2,11,8)f32", "(1,4,11,8)f32"
+    grouped = "(1,2,2,11,8)f32"
+
+    def branch(source, made, past):
+        n = int(made)
+        return (
+            f"Tensor.reshape r{n} 1 1 {source} {n} shape=(1,5,2,8) #{n}=(1,5,2,8)f32",
+            f"torch.transpose t{n} 1 1 {n} {n + 1} dim0=1 dim1=2 #{n + 1}={heads}",
+            *((f"F.tanh act 1 1 {n + 1} {n + 2} $input={n + 1} #{n + 2}={heads}",) * (n == 10)),
+            f"torch.cat c{n} 2 1 {past} {n + 1 + (n == 10)} {n + 3} dim=2 #{n + 3}={joined}",
+            f"torch.unsqueeze u{n} 1 1 {n + 3} {n + 4} dim=2 #{n + 4}=(1,2,1,11,8)f32",
+            f"Tensor.expand e{n} 1 1 {n + 4} {n + 5} sizes=(1,2,2,11,8) #{n + 5}={grouped}",
+            f"Tensor.reshape w{n} 1 1 {n + 5} {n + 6} shape=(1,4,11,8) #{n + 6}={many}",
+        )
+
+    x, q = normal(0, 1, 5, 16), normal(1, 1, 4, 5, 8)
+    past_k, past_v = normal(2, 1, 2, 6, 8), normal(3, 1, 2, 6, 8)
+    one, two = normal(4, 16, 16) / 4, normal(5, 16, 16) / 4
+    small = "in_features=16 out_features=16 @weight=(16,16)f32"
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,5,16)f32", "pnnx.Input q 0 1 1 #1=(1,4,5,8)f32",
+        "pnnx.Input pk 0 1 2 #2=(1,2,6,8)f32", "pnnx.Input pv 0 1 3 #3=(1,2,6,8)f32",
+        f"nn.Linear key 1 1 0 4 bias=False {small} #4=(1,5,16)f32",
+        f"nn.Linear value 1 1 0 5 bias=False {small} #5=(1,5,16)f32",
+        *branch("5", "10", "2"), *branch("4", "20", "3"),
+        "torch.transpose turn 1 1 16 30 dim0=2 dim1=3 #30=(1,4,8,11)f32",
+        "torch.matmul scores 2 1 1 30 31 #31=(1,4,5,11)f32",
+        "F.softmax soft 1 1 31 32 dim=-1 $input=31 #32=(1,4,5,11)f32",
+        "torch.matmul mixed 2 1 32 26 33 #33=(1,4,5,8)f32", "pnnx.Output out 1 0 33",
+        weights={"key.weight": one, "value.weight": two},
+    )  # fmt: skip
+    arrays, calls = {"in": x, "q": q, "pk": past_k, "pv": past_v}, []
+
+    def call(kind, inputs, made, result, weights=None):
+        arrays[made] = np.ascontiguousarray(result)
+        calls.append((kind, inputs, made, weights or {}))
+        return result
+
+    def theirs(name, weight, past, *, active):
+        y = call("mm", ("in",), f"{name} mm", x @ weight.T, {f"{name}.weight": weight})
+        y = call("view", (f"{name} mm",), f"{name} view", y.reshape(1, 5, 2, 8))
+        y = call("transpose", (f"{name} view",), f"{name} heads", y.transpose(0, 2, 1, 3))
+        new = f"{name} heads"
+        if active:
+            y, new = call("tanh", (new,), f"{name} tanh", np.tanh(y)), f"{name} tanh"
+        y = call("cat", (past, new), f"{name} cat", np.concatenate([arrays[past], y], 2))
+        y = call("unsqueeze", (f"{name} cat",), f"{name} unsqueeze", y[:, :, None])
+        y = np.broadcast_to(y, (1, 2, 2, 11, 8))
+        y = call("expand", (f"{name} unsqueeze",), f"{name} expand", y)
+        return call("view", (f"{name} expand",), f"{name} all", y.reshape(1, 4, 11, 8))
+
+    k = theirs("key", one, "pk", active=True)
+    v = theirs("value", two, "pv", active=False)
+    turned = call("transpose", ("key all",), "turned", k.transpose(0, 1, 3, 2))
+    scores = call("bmm", ("q", "turned"), "scores", q @ turned)
+    share = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    call("softmax", ("scores",), "softmax", share)
+    call("bmm", ("softmax", "value all"), "mixed", share @ v)
+    comparison = compare(path, reference_of(arrays, calls), x, q, past_k, past_v)
+    assert names(comparison) == ["r10", "c20"]
+    assert [o.reasons[0].text for o in comparison.origins] == [
+        "The reference reads 'key' here, the file 'value'. Connect that one.",
+        "The reference reads 't10' here, the file 't20'. Connect that one.",
+    ]
+
+
+def test_a_state_of_zeros_confirms_no_guess(make_pair):
+    """The first step multiplies it by the decay, whatever that is; the second step tells."""
+    x, weight, start = normal(0, 1, 20, 16), normal(1, 16, 16) / 4, np.zeros((1, 20, 16), "f4")
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"pnnx.Attribute start 0 1 1 @data={SIZE} #1={SIZE}",
+        f"pnnx.Expression decay 1 1 0 2 expr=square(mul(@0,-0.6)) #2={SIZE}",
+        "Tensor.reshape flat 1 1 2 8 shape=(20,16) $input=2 #8=(20,16)f32",
+        f"torch.unsqueeze again 1 1 8 9 dim=0 $input=8 #9={SIZE}",
+        f"F.tanh act 1 1 0 3 $input=0 #3={SIZE}", linear("first", 3, 4),
+        f"pnnx.Expression one 3 1 1 9 4 5 expr=add(mul(@0,@1),mul(@2,0.5)) #5={SIZE}",
+        linear("second", 5, 6),
+        f"pnnx.Expression two 3 1 5 9 6 7 expr=add(mul(@0,@1),mul(@2,0.5)) #7={SIZE}",
+        "pnnx.Output out 1 0 7",
+        weights={"start.data": start, "first.weight": weight, "second.weight": weight},
+    )  # fmt: skip
+    decay, b = np.exp(np.float32(-0.6) * x), np.tanh(x)
+    c = b @ weight.T
+    one, d = c / 2, c / 2 @ weight.T
+    arrays = {
+        "in": x, "start": start, "scaled": np.float32(-0.6) * x, "decay": decay, "tanh": b,
+        "mm": c, "kept": start * decay, "half": c / 2, "one": one, "mm2": d,
+        "kept2": one * decay, "half2": d / 2, "two": one * decay + d / 2,
+    }  # fmt: skip
+    calls = (
+        ("mul", ("in",), "scaled", {}), ("exp", ("scaled",), "decay", {}),
+        ("tanh", ("in",), "tanh", {}), ("mm", ("tanh",), "mm", {}),
+        ("mul", ("start", "decay"), "kept", {}), ("mul", ("mm",), "half", {}),
+        ("add", ("kept", "half"), "one", {}), ("mm", ("one",), "mm2", {}),
+        ("mul", ("one", "decay"), "kept2", {}), ("mul", ("mm2",), "half2", {}),
+        ("add", ("kept2", "half2"), "two", {}),
+    )  # fmt: skip
+    comparison = compare(path, reference_of(arrays, calls), x)
+    assert names(comparison) == ["decay"]
+    assert "exp(mul(@0,-0.6))" in comparison.origins[0].reasons[0].text
