@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _MOST_OPERANDS: Final = 64
-_MOST_READ: Final = 16  # alternatives for which the operator runs
+_MOST_READ: Final = 32  # alternatives for which the operator runs
 _FEW_INPUTS: Final = 8
 _PROBED: Final = 256  # elements that tell most operands apart
 _NEAR: Final = 1e-3  # relative to the largest element
@@ -85,7 +85,8 @@ def other_operands(case: Case) -> Iterator[Alternative]:
     """Return sums and products with another tensor, and reading it instead of an input."""
     yield from _exchanged(case)
     yield from _combined(case, smaller=False)
-    yield from itertools.islice(_read(case), _MOST_READ)
+    for source in _sources(case):
+        yield from itertools.islice(_read(case, *source), _MOST_READ)
     yield from itertools.islice(_read_sum(case), _MOST_READ)
 
 
@@ -184,20 +185,21 @@ def _combination(verb: str, operand: RuntimeOperand, result: Array) -> Alternati
     )  # fmt: skip
 
 
-def _read(case: Case) -> Iterator[Alternative]:
-    """Return another tensor in place of an input."""
+def _read(
+    case: Case, place: int, source: RuntimeOperand, given: Array
+) -> Iterator[Alternative]:
+    """Return other tensors in place of an input."""
     sources = case.surroundings.operator.inputs if case.surroundings is not None else ()
-    for place, source, given in _sources(case):
-        for operand, value in _operands(case, given):
-            if operand not in sources and not np.array_equal(value, given):
-                yield Alternative(
-                    "expression",
-                    f"The reference reads {_name_of(operand)} here, the file "
-                    f"{_name_of(source)}. Connect that one.",
-                    (Change("operand", operand.name),),
-                    inputs=[*case.inputs[:place], value, *case.inputs[place + 1 :]],
-                    least=_EXACT,
-                )  # fmt: skip
+    for operand, value in _operands(case, given):
+        if operand not in sources and not np.array_equal(value, given):
+            yield Alternative(
+                "expression",
+                f"The reference reads {_name_of(operand)} here, the file "
+                f"{_name_of(source)}. Connect that one.",
+                (Change("operand", operand.name),),
+                inputs=[*case.inputs[:place], value, *case.inputs[place + 1 :]],
+                least=_EXACT,
+            )
 
 
 def _read_sum(case: Case) -> Iterator[Alternative]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -64,7 +65,7 @@ class Surroundings:
     def operands(
         self, shape: tuple[int, ...], *, smaller: bool = False
     ) -> Iterator[tuple[RuntimeOperand, Array]]:
-        """Iterate over results of a shape that are known when the operator runs.
+        """Iterate over results of a shape that do not depend on the operator.
 
         Parameters
         ----------
@@ -75,13 +76,24 @@ class Surroundings:
         fits = _is_broadcast if smaller else _is_same
         shape = shape[1:] if self.is_batched else shape
         for each in self.operators():
-            if each.index < self.operator.index or each.is_constant:
+            if each.index < self.operator.index or each.index not in self._below:
                 for operand in each.outputs:
                     if operand.shape is not None and not fits(operand.shape, shape):
                         continue
                     value = self.value(operand)
                     if isinstance(value, np.ndarray) and fits(value.shape, shape):
                         yield operand, value[np.newaxis] if self.is_batched else value
+
+    @cached_property
+    def _below(self) -> set[int]:
+        """The operators that depend on this one."""
+        seen, waiting = {self.operator.index}, [self.operator]
+        while waiting:
+            for operand in waiting.pop().outputs:
+                below = [each for each in operand.consumers if each.index not in seen]
+                seen.update(each.index for each in below)
+                waiting += below
+        return seen
 
     def lost_tensors(self) -> Mapping[str, Array]:
         """Return what only the reference computes the operator's result from, by key."""

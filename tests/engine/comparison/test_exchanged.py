@@ -933,3 +933,28 @@ def test_a_state_of_zeros_confirms_no_guess(make_pair):
     comparison = compare(path, reference_of(arrays, calls), x)
     assert names(comparison) == ["decay"]
     assert "exp(mul(@0,-0.6))" in comparison.origins[0].reasons[0].text
+
+
+def test_an_operator_should_read_a_tensor_that_the_file_computes_later(make_pair):
+    """The order of lines is no more than an order in which the wrong file can run."""
+    x, weight = normal(0, 1, 20, 16), normal(1, 16, 16) / 4
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={SIZE}", f"F.tanh left 1 1 0 1 $input=0 #1={SIZE}",
+        f"F.silu act 1 1 1 2 $input=1 #2={SIZE}", linear("right", 0, 3),
+        f"pnnx.Expression end 2 1 2 3 4 expr=add(@0,mul(@1,3.0)) #4={SIZE}",
+        f"F.relu other 1 1 1 5 $input=1 #5={SIZE}",
+        "pnnx.Output out 1 0 4", "pnnx.Output out2 1 0 5",
+        weights={"right.weight": weight},
+    )  # fmt: skip
+    a, b = np.tanh(x), x @ weight.T
+    c = b / (1 + np.exp(-b))
+    arrays = {"in": x, "tanh": a, "mm": b, "silu": c, "mul": 3 * b, "add": c + 3 * b,
+              "relu": np.maximum(a, 0)}  # fmt: skip
+    calls = (
+        ("tanh", ("in",), "tanh", {}), ("mm", ("in",), "mm", {"right.weight": weight}),
+        ("silu", ("mm",), "silu", {}), ("mul", ("mm",), "mul", {}),
+        ("add", ("silu", "mul"), "add", {}), ("relu", ("tanh",), "relu", {}),
+    )  # fmt: skip
+    comparison = compare(path, reference_of(arrays, calls), x)
+    assert names(comparison) == ["act"]
+    assert "reads 'right' here, the file 'left'" in comparison.origins[0].reasons[0].text
