@@ -892,9 +892,9 @@ def test_keys_and_values_that_several_heads_share_are_exchanged(make_pair):
     call("softmax", ("scores",), "softmax", share)
     call("bmm", ("softmax", "value all"), "mixed", share @ v)
     comparison = compare(path, reference_of(arrays, calls), x, q, past_k, past_v)
-    assert names(comparison) == ["r10", "c20"]
+    assert names(comparison) == ["act", "c20"]
     assert [o.reasons[0].text for o in comparison.origins] == [
-        "The reference reads 'key' here, the file 'value'. Connect that one.",
+        "The reference reads 't20' here, the file 't10'. Connect that one.",
         "The reference reads 't10' here, the file 't20'. Connect that one.",
     ]
 
