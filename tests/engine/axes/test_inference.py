@@ -162,6 +162,26 @@ def test_queries_named_by_the_user_are_tokens_elsewhere(
     assert found["b"] == "heads × queries × keys"
 
 
+def test_flattened_scores_are_queries_by_keys(structure: Callable[..., RuntimeGraph]) -> None:
+    """Which of both an element belongs to is still known, each on its own grid."""
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(1,3,8,12)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(4,4) stride=(4,4) #b=(1,6,2,3)f32",
+        "torch.flatten t 1 1 b d start_dim=2 end_dim=-1 $input=b #d=(1,6,6)f32",
+        "torch.transpose p 1 1 d e dim0=1 dim1=2 $input=d #e=(1,6,6)f32",
+        "torch.matmul s 2 1 e d f $input=e $other=d #f=(1,6,6)f32",
+        "torch.flatten g 1 1 f h start_dim=1 end_dim=-1 $input=f #h=(1,36)f32",
+        "pnnx.Output out 1 0 h",
+    )
+    layouts = infer_layouts(graph)
+    assert layouts["f"].text() == "2×3 queries × 2×3 keys"
+    batch, flattened = layouts["h"].axes
+    assert (batch.size, flattened.size) == (1, 36)
+    grids = [tuple((side.kind, side.size) for side in f.factors) for f in flattened.factors]
+    assert [(f.kind, f.size) for f in flattened.factors] == [(Kind.QUERY, 6), (Kind.KEY, 6)]
+    assert grids == [((Kind.ROW, 2), (Kind.COLUMN, 3))] * 2
+
+
 @pytest.mark.parametrize(
     "axis", [TOKENS, Axis(Kind.WINDOW, None, (Axis(Kind.ROW, "%h"),), shift=2)]
 )
