@@ -649,6 +649,8 @@ class Commands:
 
     def use_keys(self, keymap: Keymap) -> None:
         """Give the actions other keys."""
+        if keymap == self.keymap:
+            return
         self.keymap = keymap
         for command in COMMANDS:
             set_keys(self.actions[command.id], command, keymap)

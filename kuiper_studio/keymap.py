@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from PySide6.QtGui import QAction, QKeySequence
@@ -163,6 +164,7 @@ def set_keys(action: QAction, command: Keyed, keymap: Keymap) -> None:
     show_missing(action)
 
 
+@lru_cache(maxsize=1024)
 def native_key(keys: Keys) -> str:
     """Return the first key in the system's notation; ``""`` for none."""
     if not keys:

@@ -105,19 +105,19 @@ def make_overrides_safe() -> None:
     while known:
         cls = known.pop()
         known += cls.__subclasses__()
-        _wrap_overrides(cls)
+        if not cls.__module__.startswith("PySide6."):  # most, and in C++
+            _wrap_overrides(cls)
     setattr(root, _HOOK, classmethod(on_subclass))
 
 
 def _wrap_overrides(cls: type) -> None:
     """Wrap the Python functions of a class that stand for a method of Qt."""
-    names = [name for name, value in vars(cls).items() if isinstance(value, FunctionType)]
-    if not names:
-        return
-    of_qt = frozenset[str]().union(*map(_methods_of_qt, cls.__mro__[1:]))
-    for name in of_qt.intersection(names):
-        if not name.startswith("__"):
-            setattr(cls, name, _raising_instances(vars(cls)[name]))
+    of_qt = [_methods_of_qt(base) for base in cls.__mro__[1:]]
+    for name, value in list(vars(cls).items()):
+        if not isinstance(value, FunctionType) or name.startswith("__"):
+            continue
+        if any(name in methods for methods in of_qt):
+            setattr(cls, name, _raising_instances(value))
 
 
 @functools.cache

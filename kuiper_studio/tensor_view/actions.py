@@ -335,6 +335,7 @@ class TensorActions(QObject):
         self._theme = theme
         self._state: TensorState | None = None
         self._offered: list[QAction] = []
+        self._keymap = Keymap()
         self.by_id = {command.id: self._make(command) for command in COMMANDS}
         self._maps, self._scopes, self._orders, self._parts = (
             QActionGroup(self) for _ in range(4)
@@ -383,6 +384,9 @@ class TensorActions(QObject):
 
     def use_keys(self, keymap: Keymap) -> None:
         """Give the actions other keys."""
+        if keymap == self._keymap:
+            return
+        self._keymap = keymap
         for command in COMMANDS:
             _give_keys(self.by_id[command.id], command, keymap)
 
@@ -492,7 +496,7 @@ class TensorActions(QObject):
         action.setCheckable(command.checkable)
         if command.label:
             action.setIconText(command.label)
-        _give_keys(action, command, Keymap())
+        _give_keys(action, command, self._keymap)
         if command.icon:
             action.setData(command.icon)
             self._tint(action)
