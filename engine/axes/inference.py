@@ -47,6 +47,7 @@ _RESHAPES: Final = frozenset({"Tensor.reshape", "Tensor.view"})
 # What shifts the rows of scores by distance, and the most of them in a row.
 _SHIFTING: Final = _RESHAPES | {"F.pad", "torch.flatten"}
 _MOST_SHIFTING: Final = 5
+_MOST_WEIGHING: Final = 9  # operators between a softmax and its product
 _INDEXED: Final = frozenset({"Tensor.index", "Tensor.index_put"})
 _GROUPED: Final = frozenset({"aten::_grouped_mm"})
 _SORTS: Final = frozenset({"torch.sort", "torch.argsort", "aten::sort", "aten::argsort"})
@@ -328,7 +329,8 @@ class _Inference:
         for place in summed_places(product) if dims else ():
             dim = dims[place] if dims and -len(dims) <= place < len(dims) else ()
             if len(dim) == 1 and self.factors.kind(dim[0]) is Kind.UNKNOWN:
-                self.factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
+                kind = Kind.TOKEN if _weighs(product) else Kind.FEATURE
+                self.factors.claim(dim, kind, Rank.GUESSED)
 
     def _claim_experts(self) -> None:
         """Name experts, of which a few are chosen for each token.
@@ -591,6 +593,19 @@ def _place_of(operator: RuntimeOperator, rank: int) -> int | None:
     """Return the dimension along which an operator works; None if there is no such one."""
     dim = operator.params.get("dim", -1)
     return dim % rank if isinstance(dim, int) and -rank <= dim < rank else None
+
+
+def _weighs(product: RuntimeOperator) -> bool:
+    """Whether a product weighs positions by what a softmax gave, perhaps shifted or padded."""
+    operator = product
+    for _ in range(_MOST_WEIGHING):
+        producer = operator.inputs[0].producer if operator.inputs else None
+        if producer is None or producer.type in PRODUCTS | _LINEAR:
+            return False
+        if producer.type in SOFTMAX:
+            return True
+        operator = producer
+    return False
 
 
 def _are_sorted(choice: RuntimeOperator) -> bool:

@@ -86,13 +86,14 @@ def _linear(call: Call) -> _Contraction:
     weight, bias = given.get("weight"), given.get("bias")
     if isinstance(layer, linear.Linear):
         weight, bias = layer.weight, layer.bias
-    if weight is None or weight.ndim != 2:
+    if weight is None or not 1 <= weight.ndim <= 2:
         raise NoBreakdownError("the weight is no matrix")
     input = call.array("input")
     lead = string.ascii_uppercase[: input.ndim - 1]
-    members = (_Member(input, "input", lead + "k"), _Member(weight, "weight", "nk"))
+    out = "n" * (weight.ndim - 1)  # a single row gives one number for each position
+    members = (_Member(input, "input", lead + "k"), _Member(weight, "weight", out + "k"))
     offset = None if bias is None else _Member(bias, "bias", "n" * bias.ndim)
-    return _Contraction(members, lead + "n", offset)
+    return _Contraction(members, lead + out, offset)
 
 
 def _matmul(call: Call, one: str = "input", other: str = "other") -> _Contraction:

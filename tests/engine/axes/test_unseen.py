@@ -1298,3 +1298,23 @@ def test_rows_that_were_flattened_before_a_convolution(
     )
     assert found["g"] == "channels × rows × columns"
     assert found["h"] == "features × 3×2 tokens"
+
+
+def test_weights_that_are_shifted_before_they_weigh(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """Longformer pads its weights and cuts them again, so that they meet chunks of values."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(2,4,3)f32",
+        "F.softmax s 1 1 a b dim=-1 #b=(2,4,3)f32",
+        "F.pad p 1 1 b c pad=(0,5) $input=b #c=(2,4,8)f32",
+        "torch.flatten f 1 1 c d start_dim=1 end_dim=-1 $input=c #d=(2,32)f32",
+        "Tensor.slice l 1 1 d e dims=(1) starts=(0) ends=(28) steps=(1) $input=d #e=(2,28)f32",
+        "Tensor.reshape r 1 1 e g shape=(2,4,7) $input=e #g=(2,4,7)f32",
+        "pnnx.Input values 0 1 h #h=(2,7,6)f32",
+        "torch.einsum w 2 1 g h i equation=bqk,bkd->bqd #i=(2,4,6)f32",
+        "nn.Linear n 1 1 i j #j=(2,4,6)f32",
+        "pnnx.Output out 1 0 j",
+    )
+    assert found["h"] == "batch × tokens × features"
+    assert found["i"] == found["j"] == "batch × tokens × features"

@@ -151,6 +151,7 @@ CASES = {
     ),
     "linear": ("nn.Linear", [(2, 3, 5)], {"weight": (4, 5), "bias": (4,)}, SUM),
     "F.linear": ("F.linear $input=x0 $weight=x1", [(2, 5), (4, 5)], {}, SUM),
+    "F.linear-row": ("F.linear $input=x0 $weight=x1", [(2, 3, 5), (5,)], {}, SUM),
     "matmul": ("torch.matmul $input=x0 $other=x1", [(2, 3, 4, 5), (3, 5, 2)], {}, SUM),
     "matmul-vector": ("torch.matmul $input=x0 $other=x1", [(3, 4), (4,)], {}, SUM),
     "mm": ("torch.mm $input=x0 $mat2=x1", [(3, 4), (4, 2)], {}, SUM),
