@@ -41,6 +41,6 @@ def align_with(session, reference):
     tolerances, index = Tolerances(), FingerprintIndex(reference)
     matcher = Matcher(session.graph, reference, index, {})
     alignment = align(session, reference, index, matcher, tolerances.float32)
-    aligned = Aligned(session, reference, alignment, tolerances, lambda: None)
+    aligned = Aligned(session, reference, alignment, tolerances, lambda: None, {})
     make_rows(aligned, index.shapes)
     return aligned
