@@ -24,8 +24,9 @@ class Scales:
 
     Attributes
     ----------
-    scales : ndarray
-        One, or one for each filter, group of filters, or row.
+    scales : ndarray of float32, of at most as many axes as the weight
+        One, or one for each filter, group of filters, or row. No size is larger than the
+        weight's; an element of the weight has the scale at its share of each axis.
     """
 
     scales: Array = field(repr=False, compare=False)

@@ -246,7 +246,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A parsed text; an empty one finds nothing."""
+    """A parsed text; an empty one finds nothing.
+
+    Attributes
+    ----------
+    terms : tuple
+        Conditions, all of which an operator must meet.
+    """
 
     terms: tuple[_Term, ...] = ()
 

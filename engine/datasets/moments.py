@@ -20,7 +20,7 @@ __all__ = ["Moments"]
 
 @dataclass(slots=True)
 class Moments:
-    """Describes sets of finite numbers, by arrays with an entry for each set.
+    """Describes N sets of finite numbers, by arrays of shape (N,).
 
     Attributes
     ----------

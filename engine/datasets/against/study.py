@@ -136,8 +136,8 @@ class AgainstStudy:
     rows : tuple of AgainstRow
     outputs : (str, str)
         The first output of our model, and of the other by its key; ``""`` where unknown.
-    labels : ndarray of int64 or None
-        Class of each input.
+    labels : ndarray of int64 of shape (N,), or None
+        Class of each of N inputs.
     """
 
     other: OtherSpec

@@ -60,7 +60,7 @@ class LayerCalibration:
     operator : RuntimeOperator
     magnitudes : Magnitudes
         Of its input.
-    weights : ndarray of float32
+    weights : ndarray of float32 of shape (channels,) or (groups,)
         Scales of its weight.
     thresholds : dict of str to float
         By method.
