@@ -352,9 +352,10 @@ def test_the_dialog_names_what_is_missing(qtbot, tmp_path, reference):
     assert not dialog.ok.isEnabled()
     dialog.path.setCurrentText(str(tmp_path / "none"))
     assert not dialog.ok.isEnabled()
-    dialog._on_folder()  # cancelled: what was typed stays
+    buttons = {button.text(): button for button in dialog.findChildren(QPushButton)}
+    buttons["Folder…"].click()  # cancelled: what was typed stays
     assert dialog.reference == tmp_path / "none"
-    dialog._on_file()
+    buttons["File…"].click()
     assert dialog.ok.isEnabled()
     assert (dialog.reference, dialog.tolerance) == (reference, 1e-4)
 

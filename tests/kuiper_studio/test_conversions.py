@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from on_screen import error_of
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 
 from engine.conversion.records import ConversionOptions
 from kuiper_studio.analyse_commands import _references_beside
@@ -297,7 +297,8 @@ def test_inputs_can_be_added_where_the_file_says_none(qtbot, theme):
     dialog = ConversionDialog(Path("m.pt"), (), ConversionOptions(("1,3", "1,4")), theme)
     qtbot.addWidget(dialog)
     assert [field.text() for field in dialog.sizes] == ["1,3", "1,4"]
-    dialog._add_unnamed()
+    (more,) = [b for b in dialog.findChildren(QPushButton) if b.text() == "Another input"]
+    more.click()
     dialog.sizes[2].setText("5")
     assert dialog.options.shapes == ("1,3f32", "1,4f32", "5f32")
 

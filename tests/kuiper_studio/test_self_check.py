@@ -228,9 +228,10 @@ def test_closed_and_opened_again(qtbot, window, check):
 
 def test_the_verdict_follows_the_theme(window, check):
     dialog = check()
-    dark = dialog._icon.pixmap().toImage()
+    (icon,) = [label for label in dialog.findChildren(QLabel) if not label.pixmap().isNull()]
+    dark = icon.pixmap().toImage()
     window.theme.set_scheme(Scheme.LIGHT)
-    assert dialog._icon.pixmap().toImage() != dark
+    assert icon.pixmap().toImage() != dark
 
 
 def test_cancelling(qtbot, window, monkeypatch):

@@ -16,7 +16,7 @@ from attention_graphs import (
     window_weights,
 )
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 RNG = np.random.default_rng(5)
 PICTURE = RNG.standard_normal((1, 3, 8, 8)).astype(np.float32)
@@ -73,18 +73,31 @@ def expected_vit():
     return np.array(found)
 
 
+def stages(panel):
+    """Name, shape and range of each stage, as they lie from top to bottom."""
+    (last,) = [label for label in panel.findChildren(QLabel) if label.text() == "out_proj"]
+    cells = [
+        each
+        for each in last.parentWidget().findChildren(QWidget)
+        if isinstance(each, QLabel | QPushButton) and each.isVisible()
+    ]
+    cells.sort(key=lambda cell: (cell.geometry().center().y() // 8, cell.x()))
+    return [cells[at : at + 3] for at in range(0, len(cells), 3)]
+
+
 def test_heads_of_a_module(vit) -> None:
     panel, expected = vit.attention_panel, expected_vit()
     assert vit.findChild(type(panel), "attention").isVisible()
     assert panel.chosen.currentText() == "block1"
     np.testing.assert_allclose(panel.heads.tiles, expected[1], rtol=2e-3, atol=1e-5)
     assert panel.verdict.text().startswith("✓ equals operand m1")
-    texts = [panel._stages.itemAtPosition(row, 0).widget().text() for row in range(7)]
-    assert texts[4:] == ["softmax", "· v", "out_proj"]
-    for row in range(7):  # shape and range are in the line of their stage
-        for column in (1, 2):
-            label = panel._stages.itemAtPosition(row, column).widget()
+    rows = stages(panel)
+    assert [row[0].text() for row in rows][4:] == ["softmax", "· v", "out_proj"]
+    for name, *facts in rows:  # shape and range are in the line of their stage
+        for label in facts:
             assert label.alignment() & Qt.AlignmentFlag.AlignVCenter
+            assert label.geometry().top() <= name.geometry().center().y()
+            assert label.geometry().bottom() >= name.geometry().center().y()
 
 
 def test_a_query_picked_on_the_picture(qtbot, vit) -> None:
@@ -283,6 +296,6 @@ def test_a_stage_leads_to_its_operand(show, qtbot) -> None:
 
 def test_another_query_keeps_the_list_of_stages(vit) -> None:
     panel = vit.attention_panel
-    first = panel._stages.itemAtPosition(0, 0).widget()
+    first = stages(panel)[0][0]
     panel.query.setValue(3)
-    assert panel._stages.itemAtPosition(0, 0).widget() is first
+    assert stages(panel)[0][0] is first
