@@ -19,13 +19,13 @@ import time
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import dask
 import distributed
-import numba
 import numpy as np
 from distributed.comm.core import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
@@ -369,7 +369,7 @@ def _versions() -> dict[str, str]:
         "Python": platform.python_version(),
         # Another one may sum in another order.
         "NumPy": np.__version__,
-        "Numba": numba.__version__,
+        "Numba": version("numba"),
     }
 
 

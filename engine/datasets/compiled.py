@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["count_runs", "measure_columns", "measure_rows", "rank"]
+__all__ = ["add_counts", "count_runs", "measure_columns", "measure_rows", "rank"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 _Number: TypeAlias = Any  # of the type of the array's elements
@@ -276,6 +276,28 @@ def measure_columns(
     return least, largest
 
 
+@_compiled
+def add_counts(sizes: Array, counts: Array, totals: Array) -> None:
+    """Add up what inputs hold.
+
+    Parameters
+    ----------
+    sizes : ndarray of int64, shape (columns,)
+        Elements of each channel.
+    counts : ndarray of int64, shape (5, inputs, columns)
+        What `measure_rows` sets.
+    totals : ndarray of int64, shape (6, columns)
+        Added to: numbers of elements, zeros, NaN, infinities and negative infinities, and of
+        inputs whose elements are all 0.
+    """
+    for i in range(counts.shape[1]):
+        for c in range(sizes.size):
+            totals[0, c] += sizes[c]
+            for kind in range(1, 5):
+                totals[kind, c] += counts[kind, i, c]
+            totals[5, c] += 0 < sizes[c] == counts[1, i, c]
+
+
 # Histograms
 
 
@@ -313,7 +335,8 @@ def count_runs(
             for place in range(top, min(top + run, size)):
                 value = np.float64(values[i, place])
                 if math.isfinite(value):
-                    bins[math.floor(value * scale) - first] += 1
+                    # Of a signed place Numba would ask each time whether it is negative.
+                    bins[np.uint64(np.int64(math.floor(value * scale)) - first)] += 1
 
 
 # Ranks
@@ -331,20 +354,20 @@ def rank(values: Array, inputs: Array, sign: float, best: Array, best_inputs: Ar
         Their numbers.
     sign : float
         1 if the largest are the best, -1 if the least are.
-    best : ndarray of float64, shape (top, rows)
+    best : ndarray of float64, shape (rows, top)
         The best values so far, the best first, and NaN where there are none yet.
     best_inputs : ndarray of int64
         Their inputs.
     """
-    last = len(best) - 1
+    last = best.shape[1] - 1
     for i in range(values.shape[0]):
         for row in range(values.shape[1]):
             value = values[i, row]
-            if best[last, row] * sign >= value * sign or not math.isfinite(value):
+            if best[row, last] * sign >= value * sign or not math.isfinite(value):
                 continue
             place = last
-            while place > 0 and not best[place - 1, row] * sign >= value * sign:
-                best[place, row] = best[place - 1, row]
-                best_inputs[place, row] = best_inputs[place - 1, row]
+            while place > 0 and not best[row, place - 1] * sign >= value * sign:
+                best[row, place] = best[row, place - 1]
+                best_inputs[row, place] = best_inputs[row, place - 1]
                 place -= 1
-            best[place, row], best_inputs[place, row] = value, inputs[i, row]
+            best[row, place], best_inputs[row, place] = value, inputs[i, row]

@@ -58,6 +58,8 @@ class PowerHistogram:
         self.low, self.high = min(self.low, low), max(self.high, high)
         exponent = _exponent_of(self.low, self.high, len(self.counts))
         first = _place(self.low, exponent)
+        if (exponent, first) == (self.exponent, self.first):
+            return
         moved = np.zeros_like(self.counts)
         used = np.flatnonzero(self.counts)
         if used.size:

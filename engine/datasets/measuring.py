@@ -38,23 +38,16 @@ class Measured:
     ----------
     size : ndarray of int64, shape (channels,)
         Elements of a channel.
-    low, high, mean, squares : ndarray of float64, shape (inputs, channels)
-        Of the finite elements; inf, -inf, 0 and 0 where there are none. `squares` is the sum of
-        the squared distances from the mean.
-    finite, zeros, nan, pinf, ninf : ndarray of int64, shape (inputs, channels)
-        Numbers of such elements.
+    facts : ndarray of float64, shape (4, inputs, channels)
+        Least, largest and mean of the finite elements, and the sum of the squared distances
+        from the mean; inf, -inf, 0 and 0 where there are none.
+    counts : ndarray of int64, shape (5, inputs, channels)
+        Numbers of finite elements, zeros, NaN, infinities and negative infinities.
     """
 
     size: npt.NDArray[np.int64]
-    low: npt.NDArray[np.float64]
-    high: npt.NDArray[np.float64]
-    mean: npt.NDArray[np.float64]
-    squares: npt.NDArray[np.float64]
-    finite: npt.NDArray[np.int64]
-    zeros: npt.NDArray[np.int64]
-    nan: npt.NDArray[np.int64]
-    pinf: npt.NDArray[np.int64]
-    ninf: npt.NDArray[np.int64]
+    facts: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.int64]
 
 
 def as_real(array: Array) -> Array:
@@ -121,7 +114,7 @@ class Measurer:
                 facts[:2, :, at] = np.array([low, high])[:, np.newaxis, np.newaxis]
                 facts[2:, :, at] = counts[:, :, at] = 0
             seen(place, array, low, high)
-        return Measured(np.repeat(sizes, self._channels), *facts, *counts)
+        return Measured(np.repeat(sizes, self._channels), facts, counts)
 
 
 def _measure(

@@ -47,8 +47,6 @@ class SweepPlan:
         Whether tensors are written.
     strict : bool
         Whether an unreadable input ends the sweep.
-    overlaps : bool
-        Whether each worker has a processor to spare, for a thread that gathers.
     """
 
     output: str
@@ -59,7 +57,6 @@ class SweepPlan:
     key: str
     dump: bool = False
     strict: bool = False
-    overlaps: bool = False
 
     @property
     def shards(self) -> int:

@@ -33,7 +33,7 @@ class Ranking:
     def __init__(self, names: tuple[str, str], rows: int, top: int) -> None:
         self._names = names
         self._best = [
-            (np.full((top, rows), np.nan), np.full((top, rows), -1, np.int64)) for _ in names
+            (np.full((rows, top), np.nan), np.full((rows, top), -1, np.int64)) for _ in names
         ]
 
     def add(self, indices: npt.NDArray[np.int64], values: Array) -> None:
@@ -56,7 +56,7 @@ class Ranking:
         """Return values and inputs, ranked; NaN and -1 where there are no more."""
         found: Arrays = {}
         for name, best in zip(self._names, self._best, strict=True):
-            found |= _named(name, *best)
+            found |= {f"{name}_values": best[0], f"{name}_inputs": best[1]}
         return found
 
 
@@ -64,16 +64,8 @@ def merge_ranked(one: Arrays, other: Arrays, name: str, *, largest: bool) -> Arr
     """Merge the ranked inputs of two ranges; those of `one` come first."""
     from engine.datasets.compiled import rank
 
-    best, more = (
-        tuple(np.array(each[f"{name}_{what}"].T, order="C") for what in ("values", "inputs"))
-        for each in (one, other)
-    )
+    names = f"{name}_values", f"{name}_inputs"
+    best = [one[each].copy() for each in names]
+    more = [np.ascontiguousarray(other[each].T) for each in names]
     rank(more[0], more[1], _SIGNS[not largest], best[0], best[1])
-    return _named(name, *best)
-
-
-def _named(name: str, values: Array, inputs: Array) -> Arrays:
-    return {
-        f"{name}_values": np.ascontiguousarray(values.T),
-        f"{name}_inputs": np.ascontiguousarray(inputs.T),
-    }
+    return dict(zip(names, best, strict=True))

@@ -34,7 +34,6 @@ from engine.inputs import IMAGE_SUFFIXES
 from engine.plain import plain
 from engine.runtime import RuntimeGraph, load
 from engine.text import format_count
-from engine.threads import processor_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -307,7 +306,6 @@ def _make_plan(
         _key_of(hashes, spec, options, found, studies),
         dump=options.dump,
         strict=options.strict,
-        overlaps=0 < workers < processor_count(),
     )
 
 

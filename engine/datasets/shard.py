@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -15,15 +14,12 @@ from engine.atomic import format_os_error, written_beside
 from engine.datasets.failures import FAILURES, FailedInput, pack_failures
 from engine.datasets.inputs import InputReader
 from engine.datasets.model import LoadedModel
-from engine.datasets.overlap import overlapped
-from engine.datasets.statistics import STATISTICS
 from engine.errors import EngineError, FeedError, InferenceError, MemoryBoundError, SweepError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from engine.datasets.dump import DumpWriter
-    from engine.datasets.overlap import Take
     from engine.datasets.plan import Result, SweepPlan
     from engine.datasets.studies import Gatherer
     from engine.datasets.values import BatchValues
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["ShardRunner", "read_arrays", "write_arrays"]
 
 _KEY: Final = "key"
-_SHARE: Final = 8  # of the memory bound, which the values of one batch more may take
 _PASSED_OVER: Final = (FeedError, InferenceError, MemoryBoundError)
 
 
@@ -109,37 +104,16 @@ class ShardRunner:
         gatherers = {study.name: study.start(self.model) for study in plan.studies}
         dump = self._dump.start(inputs) if self._dump is not None else None
         failed: list[FailedInput] = []
-        # Statistics take less time than the model, and one thread; the others may run a model
-        # themselves.
-        statistics = gatherers.get(STATISTICS)
-        others = [each for each in gatherers.values() if each is not statistics]
-        with self._alongside(statistics) as take:
-            for indices, values in self._batches(inputs, failed):
-                take(indices, values)
-                for gatherer in others:
-                    gatherer.add(indices, values)
-                if dump is not None:
-                    dump.add(indices, values)
+        for indices, values in self._batches(inputs, failed):
+            for gatherer in gatherers.values():
+                gatherer.add(indices, values)
+            if dump is not None:
+                dump.add(indices, values)
         result = self._finish(gatherers, failed, len(inputs))
         if dump is not None:
             dump.write()
         _keep(path, key, result)
         return result
-
-    @contextmanager
-    def _alongside(self, gatherer: Gatherer | None) -> Iterator[Take]:
-        """Let a gatherer take in batches while the next are computed, if there is room."""
-        spec = self.model.spec
-        if gatherer is None:
-            yield lambda _indices, _values: None
-        elif (
-            not self.plan.overlaps
-            or spec.batch * spec.input_bytes > self.model.session.memory_bound // _SHARE
-        ):
-            yield gatherer.add
-        else:
-            with overlapped(gatherer.add) as take:
-                yield take
 
     @staticmethod
     def _finish(

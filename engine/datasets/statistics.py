@@ -91,6 +91,14 @@ class StatisticsStudy:
 _ADDED: Final = (
     "elements", "zeros", "nan", "pinf", "ninf", "dead", "saturated", "inputs",
 )  # fmt: skip
+_COUNTED: Final = (
+    "elements",
+    "zeros",
+    "nan",
+    "pinf",
+    "ninf",
+    "dead",
+)  # as `add_counts` has them
 _RANKED: Final = {"most": True, "least": False, "loud": True, "quiet": False}
 
 
@@ -115,10 +123,8 @@ class _Gatherer:
         self._channels, self._levels = Moments.none(channels), Moments.none(len(operands))
         self._excited = Ranking(("most", "least"), channels, study.top)
         self._unusual = Ranking(("loud", "quiet"), len(operands), study.top)
-        self._counts = {
-            name: np.zeros(channels, np.int64)
-            for name in ("elements", "zeros", "nan", "pinf", "ninf", "dead", "saturated")
-        }
+        self._counts = np.zeros((len(_COUNTED), channels), np.int64)
+        self._saturated = np.zeros(channels, np.int64)
         self._inputs = 0
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
@@ -132,33 +138,23 @@ class _Gatherer:
             saturated = operands[place].saturated(real)
             if saturated is not None:
                 at = slice(*self._begins[place : place + 2])
-                self._counts["saturated"][at] += saturated
+                self._saturated[at] += saturated
 
         self._merge(numbers, self._measurer.measure(len(indices), read, see))
 
     def _merge(self, indices: npt.NDArray[np.int64], measured: Measured) -> None:
         """Merge what the inputs of a batch hold, of all operands."""
+        from engine.datasets.compiled import add_counts
+
         self._inputs += len(indices)
-        counts = self._counts
-        counts["elements"] += measured.size * len(indices)
-        counts["dead"] += ((measured.zeros == measured.size) & (measured.size > 0)).sum(axis=0)
-        counts["zeros"] += measured.zeros.sum(axis=0)
-        for name in ("nan", "pinf", "ninf"):
-            counts[name] += getattr(measured, name).sum(axis=0)
-        self._excited.add(indices, measured.high)  # the largest element is how much it is
+        add_counts(measured.size, measured.counts, self._counts)
+        self._excited.add(indices, measured.facts[1])  # the largest element is how much it is
         level = self._levels_of(measured)
         self._unusual.add(indices, level)
         known = np.isfinite(level)
         for place in range(len(indices)):
-            self._channels.merge(
-                Moments(
-                    measured.finite[place],
-                    measured.mean[place],
-                    measured.squares[place],
-                    measured.low[place],
-                    measured.high[place],
-                )
-            )
+            low, high, mean, squares = measured.facts[:, place]
+            self._channels.merge(Moments(measured.counts[0, place], mean, squares, low, high))
             here = known[place]
             self._levels.merge(
                 Moments(
@@ -172,9 +168,10 @@ class _Gatherer:
 
     def _levels_of(self, measured: Measured) -> Array:
         """Root mean square of each operand and input; NaN where it is not known."""
-        finite = measured.finite.astype(np.float64)
+        mean, squares = measured.facts[2:]
+        finite = measured.counts[0].astype(np.float64)
         with np.errstate(all="ignore"):
-            power = measured.squares + finite * measured.mean**2
+            power = squares + finite * mean**2
             sums = (
                 np.add.reduceat(each, self._begins[:-1], axis=1) for each in (power, finite)
             )
@@ -183,7 +180,8 @@ class _Gatherer:
 
     def finish(self) -> Arrays:
         found = {
-            **self._counts,
+            **dict(zip(_COUNTED, self._counts, strict=True)),
+            "saturated": self._saturated,
             "inputs": np.full(len(self._operands), self._inputs),
             **self._channels.to_arrays("channel"),
             **self._levels.to_arrays("input"),

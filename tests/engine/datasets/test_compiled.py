@@ -161,11 +161,21 @@ def test_ranks_go_to_the_first_of_equals(plain):
     values = np.array([[2, 5, np.nan], [3, 5, np.inf], [2, 4, 1], [9, 6, np.nan]], float)
     inputs = np.repeat([[10], [11], [12], [13]], 3, axis=1)
     for module in (plain, compiled):
-        best, numbers = np.full((2, 3), np.nan), np.full((2, 3), -1)
+        best, numbers = np.full((3, 2), np.nan), np.full((3, 2), -1)
         module.rank(values, inputs, 1.0, best, numbers)
-        np.testing.assert_array_equal(best, [[9, 6, 1], [3, 5, np.nan]])
-        assert numbers.tolist() == [[13, 13, 12], [11, 10, -1]]
-        best, numbers = np.full((2, 3), np.nan), np.full((2, 3), -1)
+        np.testing.assert_array_equal(best, [[9, 3], [6, 5], [1, np.nan]])
+        assert numbers.tolist() == [[13, 11], [13, 10], [12, -1]]
+        best, numbers = np.full((3, 2), np.nan), np.full((3, 2), -1)
         module.rank(values, inputs, -1.0, best, numbers)
-        np.testing.assert_array_equal(best, [[2, 4, 1], [2, 5, np.nan]])
-        assert numbers.tolist() == [[10, 12, 12], [12, 10, -1]]
+        np.testing.assert_array_equal(best, [[2, 2], [4, 5], [1, np.nan]])
+        assert numbers.tolist() == [[10, 12], [12, 10], [12, -1]]
+
+
+def test_counts_of_inputs_are_added_and_those_without_an_element_but_0(plain):
+    counts = np.array(
+        [[[3, 0], [2, 0]], [[3, 0], [1, 0]], *[[[0, 0], [k, 0]] for k in range(3)]]
+    )
+    for module in (plain, compiled):
+        totals = np.ones((6, 2), int)
+        module.add_counts(np.array([3, 0]), counts, totals)
+        assert totals.tolist() == [[7, 1], [5, 1], [1, 1], [2, 1], [3, 1], [2, 1]]
