@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from engine.provenance.call import Call
     from engine.provenance.records import Box
 
-__all__ = ["explain_bag", "explain_embedding", "locate_bag", "locate_embedding"]
+__all__ = [
+    "explain_bag",
+    "explain_embedding",
+    "find_bag",
+    "locate_bag",
+    "locate_embedding",
+    "name_of_indices",
+]
 
 
 @explains(embedding, embedding_module)
@@ -57,10 +64,10 @@ def locate_embedding(call: Call, box: Box) -> Mapping[str, Box]:
     return found
 
 
-def _bag_of(call: Call, number: int) -> npt.NDArray[np.int64]:
+def find_bag(call: Call, number: int) -> npt.NDArray[np.int64]:
     """Return the flat places of the indices of a bag that count."""
     given = call.arguments
-    input = call.array(_indices(call))
+    input = call.array(name_of_indices(call))
     offsets = given["offsets"]
     starts, stops = find_bounds(
         input.value,
@@ -76,7 +83,8 @@ def _bag_of(call: Call, number: int) -> npt.NDArray[np.int64]:
     return kept
 
 
-def _indices(call: Call) -> str:
+def name_of_indices(call: Call) -> str:
+    """Return the argument that has the numbers of the rows."""
     return "indices" if call.layer_code is embedding_bag_traced else "input"
 
 
@@ -87,7 +95,7 @@ def explain_bag(call: Call, index: tuple[int, ...]) -> Breakdown:
     if given.get("max_norm") is not None:
         raise NoBreakdownError("rows of limited norm have no breakdown")
     number, column = index
-    input, places = call.array(_indices(call)), _bag_of(call, number)
+    input, places = call.array(name_of_indices(call)), find_bag(call, number)
     at = np.stack(np.unravel_index(places, input.shape), axis=1)
     numbers = take(input, input.name, at)
     rows = numbers.values.astype(np.int64)
@@ -113,12 +121,12 @@ def explain_bag(call: Call, index: tuple[int, ...]) -> Breakdown:
 @locates(embedding_bag, embedding_bag_traced)
 def locate_bag(call: Call, box: Box) -> Mapping[str, Box]:
     """Return the numbers of the bags, all offsets, and the columns of a computed table."""
-    given, input = call.arguments, call.array(_indices(call))
+    given, input = call.arguments, call.array(name_of_indices(call))
     region = input.whole
     if input.ndim == 2:
         region = (box[0], input.whole[1])
     else:
-        bags = [_bag_of(call, number) for number in range(box[0].start, box[0].stop)]
+        bags = [find_bag(call, number) for number in range(box[0].start, box[0].stop)]
         places = np.concatenate(bags)
         ends = (int(places.min()), int(places.max()) + 1) if places.size else (0, 0)
         region = (Interval(*ends),)

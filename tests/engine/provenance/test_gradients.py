@@ -168,6 +168,24 @@ ON = {
         {},
         2,
     ),
+    **{
+        f"bags by {mode}": (
+            [
+                "Tensor.reshape r 1 1 0 1 shape=(12,6)",
+                "pnnx.Attribute i 0 1 i @data=(6)i64",
+                "pnnx.Attribute o 0 1 o @data=(3)i64",
+                "torch.mean m 1 1 0 s dim=(0,1,2) keepdim=False",
+                (
+                    f"F.embedding_bag b {4 if mode == 'sum' else 3} 1 i 1 o "
+                    f"{'s ' if mode == 'sum' else ''}2 mode={mode} $input=i $weight=1 "
+                    f"$offsets=o {'$per_sample_weights=s' if mode == 'sum' else ''}"
+                ),
+            ],
+            {"i.data": np.array([3, 7, 3, 0, 11, 7]), "o.data": np.array([0, 3, 4])},
+            2,
+        )
+        for mode in ("sum", "mean", "max")
+    },
     "multihead with a mask": (
         [
             "torch.mean q 1 1 0 1 dim=(0) keepdim=False",
