@@ -112,6 +112,8 @@ class AttentionPanel(Panel):
         self.chosen.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
+        self._fields = QWidget()
+        self._fields.hide()  # they are empty before the first weights
         self.sample = _spin("Sample", "Sample of the batch, or window")
         self.query = _spin("Query", "Token whose keys are shown")
         self.tiles = _combo(
@@ -160,7 +162,8 @@ class AttentionPanel(Panel):
         column.addWidget(self._rest, 1)
 
     def _make_head(self) -> QVBoxLayout:
-        first, second = QHBoxLayout(), QHBoxLayout()
+        first, second = QHBoxLayout(), QHBoxLayout(self._fields)
+        second.setContentsMargins(0, 0, 0, 0)
         second.setSpacing(6)
         first.addWidget(self.chosen, 1)
         first.addWidget(self.rollout)
@@ -174,7 +177,7 @@ class AttentionPanel(Panel):
         head.setContentsMargins(12, 8, 12, 4)
         head.setSpacing(6)
         head.addLayout(first)
-        head.addLayout(second)
+        head.addWidget(self._fields)
         return head
 
     def _make_stages(self) -> QWidget:
@@ -247,6 +250,8 @@ class AttentionPanel(Panel):
         self.message.setVisible(bool(text))
         self._content.setVisible(not text)
         self._rest.setVisible(bool(text))
+        if text and text != _WAITING:  # while new weights come, a field keeps the keyboard
+            self._fields.hide()
         if not text:
             self._show()
 
@@ -391,6 +396,7 @@ class AttentionPanel(Panel):
         self._sample_label.setText("Window" if self._is_windowed else "Sample")
         for widget in (self._sample_label, self.sample):
             widget.setVisible(samples > 1)
+        self._fields.show()
         if self.shown.count() != heads + 2:
             with QSignalBlocker(self.shown):
                 self.shown.clear()

@@ -85,6 +85,19 @@ def stages(panel):
     return [cells[at : at + 3] for at in range(0, len(cells), 3)]
 
 
+def test_fields_wait_for_weights(qtbot, open_window, make_pair) -> None:
+    """There is no empty list of heads before anything has run."""
+    window = open_window(make_pair(*vit_lines(), weights=vit_weights()), [PICTURE])
+    assert window.session.wait_idle(10)
+    window.actions_by_id["analyse.attention"].trigger()
+    panel = window.attention_panel
+    assert "has not run yet" in panel.message.text()
+    assert not panel.shown.isVisible()
+    window.session.resume()
+    qtbot.waitUntil(panel.shown.isVisible, timeout=10_000)
+    assert panel.shown.currentText() == "Head 0"
+
+
 def test_heads_of_a_module(vit) -> None:
     panel, expected = vit.attention_panel, expected_vit()
     assert vit.findChild(type(panel), "attention").isVisible()
