@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,8 +22,13 @@ __all__ = ["inner_biases"]
 _TYPES: Final = (*RECURRENT, "MultiheadAttention")
 _MOST_NUMBERS: Final = 1 << 8  # of a bias: the operator runs once for each
 _MOST_WORK: Final = 1 << 22  # numbers of a bias times results
-_ROUNDS: Final = 8  # of the Gauss-Newton method
+_ROUNDS: Final = 12  # of the Gauss-Newton method
+_SLOW: Final = 0.5  # of what was left before a round; a fit that comes near leaves less
+_MOST_SLOW: Final = 2  # rounds
 _STEP: Final = 1e-2
+# Of the largest slope; the rounding of results leaves less to numbers without effect, such as
+# biases of keys, which a softmax takes out.
+_LEAST_SLOPE: Final = 1e-4
 _LEAST: Final = 0.999  # of fitted biases: they explain part of a wrong weight, too
 
 
@@ -50,23 +56,30 @@ def inner_biases(case: Case) -> Iterator[Alternative]:
 
 
 def _fitted(case: Case, name: str, bias: Array, expected: Array) -> Array | None:
-    """Return the bias that fits best, by the Gauss-Newton method; None if the layer refuses."""
+    """Return the bias that fits best, by the Gauss-Newton method; None if none comes near."""
     now, slopes = bias.astype(np.float64), np.zeros((1, bias.size))
+    move, last, slow = np.zeros_like(now), math.inf, 0
     for _ in range(_ROUNDS):
         base = _result(case, name, now)
         if base is None or base.shape != expected.shape:
             return None
         miss = (expected - base).reshape(-1)
-        slopes = np.empty((miss.size, now.size))
-        for place in range(now.size):
-            other = now.copy()
-            other.flat[place] += _STEP
-            result = _result(case, name, other)
-            if result is None:
-                return None
-            slopes[:, place] = (result - base).reshape(-1) / _STEP
-        move, *_ = np.linalg.lstsq(slopes, miss, rcond=1e-6)
-        now += move.reshape(now.shape)
+        left = float(np.square(miss).sum())
+        if left > last:  # too far
+            move /= 2
+            now -= move
+            continue
+        if bool((np.abs(miss) <= np.max(case.discrepancy.floor)).all()):
+            break
+        slow += left > _SLOW * last
+        if slow > _MOST_SLOW:
+            return None
+        found = _slopes_at(case, name, now, base)
+        if found is None:
+            return None
+        slopes, last = found, left
+        move = np.linalg.lstsq(slopes, miss, rcond=_LEAST_SLOPE)[0].reshape(now.shape)
+        now += move
         if np.abs(move).max(initial=0.0) <= 1e-5 * max(np.abs(now).max(initial=0.0), 1e-30):
             break
     size = float(np.abs(now).max(initial=0.0))
@@ -76,6 +89,19 @@ def _fitted(case: Case, name: str, bias: Array, expected: Array) -> Array | None
     found = np.where(is_other, now, bias).astype(bias.dtype)
     found.flags.writeable = False
     return found
+
+
+def _slopes_at(case: Case, name: str, bias: Array, base: Array) -> Array | None:
+    """Return by how much each number of a bias moves each result; None without a result."""
+    slopes = np.empty((base.size, bias.size))
+    for place in range(bias.size):
+        other = bias.copy()
+        other.flat[place] += _STEP
+        result = _result(case, name, other)
+        if result is None:
+            return None
+        slopes[:, place] = (result - base).reshape(-1) / _STEP
+    return slopes
 
 
 def _result(case: Case, name: str, bias: Array) -> Array | None:

@@ -268,15 +268,17 @@ class Case:
     def rounding_trial(self) -> Array | None:
         """What other weights that are stored as the same change before a fused activation.
 
-        None for a layer of exact weights, and for one that is not linear in them.
+        None for a layer of exact weights.
         """
-        found = self._linear_in(
-            {name: self._lost_of(name, np.random.default_rng(0)) for name in self.steps},
-            self.inputs,
-        )
-        if found is None or not isinstance(self.ours, np.ndarray):
+        if not self.steps or not isinstance(self.ours, np.ndarray):
             return None
-        return found if found.shape == self.ours.shape else None
+        generator = np.random.default_rng(0)
+        lost = {name: self._lost_of(name, generator) for name in self.steps}
+        found = self._linear_in(lost, self.inputs)
+        if found is None:  # it is not linear, and so has no fused activation
+            other = self.run(self._stored_as_same(generator))
+            found = other - self.ours if isinstance(other, np.ndarray) else None
+        return found if found is not None and found.shape == self.ours.shape else None
 
     def _lost_of(self, name: str, generator: np.random.Generator) -> Array:
         """Draw what rounding may have taken from a stored weight: up to half a step."""
@@ -497,11 +499,14 @@ class Case:
 
     def with_trial(self, generator: np.random.Generator) -> Value:
         """Return what is shown with other weights that are stored as the same."""
+        return self.result_of(self._stored_as_same(generator))
+
+    def _stored_as_same(self, generator: np.random.Generator) -> Alternative:
         weights = {
             name: (self.weights[name] + self._lost_of(name, generator)).astype(np.float32)
             for name in self.steps
         }
-        return self.result_of(Alternative("", "", weights=weights))
+        return Alternative("", "", weights=weights)
 
     def corrected(self, alternative: Alternative) -> Value:
         """Compute what our operator gives with an alternative, in its own layer's shape."""

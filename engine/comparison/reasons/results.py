@@ -293,11 +293,12 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     residual = expected - ours
     if not np.isfinite(residual).all():
         return
-    bias = case.weights.get("bias")
+    name = OUTPUT_BIAS if OUTPUT_WEIGHT in case.weights else "bias"
+    bias = case.weights.get(name)
     if bias is not None:
         yield Alternative(
             "bias", "The reference has no bias, the file has one. Drop the bias.",
-            (Change("bias", None),), result=ours - _spread_bias(case, bias, ours),
+            (Change(name, None),), result=ours - _spread_bias(case, bias, ours),
         )  # fmt: skip
     known = residual if case.told is None else residual[case.told]
     few = known.reshape(-1)[:: max(known.size // _FEW_ELEMENTS, 1)]
@@ -326,7 +327,7 @@ def other_bias(case: Case) -> Iterator[Alternative]:
     if bias is not None and bias.shape == wanted.shape:
         wanted = wanted + bias
     yield Alternative(
-        "bias", _describe_bias(bias, wanted, offsets), (Change("bias", _as_weight(wanted)),),
+        "bias", _describe_bias(bias, wanted, offsets), (Change(name, _as_weight(wanted)),),
         result=ours + offsets, fitted=int(np.count_nonzero(offsets)), least=0.995,
     )  # fmt: skip
 

@@ -365,6 +365,103 @@ def test_a_wrong_bias_of_a_gate(tmp_path, tag):
     calls = (("lstm", ("in",), "made", {}), ("tanh", ("made",), "tanh", {}))
     (origin,) = compare(path, reference_of(arrays, calls), rows).origins
     assert (origin.operator.name, origin.reasons[0].kind) == ("it", "bias")
-    assert origin.reasons[0].text.startswith("1 of 16 numbers of bias_c differ.")
+    assert origin.reasons[0].text.startswith("1 of 16 numbers of bias_ih_l0 differ.")
     (change,) = origin.reasons[0].changes
-    assert np.abs(change.value - bias.reshape(1, 4, 4)).max() < 1e-2
+    in_torch = bias.reshape(4, 4)[[0, 1, 3, 2]].reshape(-1)  # i, f, g and o
+    assert np.abs(change.value - in_torch).max() < 1e-2
+
+
+def attended(query, key, w, heads):
+    """Attention by its definition, head by head; keys are values as well."""
+    q, k, v = (
+        x @ w[f"{n}_weight"].T + w[f"{n}_bias"]
+        for n, x in zip("qkv", (query, key, key), strict=True)
+    )
+    mixed = []
+    for own in np.split(np.arange(len(w["q_bias"])), heads):
+        scores = np.exp(q[:, own] @ k[:, own].T / np.sqrt(len(own)))
+        mixed.append(scores / scores.sum(1, keepdims=True) @ v[:, own])
+    return np.float32(np.concatenate(mixed, 1) @ w["out_weight"].T + w["out_bias"])
+
+
+ATTENTION_FAULTS = [
+    pytest.param({"q_bias": (5, 2.0)}, "bias", "1 of 24 numbers of in_proj_bias", id="query"),
+    pytest.param({"out_bias": (5, 2.0)}, "bias", "The bias of channel 5", id="last bias"),
+    pytest.param(
+        {"out_weight": ((2, 3), 4.0)}, "weight_values", "out_proj.weight[2, 3]", id="last"
+    ),
+    pytest.param(
+        {f"{a}_{key}": f"{b}_{key}" for a, b in ("kv", "vk") for key in ("weight", "bias")},
+        "weight_layout", "The projections of the file are in the order qvk", id="order",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+@pytest.mark.parametrize("tag", [0, F16], ids=["float32", "float16"])
+@pytest.mark.parametrize(("wrong", "kind", "text"), ATTENTION_FAULTS)
+def test_an_attention(tmp_path, wrong, kind, text, tag, inputs):
+    parts = ("q", "k", "v", "out")
+    w = {f"{n}_weight": normal(60 + place, 8, 8) for place, n in enumerate(parts)}
+    w |= {f"{n}_bias": normal(70 + place, 8) for place, n in enumerate(parts)}
+    rows = [normal(80, 24, 8), normal(81, 20, 8)][:inputs]
+    stored = {
+        name: w[change] if isinstance(change, str) else with_one(w[name], *change)
+        for name, change in wrong.items()
+    }
+    stored = w | stored
+    dtype = np.float16 if tag else np.float32
+    data = b"".join(
+        tagged(stored[f"{n}_weight"].astype(dtype), tag) + f32(stored[f"{n}_bias"])
+        for n in parts
+    )
+    names = [f"in{place}" for place in range(inputs)]
+    lines = [f"Input {name} 0 1 {name}" for name in names]
+    lines.append(f"MultiHeadAttention it {inputs} 1 {' '.join(names)} out0 0=8 1=2 2=64")
+    made = attended(rows[0], rows[-1], w, 2)
+    operator = engine.load(write_pair(tmp_path, lines, data)).operator("it")
+    (reason, *_) = explain(operator, rows, made)
+    assert (reason.kind, reason.text[: len(text)]) == (kind, text)
+
+
+GATE_FAULTS = {
+    # ncnn's order is i, f, o, g; PyTorch's i, f, g, o.
+    "order": ([0, 1, 3, 2], "The gates of the file are in the order"),
+    "two": ([1, 0, 2, 3], "The gates of the file are in the order fi"),
+}
+
+
+@pytest.mark.parametrize("tag", [0, F16], ids=["float32", "float16"])
+@pytest.mark.parametrize(("order", "text"), GATE_FAULTS.values(), ids=GATE_FAULTS)
+def test_gates_of_both_directions_in_another_order(tmp_path, order, text, tag):
+    shapes = ((2, 16, 6), (2, 16), (2, 16, 4))
+    right = [normal(50 + place, *shape) / 2 for place, shape in enumerate(shapes)]
+    rows = normal(59, 12, 6)
+    ahead, back = (
+        recurrent(given, *(array[place] for array in right))
+        for place, given in enumerate((rows, rows[::-1]))
+    )
+    dtype = np.float16 if tag else np.float32
+    data = b"".join(tagged(a.reshape(2, 4, -1)[:, order].astype(dtype), tag) for a in right)
+    lines = ("Input in0 0 1 in0", "LSTM it 1 1 in0 out0 0=4 1=192 2=2")
+    operator = engine.load(write_pair(tmp_path, lines, data)).operator("it")
+    (reason, *_) = explain(operator, [rows], np.concatenate([ahead, back[::-1]], 1))
+    assert (reason.kind, reason.text[: len(text)]) == ("weight_layout", text)
+
+
+def test_the_second_bias_of_a_new_gate(tmp_path):
+    """That of a GRU which the reset gate multiplies."""
+    weight, bias, state_weight = normal(90, 12, 6) / 2, normal(91, 4, 4), normal(92, 12, 4) / 2
+    rows, h, made = normal(93, 12, 6), np.zeros(4), []
+    for row in rows:
+        x, own = (weight @ row).reshape(3, 4) + bias[:3], (state_weight @ h).reshape(3, 4)
+        r, z = 1 / (1 + np.exp(-x[:2] - own[:2]))
+        h = (1 - z) * np.tanh(x[2] + r * (own[2] + bias[3])) + z * h
+        made.append(h)
+    wrong = with_one(bias, (3, 1), 1.5)
+    data = b"".join(map(tagged, (weight, wrong, state_weight)))
+    lines = ("Input in0 0 1 in0", "GRU it 1 1 in0 out0 0=4 1=72")
+    operator = engine.load(write_pair(tmp_path, lines, data)).operator("it")
+    (reason, *_) = explain(operator, [rows], np.float32(made))
+    assert reason.text.startswith("1 of 12 numbers of bias_hh_l0 differ.")
+    assert reason.changes[0].value[9] == pytest.approx(bias[3, 1], abs=1e-3)

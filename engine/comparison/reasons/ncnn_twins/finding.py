@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from engine.comparison.reasons.ncnn_twins import arithmetic, norms, windows
+from engine.comparison.reasons.ncnn_twins import arithmetic, norms, sequences, windows
 from engine.errors import EngineError
 from engine.layers.ncnn.activations import activate
 from engine.ncnn.types import PREFIX, Params, is_quantized
@@ -30,16 +30,20 @@ _MAKERS: Final[Mapping[str, Maker]] = {
     "ConvolutionDepthWise": windows.convolution,
     "ConvolutionDepthWise3D": windows.convolution,
     "Eltwise": arithmetic.eltwise,
+    "GRU": sequences.gru,
     "Gemm": arithmetic.gemm,
     "GroupNorm": norms.group_norm,
     "InnerProduct": arithmetic.inner_product,
     "InstanceNorm": norms.instance_norm,
     "Interp": windows.interp,
+    "LSTM": sequences.lstm,
     "LayerNorm": norms.layer_norm,
+    "MultiHeadAttention": sequences.attention,
     "PReLU": arithmetic.prelu,
     "Padding": windows.padding,
     "Pooling": windows.pooling,
     "Pooling3D": windows.pooling,
+    "RNN": sequences.rnn,
     "RMSNorm": norms.rms_norm,
     "ReLU": arithmetic.leaky_relu,
     "Reduction": arithmetic.reduction,

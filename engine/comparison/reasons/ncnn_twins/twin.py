@@ -41,6 +41,9 @@ class Twin:
     call : OperatorCall
     names : mapping of str to str
         PyTorch's names of the weights that ncnn names otherwise.
+    convert : callable or None
+        Gives weights by ncnn's names as PyTorch has them, where they do not only have other
+        names. Some may be missing.
     is_batched : bool
         Whether PyTorch's operator takes and gives a batch axis in front.
     arrange : callable or None
@@ -53,6 +56,7 @@ class Twin:
 
     call: OperatorCall
     names: Mapping[str, str] = field(default_factory=dict)
+    convert: Callable[[Mapping[str, Array]], dict[str, Array]] | None = None
     is_batched: bool = True
     arrange: Callable[[Sequence[Value]], Sequence[Value]] | None = None
     activation: Callable[[Array], Array] | None = None
@@ -69,6 +73,8 @@ class Twin:
 
     def rename(self, weights: Mapping[str, Array]) -> dict[str, Array]:
         """Return weights by PyTorch's names, in the shapes of the twin's."""
+        if self.convert is not None:
+            return self.convert(weights)
         found = {self.names.get(name, name): array for name, array in weights.items()}
         own = self.call.attributes
         return {
@@ -79,8 +85,8 @@ class Twin:
         }
 
     def rename_all(self, names: frozenset[str] | None) -> frozenset[str] | None:
-        """Return PyTorch's names of weights."""
-        if names is None:
+        """Return PyTorch's names of weights; None if each has numbers of several."""
+        if names is None or self.convert is not None:
             return None
         return frozenset(self.names.get(name, name) for name in names)
 
