@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.comparison.reasons.case import DROPPED
 from engine.comparison.reasons.sliding import sliding_of
+from engine.errors import EngineError
 from engine.layers.padding import pad_axes
 
 if TYPE_CHECKING:
@@ -82,7 +83,10 @@ def unfold(case: Case) -> Unfolded | None:
         return None
     if case.weights["weight"].shape[1] != x.shape[1]:
         return None
-    views = views_of(case, x, windows)
+    try:
+        views = views_of(case, x, windows)
+    except EngineError:  # the layer refuses such a border
+        return None
     return None if views is None else Unfolded(case, views)
 
 

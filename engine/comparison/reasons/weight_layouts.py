@@ -86,10 +86,20 @@ def _written(weight: Array, order: Sequence[int]) -> Rearranged:
     def take(indices: Array, axis: int) -> Array:
         if axis:
             return _some_of(moved.reshape(shape), indices, axis)
-        rows = [moved.flat[index * length : (index + 1) * length] for index in indices]
+        rows = [_run_of(moved, index * length, length) for index in indices.tolist()]
         return np.stack(rows).reshape(-1, *shape[1:])
 
     return Rearranged(lambda: moved.reshape(shape), take, weight)
+
+
+def _run_of(view: Array, start: int, length: int) -> Array:
+    """Return consecutive elements of a view, of which the least is copied."""
+    size = math.prod(view.shape[1:])
+    first, last = start // size, (start + length - 1) // size
+    if first == last and view.ndim > 1:
+        return _run_of(view[first], start - first * size, length)
+    begin = start - first * size
+    return np.asarray(view[first : last + 1].reshape(-1)[begin : begin + length])
 
 
 def other_layouts(case: Case) -> Iterator[Alternative]:

@@ -119,6 +119,13 @@ def test_only_weights_of_the_same_dtype_are_taken(case_of):
         assert not unfolded.takes(refused)
 
 
+def test_a_border_that_the_layer_refuses_is_no_product(case_of):
+    x = np.ones((1, 1, 3, 3), np.float32)
+    weight, bias = np.ones((1, 1, 3, 3), np.float32), np.zeros(1, np.float32)
+    params = {"padding": (3, 3), "padding_mode": "reflect"}
+    assert unfold(case_of(2, x, weight, bias, **params)) is None
+
+
 def test_several_images_and_groups_are_no_product(case_of):
     x = RNG.standard_normal((2, 4, 6, 6)).astype(np.float32)
     bias = np.zeros(4, np.float32)
