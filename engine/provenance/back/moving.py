@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.layers.concatenate import cat
-from engine.layers.indexing import index_add, index_put, scatter_add
+from engine.layers.indexing import index_add, index_put, scatter_add, scatter_reduce
 from engine.layers.ncnn import shapes as ncnn_shapes
 from engine.layers.ncnn.products import Embed
 from engine.provenance.call import NoBreakdownError
 from engine.provenance.rules.constants import CONSTANTS
 from engine.provenance.rules.joining import put_places, read_joined
 from engine.provenance.rules.moving import joined_members, moved_numbers
+from engine.provenance.slopes import accumulate, wide
 from engine.provenance.table import passes_back
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from engine.provenance.call import Call
     from engine.provenance.slopes import Gradient
+    from engine.values import Array
 
 __all__ = ["give_back"]
 
@@ -80,6 +82,40 @@ def _added(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
         part[lead] = np.take_along_axis(gradient[cut], numbers, axis)
     source = given.source.name
     found[source] = found.get(source, 0.0) + given.factor * part
+    return found
+
+
+@passes_back(scatter_reduce)
+def _combined(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
+    """Share the gradient among the elements that are combined, or give it to the greatest."""
+    given = read_joined(call)
+    if not given.input.ndim or given.source.ndim != given.input.ndim:
+        raise NoBreakdownError("elements that are combined to a number have no slope")
+    numbers, axis = given.numbers.value % given.input.shape[given.axis], given.axis
+    lead = tuple([slice(size) for size in numbers.shape])
+    cut: Any = (*lead[:axis], slice(None), *lead[axis + 1 :])
+    places: Any = np.indices(numbers.shape, sparse=True)
+    places = (*places[:axis], numbers, *places[axis + 1 :])
+
+    def count(new: Array) -> Array:
+        found = np.zeros(given.input.shape)
+        np.add.at(found[cut], places, new)
+        return found
+
+    old, new = wide(given.input), wide(given.source)[lead]
+    named = count(np.ones(numbers.shape))
+    kept = np.full(old.shape, 1.0) if given.keeps else (named == 0) * 1.0
+    came = np.ones(numbers.shape)
+    if given.method in {"amax", "amin"}:
+        result = scatter_reduce(old, axis, numbers, new, given.method, given.keeps)
+        kept, came = kept * (old == result), (new == result[cut][places]) * 1.0
+    shares = gradient
+    if given.method != "sum":  # elements that are equally great share it
+        shares = gradient / np.maximum(kept + count(came), 1)
+    part = np.zeros(given.source.shape)
+    part[lead] = shares[cut][places] * came
+    found: dict[str, Gradient] = {given.input.name: shares * kept}
+    accumulate(found, given.source.name, part)
     return found
 
 

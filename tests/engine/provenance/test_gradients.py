@@ -186,6 +186,22 @@ ON = {
         )
         for mode in ("sum", "mean", "max")
     },
+    **{
+        f"combined by {reduce}{'' if keeps else ' alone'}": (
+            [
+                "Tensor.slice l 1 1 0 1 dims=(2,3) starts=(0,1) ends=(4,6) steps=(1,1)",
+                "pnnx.Attribute i 0 1 i @data=(1,2,4,5)i64",
+                "pnnx.Expression d 0 1 d expr=3",
+                f"pnnx.Expression r 0 1 r expr={reduce}",
+                f"pnnx.Expression k 0 1 k expr={keeps}",
+                "aten::scatter_reduce s 6 1 0 d i 1 r k 2",
+            ],
+            {"i.data": np.random.default_rng(9).integers(0, 6, (1, 2, 4, 5))},
+            2,
+        )
+        for reduce in ("sum", "mean", "amax", "amin")
+        for keeps in (True, False)
+    },
     "multihead with a mask": (
         [
             "torch.mean q 1 1 0 1 dim=(0) keepdim=False",
