@@ -70,32 +70,41 @@ class LogPanel(Panel):
     ) -> None:
         super().__init__("log", "Log", session, theme, parent)
         self.model = LogModel(session, self)
-        self.table = _LogTable(theme, self)
-        self.table.setObjectName("logTable")
-        self.table.setAccessibleName("Log")
-        self.table.setModel(self.model)
-        self.table.setItemDelegate(_LogDelegate(theme, self.table))
-        self.table.show_header(shown=False)
-        self.table.set_row_height(_ROW)
-        self.table.set_empty_text("The log is empty.")
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        header.resizeSection(LogColumn.TIME, 100)
-        header.resizeSection(LogColumn.LEVEL, 66)
-        header.setSectionResizeMode(LogColumn.TEXT, QHeaderView.ResizeMode.Stretch)
+        self._table: _LogTable | None = None  # made when the log is first shown
         self._copy = self._make_action("copy", "Copy all lines", self._copy_all)
         self._clear = self._make_action("clear", "Clear the log", self.model.clear)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.table)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
         self._at_end = True
-        bar = self.table.verticalScrollBar()
-        bar.valueChanged.connect(self._on_scrolled)
-        bar.rangeChanged.connect(self._on_range_changed)
         self.model.rowsInserted.connect(self._on_count_changed)
         self.model.rowsRemoved.connect(self._on_count_changed)
         self.model.modelReset.connect(self._on_count_changed)
         self._on_count_changed()
+
+    @property
+    def table(self) -> _LogTable:
+        """The lines."""
+        return self._table or self._make_table()
+
+    def _make_table(self) -> _LogTable:
+        table = self._table = _LogTable(self.theme, self)
+        table.setObjectName("logTable")
+        table.setAccessibleName("Log")
+        table.setModel(self.model)
+        table.setItemDelegate(_LogDelegate(self.theme, table))
+        table.show_header(shown=False)
+        table.set_row_height(_ROW)
+        table.set_empty_text("The log is empty.")
+        header = table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header.resizeSection(LogColumn.TIME, 100)
+        header.resizeSection(LogColumn.LEVEL, 66)
+        header.setSectionResizeMode(LogColumn.TEXT, QHeaderView.ResizeMode.Stretch)
+        self._column.addWidget(table)
+        bar = table.verticalScrollBar()
+        bar.valueChanged.connect(self._on_scrolled)
+        bar.rangeChanged.connect(self._on_range_changed)
+        return table
 
     def _make_action(self, icon_name: str, text: str, slot: Callable[[], None]) -> QAction:
         action = QAction(icon(icon_name, self.theme), text, self)
@@ -126,6 +135,12 @@ class LogPanel(Panel):
     @override
     def title_actions(self) -> tuple[QAction, ...]:
         return (self._copy, self._clear)
+
+    @override
+    def setVisible(self, visible: bool) -> None:
+        if visible and self._table is None:
+            self._make_table()
+        super().setVisible(visible)
 
     @override
     def sizeHint(self) -> QSize:
