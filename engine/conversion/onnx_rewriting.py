@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from engine.conversion.node_meanings import Sizes
+    from engine.conversion.node_meanings.sizes import Sizes
 
 __all__ = ["find_control_flow", "has_inner_nodes", "prepare_copy", "read_opset", "rewrite_copy"]
 
