@@ -89,6 +89,9 @@ class CompareDialog(Question):
         ours = [*filter(None, [first]), *map(str, beside)]
         self.path.addItems(list(dict.fromkeys([*ours, *recent])))
         self.path.setCurrentIndex(0 if ours else -1)  # not another model's reference
+        line = self.path.lineEdit()
+        if line is not None:
+            line.setPlaceholderText("Choose a file or a folder")
         self.path.setAccessibleName("Reference")
         self.path.setMinimumContentsLength(30)
         self.beside = [self._make_button(path) for path in beside[:_MOST_BESIDE]]

@@ -350,6 +350,7 @@ def test_the_dialog_names_what_is_missing(qtbot, tmp_path, reference):
     dialog = CompareDialog([], lambda: str(reference), lambda: "")
     qtbot.addWidget(dialog)
     assert not dialog.ok.isEnabled()
+    assert dialog.path.lineEdit().placeholderText() == "Choose a file or a folder"
     dialog.path.setCurrentText(str(tmp_path / "none"))
     assert not dialog.ok.isEnabled()
     buttons = {button.text(): button for button in dialog.findChildren(QPushButton)}
