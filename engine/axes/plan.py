@@ -256,36 +256,36 @@ def _roles(axes: list[Axis]) -> tuple[tuple[Role, ...], bool] | None:
 
     Of a spectrogram they are frequencies and time.
     """
-    kinds = {_kind(axis) for axis in axes}
-    sides = _SPECTROGRAM if kinds >= {*_SPECTROGRAM} else (Kind.ROW, Kind.COLUMN)
-    spatial: dict[Kind, list[int]] = {side: [] for side in sides}
+    kinds = [_kind(axis) for axis in axes]
+    sides = _SPECTROGRAM if {*kinds} >= {*_SPECTROGRAM} else (Kind.ROW, Kind.COLUMN)
+    sides_of = {side: [n for n, kind in enumerate(kinds) if kind is side] for side in sides}
+    if not _is_image(axes, [*sides_of.values()]) or any(a.kind in _SCORES for a in axes):
+        return None
     planes: dict[Kind, list[int]] = {}
-    others: list[int] = []
-    channel: int | None = None
-    for number, axis in enumerate(axes):
-        kind = _kind(axis)
-        if kind in spatial:
-            spatial[kind].append(number)
-        elif kind in SPATIAL:
+    channels, others = [], []
+    for number, kind in enumerate(kinds):
+        if kind in SPATIAL and kind not in sides:
             planes.setdefault(kind, []).append(number)
         elif kind in _CHANNELS:
-            others += [channel] if channel is not None else []
-            channel = number
-        else:
+            channels.append(number)
+        elif kind not in sides:
             others.append(number)
-    depths = {len(cells) for cells in spatial.values()}
-    windows = {sum(axes[cell].kind is Kind.WINDOW for cell in c) for c in spatial.values()}
-    is_image = depths in ({1}, {2}) and windows == {max(depths) - 1}
+    # The last of several dimensions of channels is that of the picture.
+    alone = [Role(axes[n].kind.value, (n,)) for n in sorted((*others, *channels[:-1]))]
+    channel = [Role(axes[n].kind.value, (n,)) for n in channels[-1:]]
+    outer = [_spatial_role(axes, kind, cells) for kind, cells in planes.items()]
+    inner = [_spatial_role(axes, kind, cells) for kind, cells in sides_of.items()]
+    return (*alone, *outer, *channel, *inner), bool(channels)
+
+
+def _is_image(axes: list[Axis], sides: list[list[int]]) -> bool:
+    """Whether rows and columns make one image, both whole or both in windows."""
+    depths = {len(cells) for cells in sides}
+    windows = {sum(axes[cell].kind is Kind.WINDOW for cell in cells) for cells in sides}
+    if depths in ({1}, {2}) and windows == {max(depths) - 1}:
+        return True
     # Patches in patches of Hiera, whose order is not that of the grid.
-    is_image = is_image or all(_is_ordered(axes, cells) for cells in spatial.values())
-    if not is_image or any(axis.kind in _SCORES for axis in axes):
-        return None
-    found = [Role(axes[number].kind.value, (number,)) for number in sorted(others)]
-    found += [_spatial_role(axes, kind, cells) for kind, cells in planes.items()]
-    if channel is not None:
-        found.append(Role(axes[channel].kind.value, (channel,)))
-    found += [_spatial_role(axes, kind, cells) for kind, cells in spatial.items()]
-    return tuple(found), channel is not None
+    return all(_is_ordered(axes, cells) for cells in sides)
 
 
 def _kind(axis: Axis) -> Kind:
