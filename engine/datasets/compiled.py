@@ -9,10 +9,13 @@ here, which depends on shapes and on the processor, but not on where arrays lie.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,18 +38,38 @@ _LEFT: Final = 2.0**24
 _FREEDOM: Final = {"reassoc", "contract", "nsz"}
 
 
-def _compiled(function: F) -> F:
-    """Let Numba compile a function, and keep the code for other processes if it can."""
-    try:
-        found: F = numba.njit(nogil=True, fastmath=_FREEDOM, cache=True)(function)
-    except RuntimeError:  # neither the package nor a cache of the user can be written
-        found = numba.njit(nogil=True, fastmath=_FREEDOM)(function)
-    return found
+class _Kept(FunctionCache):  # type: ignore[misc]  # Numba has no types
+    """Code of a function for other processes; without it each compiles its own."""
+
+    @override
+    def load_overload(self, sig: object, target_context: object) -> object:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # noqa: BLE001 - damaged files raise anything
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    @override
+    def save_overload(self, sig: object, data: object) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def _inner(function: F) -> F:
     """Let Numba compile a function as part of those that call it."""
     found: F = numba.njit(nogil=True, fastmath=_FREEDOM)(function)
+    return found
+
+
+def _compiled(function: F) -> F:
+    """Let Numba compile a function, and keep the code for other processes."""
+    found = _inner(function)
+    if not numba.config.DISABLE_JIT:
+        with suppress(
+            RuntimeError
+        ):  # neither the package nor a cache of the user can be written
+            found._cache = _Kept(function)  # type: ignore[attr-defined]  # noqa: SLF001
     return found
 
 

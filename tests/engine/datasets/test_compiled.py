@@ -15,18 +15,56 @@ from engine.datasets import compiled
 WHOLE = {np.float32: np.int32, np.float64: np.int64}
 
 
+def loaded_anew():
+    """Load the module once more, as another process does."""
+    spec = importlib.util.spec_from_file_location("loops", compiled.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="module")
 def plain():
     """The module without Numba, with pieces and blocks of few elements."""
-    spec = importlib.util.spec_from_file_location("plain_loops", compiled.__file__)
-    module = importlib.util.module_from_spec(spec)
     before, numba.config.DISABLE_JIT = numba.config.DISABLE_JIT, True
     try:
-        spec.loader.exec_module(module)
+        module = loaded_anew()
     finally:
         numba.config.DISABLE_JIT = before
     module._PIECE, module._COLUMNS = 5, 3
     return module
+
+
+def rank_one(module):
+    """Rank an input, and return whether the code for it was kept by another process."""
+    best, inputs = np.full((1, 2), np.nan), np.full((1, 2), -1)
+    module.rank(np.array([[3.0]]), np.array([[8]]), 1.0, best, inputs)
+    assert (best[0, 0], inputs.tolist()) == (3, [[8, -1]])
+    return bool(module.rank.stats.cache_hits)
+
+
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_code_is_kept_and_compiled_again_where_it_is_damaged(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    assert not rank_one(loaded_anew())
+    assert rank_one(loaded_anew())
+    (kept,) = (path for path in tmp_path.rglob("*") if path.suffix == suffix)
+    kept.write_bytes(b"")
+    assert not rank_one(loaded_anew())
+    assert rank_one(loaded_anew())
+
+
+@pytest.mark.parametrize(
+    ("at", "error"),
+    [("FunctionCache.__init__", RuntimeError), ("IndexDataCacheFile.save", OSError)],
+)
+def test_code_that_cannot_be_kept_is_compiled(tmp_path, monkeypatch, at, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(f"numba.core.caching.{at}", fail)
+    assert not rank_one(loaded_anew())
 
 
 def measured(loop, values, first=0, columns=None):
