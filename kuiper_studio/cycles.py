@@ -9,7 +9,7 @@ and wait for that lock, as in the constructor of QFileSystemWatcher: then both w
 
 from __future__ import annotations
 
-from time import thread_time
+from time import monotonic, thread_time
 from typing import Final
 
 from PySide6.QtCore import QAbstractEventDispatcher, QCoreApplication, QObject, QTimer, Slot
@@ -21,13 +21,15 @@ __all__ = ["CycleCollector"]
 _REST_MS: Final = 50
 _RESTING: Final = 0.01  # seconds of work in that time, below which the window is at rest
 _OVERDUE: Final = 20  # times as many objects as Python waits for
+_PATIENCE: Final = 0.5  # seconds without rest, after which so many are not left alone
 
 
 class CycleCollector(QObject):
     """Collects cycles between events, when the window is at rest.
 
     A collection of everything takes two frames, and came between a key and its answer. Where
-    there is no rest, it collects after twenty times as many objects as Python waits for.
+    there is no rest, it collects after twenty times as many objects as Python waits for, but
+    not at once: an answer that makes as many comes to rest.
 
     Parameters
     ----------
@@ -38,6 +40,7 @@ class CycleCollector(QObject):
     def __init__(self, application: QCoreApplication) -> None:
         super().__init__(application)
         self._worked = 0.0  # seconds, when the timer was started
+        self._due = 0.0  # when a collection has become due
         self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
         self._rest.timeout.connect(self._collect_at_rest)
         dispatcher = QAbstractEventDispatcher.instance()
@@ -60,10 +63,14 @@ class CycleCollector(QObject):
 
     @Slot()
     def _look(self) -> None:
-        if is_due(_OVERDUE):
-            collect_due()
-        elif is_due() and not self._rest.isActive():
+        if not is_due():
+            return
+        if not self._rest.isActive():
+            self._due = monotonic()
             self._await_rest()
+        elif is_due(_OVERDUE) and monotonic() - self._due > _PATIENCE:
+            collect_due()
+            self._due = monotonic()
 
     def _await_rest(self) -> None:
         self._worked = thread_time()

@@ -57,6 +57,17 @@ def test_not_before_the_window_is_at_rest(qtbot, monkeypatch):
     assert len(kept) == 55_000
 
 
+def test_not_at_once_after_an_answer_that_makes_many_objects(qtbot):
+    """Its painting comes first."""
+    ends = []
+    weakref.finalize(Cycle(), lambda: ends.append("cycle"))
+    kept = [[] for _ in range(50_000)]
+    qtbot.wait(0)
+    assert ends == []
+    qtbot.waitUntil(lambda: ends == ["cycle"])
+    assert len(kept) == 50_000
+
+
 def test_an_application_has_one(qapp):
     CycleCollector.ensure(qapp)
     CycleCollector.ensure(qapp)
