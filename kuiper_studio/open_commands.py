@@ -187,7 +187,7 @@ class OpenCommands(QObject):
 
     def say_dropped(self, paths: Sequence[str]) -> str:
         """Return in words what `open_dropped` would do."""
-        model, name = dropped_model(paths), name_files(paths)
+        model = dropped_model(paths)
         if model:
             others = [path for path in paths if path != model]
             added = f" with {name_files(others)}" if others else ""
@@ -197,9 +197,12 @@ class OpenCommands(QObject):
         kind = _kind(paths[0])
         if kind is _Kind.LABELS:
             return f"Use {name_files(paths[:1])} as class labels"
-        if kind is _Kind.INPUT:
-            return f"Use {name} as {'the input' if len(paths) == 1 else 'inputs'}"
-        return f"{name} cannot be an input"
+        count = self._input_count
+        if kind is not _Kind.INPUT or not count:
+            return f"{name_files(paths)} cannot be an input"
+        role = "the input" if min(count, len(paths)) == 1 else "inputs"
+        left = f", not {name_files(paths[count:])}" if paths[count:] else ""
+        return f"Use {name_files(paths[:count])} as {role}{left}"
 
     def _open_with(self, model: str, others: Sequence[str]) -> None:
         """Open a model with the weights, inputs and labels among other files."""
@@ -241,6 +244,16 @@ class OpenCommands(QObject):
             self.input_refused.emit(str(exc))
             return
         self._session.set_source_list(sources)
+        count = self._input_count
+        if paths[count:]:
+            names = ", ".join(Path(path).name for path in paths[count:])
+            text = f"not used: {names}; the model has {format_count(count, 'input')}"
+            self._session.workspace.announce(text)
+
+    @property
+    def _input_count(self) -> int:
+        graph = self._session.graph
+        return len(graph.input_operands) if graph is not None else 0
 
     def choose_labels(self) -> None:
         """Ask for a file of class names."""

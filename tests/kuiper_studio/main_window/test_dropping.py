@@ -15,6 +15,13 @@ STRANGE = (
     "pnnx.Output out 1 0 1",
 )
 
+TWO_INPUTS = (
+    "pnnx.Input left 0 1 0 #0=(3)f32",
+    "pnnx.Input right 0 1 1 #1=(3)f32",
+    "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1)",
+    "pnnx.Output out 1 0 2",
+)
+
 
 def hint(window):
     """What is said over the window; ``""`` for nothing."""
@@ -35,7 +42,7 @@ class TestWords:
             (["cat.png", "net.pnnx.param"], "Open net.pnnx.param with cat.png"),
             (["a.npy", "net.pt", "names.txt"], "Open net.pt with 2 files"),
             (["cat.png"], "Use cat.png as the input"),
-            (["a.npy", "b.npy"], "Use 2 files as inputs"),
+            (["a.npy", "b.npy"], "Use a.npy as the input, not b.npy"),
             (["names.txt"], "Use names.txt as class labels"),
             (["notes.pdf"], "notes.pdf cannot be an input"),
             (["tensors.safetensors"], "Compare with tensors.safetensors…"),
@@ -45,6 +52,16 @@ class TestWords:
     def test_with_a_model(self, window, names, words):
         drag(window, *(f"/a/{name}" for name in names))
         assert hint(window) == words
+
+    def test_with_two_inputs(self, open_window, make_pair):
+        window = open_window(make_pair(*TWO_INPUTS))
+        for names, words in (
+            ("ab", "Use 2 files as inputs"),
+            ("abcd", "Use 2 files as inputs, not 2 files"),
+            ("a", "Use a.npy as the input"),
+        ):
+            drag(window, *(f"/a/{name}.npy" for name in names))
+            assert hint(window) == words
 
     def test_without_a_model(self, open_window):
         window = open_window()
@@ -91,6 +108,17 @@ def test_a_file_that_would_be_moved_is_left_where_it_is(window, tmp_path, image)
     shift = Qt.KeyboardModifier.ShiftModifier  # with which file managers move
     assert drag(window, tmp_path / "x.npy", keys=shift) == Qt.CopyAction
     assert drop(window, tmp_path / "x.npy", keys=shift) == Qt.CopyAction
+
+
+def test_files_beyond_the_inputs_are_named(window, tmp_path, image):
+    for name in ("a.npy", "b.npy", "c.npy"):
+        np.save(tmp_path / name, image)
+    drop(window, *(tmp_path / name for name in ("a.npy", "b.npy", "c.npy")))
+    told = window.findChild(QLabel, "statusAnnouncement")
+    assert told.isVisible()
+    assert told.text() == "not used: b.npy, c.npy; the model has 1 input"
+    drop(window, tmp_path / "b.npy")
+    assert window.session.inputs["0"].path == tmp_path / "b.npy"
 
 
 def test_what_is_no_file_is_not_taken(window):
