@@ -31,17 +31,13 @@ from kuiper_studio.graph_view.box_summaries import BoxSummaries
 from kuiper_studio.graph_view.cards import CHEVRON_ROOM, title_left
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.grouping import Grouping, Groups, find_groups_of
-from kuiper_studio.graph_view.legend import (
-    LEGEND_HEIGHT,
-    legend_entries,
-    paint_legend,
-    paint_scale,
-)
+from kuiper_studio.graph_view.legend import LEGEND_HEIGHT
 from kuiper_studio.graph_view.minimap import Minimap
-from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
+from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter
 from kuiper_studio.graph_view.pointer import Pointer
 from kuiper_studio.graph_view.scene import Scene, lay_out
 from kuiper_studio.graph_view.state import NONE, SceneState
+from kuiper_studio.graph_view.surroundings import Surroundings
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip, group_tip
 from kuiper_studio.graph_view.uncollected import UncollectedGraph
 from kuiper_studio.graph_view.viewport import ANIMATION_MS, Viewport
@@ -58,7 +54,6 @@ if TYPE_CHECKING:
         QKeyEvent,
         QMouseEvent,
         QPaintEvent,
-        QPixmap,
         QResizeEvent,
         QWheelEvent,
     )
@@ -81,7 +76,6 @@ _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
 _REST_MS: Final = 300  # before values in closed groups are measured
 _PREPARED_AT_ONCE: Final = 100  # boxes of closed groups, between two events
-_DOTS_FROM: Final = 0.6
 _LEAST_WITH_LEGEND: Final = 110  # pixels
 
 
@@ -123,6 +117,7 @@ class GraphCanvas(QWidget):
         self.setMinimumSize(160, 54)
         self._session, self._theme = session, theme
         self.viewport = Viewport(self, session, self._get_legend_height)
+        self._surroundings = Surroundings(theme, self.viewport)
         self._pointer = Pointer(self.viewport, self._click)
         self._scene = Scene()
         self._state = SceneState(self._scene, session)
@@ -146,7 +141,6 @@ class GraphCanvas(QWidget):
         self._uncollected = UncollectedGraph()
         self._layout_waits = False  # waits until the other views have taken the graph
         self._flow = self.orientation  # of the current or pending layout
-        self._dots: tuple[tuple[object, ...], QPixmap] | None = None
         self._background = Background(self)
         self._background.finished.connect(self._on_answered)
         self._go_on, self._rest, self._settle, self._ahead = (
@@ -869,14 +863,12 @@ class GraphCanvas(QWidget):
     # Painting
 
     def _paint_canvas(self, painter: QPainter) -> None:
-        painter.fillRect(self.rect(), self._theme.color("base"))
-        if self.zoom >= _DOTS_FROM:
-            self._paint_dots(painter)
+        ratio, whole = self.devicePixelRatioF(), QRectF(self.rect())
+        self._surroundings.paint_behind(painter, whole, ratio)
         shown = self._painter or self._former[0]
         if shown is None:
-            self._paint_notice(painter)
+            self._surroundings.paint_notice(painter, whole, self._why_empty())
             return
-        ratio = self.devicePixelRatioF()
         visible = self.visible_area()
         step = self.zoom * ratio
         # On whole device pixels, so that lines and pixmaps are sharp.
@@ -888,27 +880,18 @@ class GraphCanvas(QWidget):
         self._paint_overlays(painter)
         self._want_summaries(visible)
 
-    def _paint_dots(self, painter: QPainter) -> None:
-        ratio = self.devicePixelRatioF()
-        key = (self.zoom, ratio, self._theme.tokens)
-        if self._dots is None or self._dots[0] != key:
-            self._dots = (key, dot_tile(self._theme, self.zoom, ratio))
-        tile = self._dots[1]
-        pitch = tile.width() / ratio
-        origin = self.viewport.camera.origin * self.zoom
-        offset = QPointF(round(origin.x()) % pitch, round(origin.y()) % pitch)
-        painter.drawTiledPixmap(self.scene_rect(), tile, offset)
-
-    def _paint_notice(self, painter: QPainter) -> None:
+    def _why_empty(self) -> str:
         count = self._scene.operator_count
         doing = "Grouping" if self._grouping.is_pending else "Laying out"
-        text = f"{doing} {format_count(count, 'operator')}…" if count else "No model is open"
-        painter.setPen(self._theme.color("text3"))
-        painter.setFont(self._theme.ui_font(12))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
+        return f"{doing} {format_count(count, 'operator')}…" if count else "No model is open"
 
     def _paint_overlays(self, painter: QPainter) -> None:
-        self._paint_beside(painter)
+        self._surroundings.paint_beside(
+            painter,
+            QRectF(self.rect()),
+            self._minimap or self._former[1],
+            self._state if self._has_legend else None,
+        )
         area = self._pointer.area
         if area is not None:
             painter.setPen(QPen(self._theme.color("focus"), 1.4))
@@ -916,30 +899,6 @@ class GraphCanvas(QWidget):
             painter.drawRect(area)
         if self.hasFocus() and self._focused_by_keyboard:
             draw_focus_ring(painter, self._theme, self.rect())
-
-    def _paint_beside(self, painter: QPainter) -> None:
-        """Paint legend and minimap over what boxes and edges reach beyond the scene's part."""
-        scene, whole, frame = self.scene_rect(), QRectF(self.rect()), self.minimap_rect()
-        foot = QRectF(scene.bottomLeft(), whole.bottomRight())
-        side = QRectF(scene.topRight(), whole.bottomRight())
-        base, line = self._theme.color("base"), self._theme.color("line")
-        if foot.height() > 0:
-            painter.fillRect(foot, base)
-            painter.fillRect(QRectF(foot.left(), foot.top(), foot.width(), 1), line)
-        if side.width() > 0:
-            painter.fillRect(side, base)
-            painter.fillRect(QRectF(side.left(), 0, 1, side.height()), line)
-        minimap = self._minimap or self._former[1]
-        if minimap is not None and not frame.isNull():
-            minimap.paint(painter, frame, self.visible_area())
-        if self._has_legend:
-            if not frame.isNull():
-                foot.setRight(frame.left())
-            overlay = self._state.overlay
-            if overlay is not None:
-                taken = paint_scale(painter, self._theme, overlay, foot)
-                foot.setLeft(foot.left() + taken)
-            paint_legend(painter, self._theme, legend_entries(self._state), foot)
 
     def _want_summaries(self, visible: QRectF) -> None:
         """Request what is shown in visible boxes."""
