@@ -70,6 +70,7 @@ _KEEP_BYTES: Final = frozenset(
 # Names of constants that pnnx computed, and what assigns a slice.
 _FOLDED: Final = "pnnx_fold_"
 _WRITE: Final = "Tensor.slice_copy"
+_SCATTERS: Final = frozenset({"aten::scatter", "torch.scatter", "Tensor.scatter"})
 # Calls in an expression that do not return the shape of their arguments.
 _SHAPELESS: Final = frozenset({"size", "int"})
 
@@ -416,26 +417,62 @@ def _find_byte_mask(operator: RuntimeOperator) -> ExportFault | None:
 
 
 def _find_kept_writes(operator: RuntimeOperator) -> ExportFault | None:
-    """Suspect a constant that the model assigns slices of.
+    """Suspect a constant that the model assigns slices or elements of.
 
-    pnnx reads the values of constants at the end of a run, when the slices are written.
+    pnnx reads the values of constants at the end of a run, when they are written.
     """
     if operator.type != "pnnx.Attribute" or not operator.name.startswith(_FOLDED):
         return None
+    scattered = [
+        reader
+        for operand in operator.outputs
+        for reader in operand.consumers
+        if reader.type in _SCATTERS and reader.inputs[0] is operand
+    ]
+    if scattered and not _is_uniform(operator):
+        return _make_write_fault(
+            operator,
+            f"elements of this constant ({scattered[0].name!r})",
+            "use torch.scatter in the model instead of scatter_",
+        )
     readers = [reader for operand in operator.outputs for reader in operand.consumers]
     for copy in [each for each in readers if each.type == "Tensor.clone"]:
         readers += [reader for operand in copy.outputs for reader in operand.consumers]
     written = [each for each in readers if each.type == _WRITE and each.input_names[:1]]
     if not any(each.input_names[0] == "self" for each in written):
         return None
+    return _make_write_fault(
+        operator,
+        f"slices of this constant ({written[0].name!r})",
+        "join the parts with torch.cat or torch.stack in the model instead of assigning them",
+    )
+
+
+def _make_write_fault(operator: RuntimeOperator, what: str, remedy: str) -> ExportFault:
     return ExportFault(
         operator,
-        f"the model assigns slices of this constant ({written[0].name!r}), and pnnx stores "
-        "constants as they are after that: elements that are not assigned again are wrong",
-        "join the parts with torch.cat or torch.stack in the model instead of assigning them",
+        f"the model assigns {what}, and pnnx stores constants as they are after that: elements "
+        "that are not assigned again are wrong",
+        remedy,
         certain=False,
         stops=False,
     )
+
+
+def _is_uniform(operator: RuntimeOperator) -> bool:
+    """Whether all numbers of a constant are the same, as before anything was written."""
+    attribute = next(iter(operator.attributes.values()), None)
+    if (
+        attribute is None
+        or not attribute.is_stored
+        or math.prod(attribute.shape) > _MOST_SELECTED
+    ):
+        return True
+    try:
+        values = attribute.array
+    except EngineError:
+        return True
+    return bool((values == values.reshape(-1)[:1]).all())
 
 
 class _GeluSuspicion:

@@ -227,6 +227,24 @@ class TestKeptWrites:
     def test_others_are_not(self, make_pair):
         assert not faults(self.pair(make_pair, name="weight"))
 
+    @pytest.mark.parametrize(
+        ("values", "count"), [([[0, 0], [0, 0]], 0), ([[0, 1], [0, 0]], 1)]
+    )
+    def test_scattered_elements_of_a_constant(self, make_pair, values, count):
+        """The mask of the groups of DeepSeek begins with zeros."""
+        found = faults(
+            make_pair(
+                "pnnx.Input x 0 1 0 #0=(2,1)i64",
+                "pnnx.Attribute pnnx_fold_mask.1 0 1 1 @data=(2,2)f32 #1=(2,2)f32",
+                "pnnx.Expression e 0 1 2 expr=1",
+                "aten::scatter s 4 1 1 2 0 2 3 #3=(2,2)f32",
+                "pnnx.Output y 1 0 3",
+                weights={"pnnx_fold_mask.1.data": np.array(values, np.float32)},
+            )
+        )
+        assert len(found) == count
+        assert all("assigns elements of this constant ('s')" in fault.what for fault in found)
+
 
 class TestContradictedShape:
     @pytest.mark.parametrize(
