@@ -116,7 +116,7 @@ class Origins:
         """
         aligned = self._aligned
         born, repeats = aligned.alignment.born.get(row.operand), aligned.repeats
-        names = born.group if born is not None else ()
+        names = {*(born.group if born is not None else ()), *self._doubtful}
         hidden = {self._graph.operand(name).producer for name in names}
         end = self._graph.operand(row.operand)
         span = Span.above(end, lambda o: aligned.is_shown(o) and not repeats(o))
@@ -124,6 +124,13 @@ class Origins:
         hidden -= {end.producer, None}
         hidden -= {o for o in hidden if o is not None and (o.is_constant or o.type == COPY)}
         return tuple([o for o in span.operators if o in hidden])
+
+    @cached_property
+    def _doubtful(self) -> frozenset[str]:
+        """Operands that the reference does not show, and that origins are computed from."""
+        found = [row.operand for row in self._rows.values() if row.status is Status.ORIGIN]
+        born = [self._aligned.alignment.born.get(name) for name in found]
+        return frozenset([name for each in born if each is not None for name in each.group])
 
     def _refused(self) -> tuple[Origin, ...]:
         """Return the operators whose layer refuses them and that no tensor is matched with."""

@@ -44,7 +44,9 @@ class Finishing:
                 self._matches.add(name, match, reading.shape, value)
         known = state.confirmed | result.matches.keys()
         for name, born in result.born.items():
-            group = tuple(operand for operand in born.group if operand not in known)
+            # What differs itself confirms nothing of what it was computed from.
+            right = known if born.relative <= self._sides.tolerance else result.matches
+            group = tuple(operand for operand in born.group if operand not in right)
             result.born[name] = replace(born, group=group)
         result.stand_ins = frozenset(state.confirmed - result.matches.keys())
         result.computed = state.stand_ins

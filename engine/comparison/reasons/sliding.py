@@ -124,7 +124,10 @@ def sliding_of(case: Case) -> Sliding | None:
 def other_windows(case: Case) -> Iterator[Alternative]:
     """Return windows that give the expected size, those with one changed parameter first."""
     windows, sizes = sliding_of(case), _sizes(case)
-    if windows is None or sizes is None:
+    if windows is None:
+        return
+    if sizes is None:
+        yield from _of_open_size(case, windows)
         return
     names = [name for name in _NAMES if name != "kernel_size" or windows.family == "pool"]
     if windows.family == "pool" and "dilation" not in case.arguments:
@@ -138,6 +141,26 @@ def other_windows(case: Case) -> Iterator[Alternative]:
         yield from _uneven_padding(case, windows, sizes)
     for pair in itertools.combinations(names, 2):
         yield from _pairs(case, windows, pair, sizes)
+
+
+def _of_open_size(case: Case, windows: Sliding) -> Iterator[Alternative]:
+    """Return windows with one other parameter, where only what follows tells the size.
+
+    A file of ncnn has no shapes.
+    """
+    x, rank = case.input, windows.rank
+    if case.tail is None or case.expected_shape is not None or windows.family == "transpose":
+        return
+    if x is None or x.ndim != rank + 2:
+        return
+    for name in ("stride", "padding", "dilation"):
+        if name == "dilation" and windows.family == "pool":
+            continue
+        for number in windows.choices(name, 0):
+            values = (number,) * rank
+            sizes = [windows.count(x.shape[a + 2], a, {name: number}) for a in range(rank)]
+            if values != getattr(windows, name) and min(sizes) > 0:
+                yield set_parameter(name, values, case.value(name), least=_least(case))
 
 
 def other_groups(case: Case) -> Iterator[Alternative]:

@@ -465,3 +465,58 @@ def test_the_second_bias_of_a_new_gate(tmp_path):
     (reason, *_) = explain(operator, [rows], np.float32(made))
     assert reason.text.startswith("1 of 12 numbers of bias_hh_l0 differ.")
     assert reason.changes[0].value[9] == pytest.approx(bias[3, 1], abs=1e-3)
+
+
+SQUARE = normal(100, 1, 6, 8, 8)
+KERNEL, SHIFT = normal(101, 6, 6, 3, 3) / 4, normal(102, 6)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind", "text"),
+    [("3=2 4=1", "stride", "Set stride=(1, 1)."), ("4=0", "padding", "Set padding=(1, 1).")],
+    ids=["stride", "padding"],
+)
+def test_windows_of_which_only_the_sum_behind_tells_the_size(tmp_path, numbers, kind, text):
+    """ncnn's files have no shapes, and the sum with the wrong size fails."""
+    lines = (
+        "Input in0 0 1 in0", "Split two 1 2 in0 1 2",
+        f"Convolution it 1 1 1 3 0=6 1=3 5=1 6=324 {numbers}",
+        "BinaryOp sum 2 1 3 2 4 0=0", "TanH end 1 1 4 out0",
+    )  # fmt: skip
+    path = write_pair(tmp_path, lines, tagged(KERNEL) + f32(SHIFT))
+    total = (conv3x3(SQUARE, KERNEL, SHIFT) + SQUARE).astype(np.float32)
+    arrays = {"in": SQUARE, "sum": total, "tanh": np.tanh(total)}
+    calls = (("fused", ("in",), "sum", {}), ("tanh", ("sum",), "tanh", {}))
+    (origin,) = compare(path, reference_of(arrays, calls), SQUARE[0]).origins
+    assert (origin.operator.name, origin.reasons[0].kind) == ("it", kind)
+    assert text in origin.reasons[0].text
+
+
+def test_a_gate_that_hardly_depends_on_it_clears_nothing(tmp_path):
+    """Averages of a wrong size are almost the right ones, and so is a gate of them."""
+    lines = (
+        "Input in0 0 1 in0", "Split two 1 2 in0 1 2",
+        "Convolution it 1 1 1 3 0=6 1=3 3=2 4=1 5=1 6=324", "Split both 1 2 3 3a 3b",
+        "Pooling pool 1 1 3a 4 0=1 4=1", "InnerProduct fc 1 1 4 5 0=6 1=1 2=36",
+        "HardSigmoid gate 1 1 5 6", "BinaryOp mul 2 1 3b 6 7 0=2",
+        "BinaryOp sum 2 1 7 2 8 0=0", "TanH end 1 1 8 out0",
+    )  # fmt: skip
+    weight, bias = normal(103, 6, 6) * 1e-3, normal(104, 6) / 10
+    path = write_pair(tmp_path, lines, tagged(KERNEL) + f32(SHIFT) + tagged(weight) + f32(bias))
+    conv = conv3x3(SQUARE, KERNEL, SHIFT).astype(np.float32)
+    pool = conv.mean((2, 3), keepdims=True)
+    fc = (pool.reshape(1, 6) @ weight.T + bias).reshape(1, 6, 1, 1).astype(np.float32)
+    gate = np.clip(fc * np.float32(0.2) + np.float32(0.5), 0, 1)
+    total = conv * gate + SQUARE
+    arrays = {
+        "in": SQUARE, "conv": conv, "pool": pool, "fc": fc, "gate": gate, "mul": conv * gate,
+        "sum": total, "tanh": np.tanh(total),
+    }  # fmt: skip
+    calls = (
+        ("conv", ("in",), "conv", {}), ("mean", ("conv",), "pool", {}),
+        ("linear", ("pool",), "fc", {}), ("hardsigmoid", ("fc",), "gate", {}),
+        ("mul", ("conv", "gate"), "mul", {}), ("add", ("mul", "in"), "sum", {}),
+        ("tanh", ("sum",), "tanh", {}),
+    )  # fmt: skip
+    (origin,) = compare(path, reference_of(arrays, calls), SQUARE[0]).origins
+    assert (origin.operator.name, origin.reasons[0].kind) == ("it", "stride")
