@@ -82,13 +82,6 @@ class Operator:
         self.params: dict[str, Parameter] = {}
         self.attrs: dict[str, Attribute] = {}
 
-    def named_input(self, name: str) -> Operand | None:
-        """Return the input of an argument; None if no input has that name."""
-        try:
-            return self.inputs[self.input_names.index(name)]
-        except ValueError:
-            return None
-
     def add_input(self, operand: Operand, name: str = "") -> None:
         """Add an operand as an input, with the argument name `name` if given."""
         self.inputs.append(operand)
