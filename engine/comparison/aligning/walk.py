@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.array_files import is_numeric
+from engine.comparison.aligning.calls import function_of
 from engine.comparison.aligning.limits import EXACT
 from engine.comparison.aligning.result import Born
 from engine.comparison.aligning.state import Reading
 from engine.comparison.aligning.values import shape_in_file
+from engine.comparison.layouts import SAME_LAYOUT
 from engine.comparison.matching import CONTENT, HAND, INPUT, NAME, Match
 from engine.comparison.measures import relative_distance
 
@@ -257,6 +259,8 @@ class Walk:
             return
         found = self._content.match_of(operator, operand, result)
         if found is not None and not self._is_of_inputs(operand, found, result):
+            if self._is_own_move(operator, found, result):
+                found = replace(found, layout=SAME_LAYOUT)
             shape = self._shape_of_found(operand, found, result)
             self._matches.add(name, found, shape, result, waiting)
             return
@@ -275,6 +279,24 @@ class Walk:
             return False
         upstream = self._structure.is_taken_upstream(match.key, operand.name)
         return upstream and self._values.changes_shape(operand, stated)
+
+    def _is_own_move(self, operator: RuntimeOperator, match: Match, result: Array) -> bool:
+        """Whether the reference moves the same axes of the same tensor, to the same shape.
+
+        Then another order of its elements is no other layout, but the operator's fault: rows
+        and columns of a square image look the same.
+        """
+        call = self._structure.calls.by_output.get(match.key)
+        if not match.layout.axes or call is None or len(operator.inputs) != 1:
+            return False
+        source = self._state.reading_of(operator.inputs[0].name)
+        return (
+            source is not None
+            and call.inputs == (source.key,)
+            and function_of(call.type) == function_of(operator.type)
+            and self._sides.is_plain(source)
+            and self._sides.index.shapes[match.key] == result.shape
+        )
 
     def _shape_of_found(
         self, operand: RuntimeOperand, match: Match, result: Array

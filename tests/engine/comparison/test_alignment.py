@@ -819,3 +819,30 @@ def test_a_wrong_axis_of_a_transposition_of_six_dimensions_is_named(make_pair):
     assert found.origins[0].reasons[0].text == (
         "The reference has dim0=2, the file 5. Set dim0=2."
     )
+
+
+def test_rows_and_columns_of_a_square_are_exchanged_in_a_small_branch(make_pair):
+    """Before training, a scale of 1e-6 hides the branch of a ConvNeXt in the sum behind it."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((1, 6, 6, 8)).astype("f4")
+    y = rng.standard_normal((1, 8, 6, 6)).astype("f4")
+    size = "(1,8,6,6)f32"
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,6,6,8)f32", f"pnnx.Input past 0 1 1 #1={size}",
+        "pnnx.Expression scale 1 1 0 2 expr=mul(@0,1e-6) #2=(1,6,6,8)f32",
+        f"Tensor.permute turn 1 1 2 3 dims=(0,3,2,1) $input=2 #3={size}",
+        f"pnnx.Expression sum 2 1 1 3 4 expr=add(@0,@1) #4={size}",
+        f"F.tanh act 1 1 4 5 $input=4 #5={size}", "pnnx.Output out 1 0 5",
+    )  # fmt: skip
+    small = np.float32(1e-6) * x
+    turned = np.ascontiguousarray(small.transpose(0, 3, 1, 2))
+    arrays = {"x": x, "y": y, "mul": small, "permute": turned, "add": y + turned,
+              "tanh": np.tanh(y + turned)}  # fmt: skip
+    calls = (
+        ("mul", ("x",), ("mul",)), ("aten::permute", ("mul",), ("permute",)),
+        ("add", ("y", "permute"), ("add",)), ("tanh", ("add",), ("tanh",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x, y), reference_of(arrays, calls, ("tanh",)))
+    (origin,) = found.origins
+    assert (found.verdict, origin.operator.name) == ("differs", "turn")
+    assert [reason.kind for reason in origin.reasons][:1] == ["axis"]
