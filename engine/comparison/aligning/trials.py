@@ -6,7 +6,7 @@ again, which they do not for any other tensor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,13 @@ _MOST: Final = 4  # operators that one trial runs
 _MOST_MOVES: Final = 8  # those that only move elements apart
 _OF_COMPOSITE: Final = 24  # calls that may compute an attention or a recurrent layer
 _FIRST: Final = 1 << 16  # elements, of which some must differ
+
+
+class _Distance(NamedTuple):
+    """How far an operator is from the operand that is tried: all, and those that act."""
+
+    steps: int
+    acting: int
 
 
 class Trials:
@@ -85,6 +92,9 @@ class Trials:
     ) -> bool:
         """Whether what follows an operand gives tensors behind the one that it takes.
 
+        Operators that only move elements do not count as steps, except to what agrees with the
+        reference without the trial as well.
+
         Parameters
         ----------
         values : mapping of str to Value
@@ -98,11 +108,12 @@ class Trials:
             The only one of those that read `start` to follow.
         """
         given = dict(values)
-        waiting = {each.index: 1 for each in (start.consumers if reader is None else (reader,))}
-        trials, moves, limit = 0, 0, ROUNDED
+        readers = start.consumers if reader is None else (reader,)
+        waiting = {each.index: _Distance(1, 1) for each in readers}
+        count, moves, limit = 0, 0, ROUNDED
         told: set[str] = set()  # operands that more than plain functions gave
-        while waiting and trials < _MOST and moves < _MOST_MOVES:
-            depth = waiting.pop(index := min(waiting))
+        while waiting and count - moves < _MOST and moves < _MOST_MOVES:
+            distance = waiting.pop(index := min(waiting))
             operator = self._sides.operators[index]
             if operator.is_output or operator.random:
                 continue
@@ -110,24 +121,25 @@ class Trials:
             if arguments is None:
                 continue
             only_moves = is_free(operator.type) and len(operator.inputs) == 1
-            moves, trials = moves + only_moves, trials + (not only_moves)
+            count, moves = count + 1, moves + only_moves
             limit = NEAR if self._values.is_quantised(operator) else limit
             results, failure = self._values.compute(operator, arguments)
             if failure:
                 continue
             tells = operator.has_attributes or len(operator.inputs) > 1
             tells = tells or any(operand.name in told for operand in operator.inputs)
+            is_near = distance.steps <= AHEAD and count <= _MOST and not anew
             for operand, result in zip(operator.outputs, results, strict=True):
                 if (
                     (tells or not telling)
                     and self.is_new(operand.name, result, key, limit)
-                    and not (anew and self._gives_anyway(operand, result))
+                    and (is_near or not self._gives_anyway(operand, result))
                 ):
                     return True
                 given[operand.name] = result
                 told |= {operand.name} if tells else set()
-                if depth < AHEAD:
-                    further = depth + (not only_moves)
+                if distance.acting < AHEAD:
+                    further = _Distance(distance.steps + 1, distance.acting + (not only_moves))
                     waiting |= {each.index: further for each in operand.consumers}
         return False
 

@@ -846,3 +846,34 @@ def test_rows_and_columns_of_a_square_are_exchanged_in_a_small_branch(make_pair)
     (origin,) = found.origins
     assert (found.verdict, origin.operator.name) == ("differs", "turn")
     assert [reason.kind for reason in origin.reasons][:1] == ["axis"]
+
+
+def test_a_mask_that_hides_nothing_is_none_of_the_next_tensors(make_pair):
+    """As a mask any tensor without zeros gives the same, however far that is to see."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((1, 25, 25)).astype("f4")
+    ones, size = np.ones((1, 25), "f4"), "(1,25,25)"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}f32", "pnnx.Attribute ones 0 1 1 @data=(1,25)f32",
+        "Tensor.to mask 1 1 1 2 copy=False dtype=torch.bool $input=1 #2=(1,25)bool",
+        "torch.unsqueeze row 1 1 2 3 dim=1 $input=2 #3=(1,1,25)bool",
+        f"Tensor.expand all 1 1 3 4 sizes=(1,25,25) $input=3 #4={size}bool",
+        "Tensor.reshape again 1 1 4 5 shape=(1,25,25) $input=4",
+        "pnnx.Attribute zero 0 1 8 @data=()f32 #8=()f32",
+        f"torch.where fill 2 1 5 8 6 other=-3.0 $condition=5 $input=8 #6={size}f32",
+        f"pnnx.Expression sum 2 1 0 6 9 expr=add(@0,@1) #9={size}f32",
+        f"F.softmax soft 1 1 9 7 dim=-1 $input=9 #7={size}f32", "pnnx.Output out 1 0 7",
+        weights={"ones.data": ones, "zero.data": np.zeros((), "f4")},
+    )  # fmt: skip
+    shares = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    arrays = {
+        "x": x, "ones": ones, "where": 0 * x, "mean": x.mean(-1, keepdims=True),
+        "std": x.std(-1, keepdims=True), "add": x.copy(), "shares": shares,
+    }  # fmt: skip
+    calls = (
+        ("where", ("ones",), ("where",)), ("mean", ("x",), ("mean",)),
+        ("std", ("x",), ("std",)), ("add", ("x", "where"), ("add",)),
+        ("softmax", ("add",), ("shares",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("shares",)))
+    assert (found.verdict, found.origins) == ("same", ())
