@@ -172,9 +172,25 @@ def _measure_any(row: Array, i: int, to: int, facts: Array, counts: Array) -> No
     counts[2, i, to], counts[3, i, to], counts[4, i, to] = nan, pinf, ninf
 
 
+@_inner
+def _beyond(row: Array, ends: tuple[_Number, _Number]) -> int:
+    """Count elements at or beyond two ends; none where they are NaN."""
+    count = 0
+    if not math.isnan(ends[0]):
+        for place in range(row.size):
+            count += (row[place] <= ends[0]) | (row[place] >= ends[1])
+    return count
+
+
 @_compiled
 def measure_rows(
-    values: Array, bits: Array, most: _Number, first: int, facts: Array, counts: Array
+    values: Array,
+    bits: Array,
+    most: _Number,
+    ends: tuple[_Number, _Number],
+    first: int,
+    facts: Array,
+    counts: Array,
 ) -> tuple[float, float]:
     """Measure channels whose elements lie one after the other.
 
@@ -186,13 +202,17 @@ def measure_rows(
         The same memory.
     most : int32 or int64
         The largest there is.
+    ends : (float, float)
+        Of the type of the elements: one is saturated at most at the first, or at least at the
+        second. NaN for none.
     first : int
         Column of the first channel in what follows.
     facts : ndarray of float64, shape (4, inputs, columns)
         Set to the least and the largest finite element of a channel, their mean, and the sum of
         the squared distances from it; inf, -inf, 0 and 0 if none is finite.
-    counts : ndarray of int64, shape (5, inputs, columns)
-        Set to the numbers of finite elements, zeros, NaN, infinities and negative infinities.
+    counts : ndarray of int64, shape (6, inputs, columns)
+        Set to the numbers of finite elements, zeros, NaN, infinities, negative infinities and
+        saturated elements.
 
     Returns
     -------
@@ -201,8 +221,8 @@ def measure_rows(
     """
     inputs, channels, size = values.shape
     keys = np.empty(2, bits.dtype)
-    ends = keys.view(values.dtype)
-    counts[2:, :, first : first + channels] = 0
+    reach = keys.view(values.dtype)
+    counts[2:5, :, first : first + channels] = 0
     least, largest = np.inf, -np.inf
     for i in range(inputs):
         for c in range(channels):
@@ -211,7 +231,7 @@ def measure_rows(
             else:
                 found = _sums_of_long_row(values[i, c], bits[i, c], most)
             keys[0], keys[1] = _ordered(found[0], most), _ordered(found[1], most)
-            low, high = np.float64(ends[0]), np.float64(ends[1])
+            low, high = np.float64(reach[0]), np.float64(reach[1])
             to = first + c
             suffices, mean, apart = _settle(size, low, high, found[2], found[3])
             if suffices:
@@ -220,6 +240,7 @@ def measure_rows(
                 counts[0, i, to], counts[1, i, to] = size, found[4]
             else:
                 _measure_any(values[i, c], i, to, facts, counts)
+            counts[5, i, to] = _beyond(values[i, c], ends)
             least, largest = min(least, facts[0, i, to]), max(largest, facts[1, i, to])
     return least, largest
 
@@ -256,7 +277,13 @@ def _add_steps(
 
 @_compiled
 def measure_columns(
-    values: Array, bits: Array, most: _Number, first: int, facts: Array, counts: Array
+    values: Array,
+    bits: Array,
+    most: _Number,
+    ends: tuple[_Number, _Number],
+    first: int,
+    facts: Array,
+    counts: Array,
 ) -> tuple[float, float]:
     """Measure channels that are the last axis, of an array of (inputs, size, channels).
 
@@ -267,8 +294,8 @@ def measure_columns(
     keys = np.empty((2, width), bits.dtype)
     sums, all_sums = np.empty((2, width)), np.empty((2, width))
     zeros, all_zeros = np.empty(width, np.int32), np.empty(width, np.int64)
-    ends = keys.view(values.dtype)
-    counts[2:, :, first : first + channels] = 0
+    reach = keys.view(values.dtype)
+    counts[2:5, :, first : first + channels] = 0
     least, largest = np.inf, -np.inf
     for i in range(inputs):
         for begin in range(0, channels, width):
@@ -286,7 +313,7 @@ def measure_columns(
                 all_zeros += zeros
             for c in range(end - begin):
                 keys[0, c], keys[1, c] = _ordered(keys[0, c], most), _ordered(keys[1, c], most)
-                low, high = np.float64(ends[0, c]), np.float64(ends[1, c])
+                low, high = np.float64(reach[0, c]), np.float64(reach[1, c])
                 to = first + begin + c
                 suffices, mean, apart = _settle(size, low, high, all_sums[0, c], all_sums[1, c])
                 if suffices:
@@ -295,6 +322,7 @@ def measure_columns(
                     counts[0, i, to], counts[1, i, to] = size, all_zeros[c]
                 else:
                     _measure_any(values[i, :, begin + c], i, to, facts, counts)
+                counts[5, i, to] = _beyond(values[i, :, begin + c], ends)
                 least, largest = min(least, facts[0, i, to]), max(largest, facts[1, i, to])
     return least, largest
 
@@ -307,18 +335,18 @@ def add_counts(sizes: Array, counts: Array, totals: Array) -> None:
     ----------
     sizes : ndarray of int64, shape (columns,)
         Elements of each channel.
-    counts : ndarray of int64, shape (5, inputs, columns)
+    counts : ndarray of int64, shape (6, inputs, columns)
         What `measure_rows` sets.
-    totals : ndarray of int64, shape (6, columns)
-        Added to: numbers of elements, zeros, NaN, infinities and negative infinities, and of
-        inputs whose elements are all 0.
+    totals : ndarray of int64, shape (7, columns)
+        Added to: numbers of elements, zeros, NaN, infinities, negative infinities and saturated
+        elements, and of inputs whose elements are all 0.
     """
     for i in range(counts.shape[1]):
         for c in range(sizes.size):
             totals[0, c] += sizes[c]
-            for kind in range(1, 5):
+            for kind in range(1, 6):
                 totals[kind, c] += counts[kind, i, c]
-            totals[5, c] += 0 < sizes[c] == counts[1, i, c]
+            totals[6, c] += 0 < sizes[c] == counts[1, i, c]
 
 
 # Histograms

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Measured", "Measurer", "as_real"]
 
 _SHORT: Final = 16  # elements of rows for which a loop is not worth its start
+_NOWHERE: Final = (np.nan, np.nan)  # no element is at or beyond these
 # The integers that have the bits of a float, and the largest of them.
 _BITS: Final = {
     np.dtype(real): (whole, whole(np.iinfo(whole).max))
@@ -41,8 +42,9 @@ class Measured:
     facts : ndarray of float64, shape (4, inputs, channels)
         Least, largest and mean of the finite elements, and the sum of the squared distances
         from the mean; inf, -inf, 0 and 0 where there are none.
-    counts : ndarray of int64, shape (5, inputs, channels)
-        Numbers of finite elements, zeros, NaN, infinities and negative infinities.
+    counts : ndarray of int64, shape (6, inputs, channels)
+        Numbers of finite elements, zeros, NaN, infinities, negative infinities and saturated
+        elements.
     """
 
     size: npt.NDArray[np.int64]
@@ -70,10 +72,17 @@ class Measurer:
         none, and all elements of an input count as one channel.
     channels : sequence of int
         Their numbers.
+    ends : sequence of (float, float) or None
+        Elements of an operand are saturated at most at the first, or at least at the second.
     """
 
-    def __init__(self, axes: Sequence[int], channels: Sequence[int]) -> None:
-        self._axes, self._channels = axes, channels
+    def __init__(
+        self,
+        axes: Sequence[int],
+        channels: Sequence[int],
+        ends: Sequence[tuple[float, float] | None],
+    ) -> None:
+        self._axes, self._channels, self._ends = axes, channels, ends
         self._begins: list[int] = np.cumsum([0, *channels]).tolist()
 
     def measure(
@@ -100,14 +109,15 @@ class Measurer:
             The channels of all operands, one operand after the other.
         """
         facts = np.empty((4, inputs, self._begins[-1]))
-        counts = np.empty((5, inputs, self._begins[-1]), np.int64)
+        counts = np.empty((6, inputs, self._begins[-1]), np.int64)
         sizes: list[int] = []
         for place, axis in enumerate(self._axes):
             array = read(place)
             channels = array.shape[axis] if axis else 1
             sizes.append(array[0].size // channels)
             if sizes[-1]:
-                low, high = _measure(array, axis, self._begins[place], facts, counts)
+                ends, first = self._ends[place] or _NOWHERE, self._begins[place]
+                low, high = _measure(array, axis, ends, first, facts, counts)
             else:
                 low, high = np.inf, -np.inf
                 at = slice(*self._begins[place : place + 2])
@@ -118,7 +128,12 @@ class Measurer:
 
 
 def _measure(
-    array: Array, axis: int, first: int, facts: Array, counts: Array
+    array: Array,
+    axis: int,
+    ends: tuple[float, float],
+    first: int,
+    facts: Array,
+    counts: Array,
 ) -> tuple[float, float]:
     """Measure the channels of one operand, in the order in which it lies in memory."""
     from engine.datasets.compiled import measure_columns, measure_rows
@@ -134,4 +149,7 @@ def _measure(
     array.setflags(write=False)  # of one type for Numba, whatever it was
     whole, most = _BITS[array.dtype]
     measure = measure_columns if is_last else measure_rows
-    return measure(array, array.view(whole), most, first, facts, counts)
+    real = array.dtype.type
+    return measure(
+        array, array.view(whole), most, (real(ends[0]), real(ends[1])), first, facts, counts
+    )

@@ -88,17 +88,10 @@ class StatisticsStudy:
         return sums | _merged_histograms(one, other) | _merged_covariance(one, other)
 
 
-_ADDED: Final = (
-    "elements", "zeros", "nan", "pinf", "ninf", "dead", "saturated", "inputs",
+_COUNTED: Final = (  # as `add_counts` has them
+    "elements", "zeros", "nan", "pinf", "ninf", "saturated", "dead",
 )  # fmt: skip
-_COUNTED: Final = (
-    "elements",
-    "zeros",
-    "nan",
-    "pinf",
-    "ninf",
-    "dead",
-)  # as `add_counts` has them
+_ADDED: Final = (*_COUNTED, "inputs")
 _RANKED: Final = {"most": True, "least": False, "loud": True, "quiet": False}
 
 
@@ -111,20 +104,18 @@ class _Gatherer:
 
     def __init__(self, study: StatisticsStudy, model: LoadedModel) -> None:
         operands = model.spec.operands
-        self._operands = [
-            _OperandCounts(study, facts, saturation_bounds(facts, model.parameters(facts)))
-            for facts in operands
-        ]
+        self._operands = [_OperandCounts(study, facts) for facts in operands]
         self._begins = np.cumsum([0, *(facts.channels for facts in operands)])
         self._measurer = Measurer(
-            [each.axis for each in self._operands], [facts.channels for facts in operands]
+            [each.axis for each in self._operands],
+            [facts.channels for facts in operands],
+            [saturation_bounds(facts, model.parameters(facts)) for facts in operands],
         )
         channels = int(self._begins[-1])
         self._channels, self._levels = Moments.none(channels), Moments.none(len(operands))
         self._excited = Ranking(("most", "least"), channels, study.top)
         self._unusual = Ranking(("loud", "quiet"), len(operands), study.top)
         self._counts = np.zeros((len(_COUNTED), channels), np.int64)
-        self._saturated = np.zeros(channels, np.int64)
         self._inputs = 0
 
     def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
@@ -135,10 +126,6 @@ class _Gatherer:
 
         def see(place: int, real: Array, low: float, high: float) -> None:
             operands[place].see(numbers, real, low, high)
-            saturated = operands[place].saturated(real)
-            if saturated is not None:
-                at = slice(*self._begins[place : place + 2])
-                self._saturated[at] += saturated
 
         self._merge(numbers, self._measurer.measure(len(indices), read, see))
 
@@ -181,7 +168,6 @@ class _Gatherer:
     def finish(self) -> Arrays:
         found = {
             **dict(zip(_COUNTED, self._counts, strict=True)),
-            "saturated": self._saturated,
             "inputs": np.full(len(self._operands), self._inputs),
             **self._channels.to_arrays("channel"),
             **self._levels.to_arrays("input"),
@@ -195,14 +181,12 @@ class _Gatherer:
 
 
 class _OperandCounts:
-    """Histogram, saturation and covariance of one operand over a shard.
+    """Histogram and covariance of one operand over a shard.
 
     Parameters
     ----------
     study : StatisticsStudy
     facts : OperandFacts
-    bounds : (float, float) or None
-        Where the operator is saturated.
 
     Attributes
     ----------
@@ -211,13 +195,10 @@ class _OperandCounts:
         Of the channels in a batch, 0 for none.
     """
 
-    def __init__(
-        self, study: StatisticsStudy, facts: OperandFacts, bounds: tuple[float, float] | None
-    ) -> None:
+    def __init__(self, study: StatisticsStudy, facts: OperandFacts) -> None:
         self.facts = facts
         self.axis = 0 if facts.axis is None else facts.axis + 1
         self._sample = study.sample if study.histograms == "sampled" else None
-        self._bounds = bounds
         self._histogram = PowerHistogram()
         self._step = 1
         self._covariance = _Covariance(facts) if study.covariance else None
@@ -246,15 +227,6 @@ class _OperandCounts:
         self._step = max(self._step, step)
         self._histogram.cover(low, high)
         self._histogram.add_runs(flat, indices % step, _RUN, step)
-
-    def saturated(self, real: Array) -> Array | None:
-        """Count the elements at the ends of the operator's range, by channel."""
-        if self._bounds is None:
-            return None
-        low, high = self._bounds
-        flags = (real <= low) | (real >= high)
-        others = tuple(axis for axis in range(real.ndim) if axis != self.axis or not axis)
-        return np.asarray(np.count_nonzero(flags, axis=others)).reshape(-1)
 
     def finish(self) -> Arrays:
         """Return the arrays of this operand."""

@@ -67,17 +67,17 @@ def test_code_that_cannot_be_kept_is_compiled(tmp_path, monkeypatch, at, error):
     assert not rank_one(loaded_anew())
 
 
-def measured(loop, values, first=0, columns=None):
+def measured(loop, values, first=0, columns=None, ends=(np.nan, np.nan)):
     """Let a loop measure an array whose channels are its second, or its last axis."""
     whole = WHOLE[values.dtype.type]
     channels = values.shape[1 if loop.__name__ == "measure_rows" else 2]
     shape = len(values), columns or channels
-    facts, counts = np.full((4, *shape), 7.0), np.full((5, *shape), 7)
+    facts, counts = np.full((4, *shape), 7.0), np.full((6, *shape), 7)
+    ends = tuple(map(values.dtype.type, ends))
+    most = whole(np.iinfo(whole).max)
     with np.errstate(all="ignore"):
-        ends = loop(
-            values, values.view(whole), whole(np.iinfo(whole).max), first, facts, counts
-        )
-    return facts, counts, ends
+        reach = loop(values, values.view(whole), most, ends, first, facts, counts)
+    return facts, counts, reach
 
 
 def by_both(module, rows):
@@ -96,7 +96,7 @@ def check(found, rows):
         apart = math.fsum((x - mean) ** 2 for x in row)
         expected = [min(row), max(row), mean, apart]
         assert facts[:, i, c].tolist() == pytest.approx(expected, rel=1e-12, abs=1e-13)
-        assert counts[:, i, c].tolist() == [len(row), sum(x == 0 for x in row), 0, 0, 0]
+        assert counts[:, i, c].tolist() == [len(row), sum(x == 0 for x in row), 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", WHOLE)
@@ -126,6 +126,20 @@ def test_only_the_columns_of_the_operand_are_written(plain):
         assert counts[4].tolist() == [[7, 7, 0, 0, 0, 7]]
 
 
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_elements_at_and_beyond_two_ends_are_saturated(plain, dtype):
+    row = [0.0, 0.1, 0.25, 0.5, 0.75, 0.8, np.nan, np.inf, -np.inf]
+    rows = np.array([[row, [0.5] * 9]], dtype)
+    for module in (plain, compiled):
+        for ends, count in (((0.25, 0.75), 7), ((-np.inf, 0.5), 5), ((np.nan, np.nan), 0)):
+            for loop, values in (
+                (module.measure_rows, rows),
+                (module.measure_columns, rows.swapaxes(1, 2).copy()),
+            ):
+                counts = measured(loop, values, ends=ends)[1]
+                assert counts[5].tolist() == [[count, 9 if ends[1] == 0.5 else 0]]
+
+
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 3, 40])
 def test_an_element_that_is_not_finite_is_found_wherever_it_is(plain, bad, place):
@@ -135,10 +149,10 @@ def test_an_element_that_is_not_finite_is_found_wherever_it_is(plain, bad, place
     kind = [np.isnan(bad), bad == np.inf, bad == -np.inf]
     for module in (plain, compiled):
         for facts, counts, ends in by_both(module, rows):
-            assert counts[:, 0, 1].tolist() == [40, 0, *kind]
+            assert counts[:, 0, 1].tolist() == [40, 0, *kind, 0]
             assert facts[:2, 0, 1].tolist() == [rest.min(), rest.max()]
             assert facts[2, 0, 1] == pytest.approx(rest.mean(dtype=np.float64), rel=1e-12)
-            assert counts[:, 0, 0].tolist() == [41, 0, 0, 0, 0]
+            assert counts[:, 0, 0].tolist() == [41, 0, 0, 0, 0, 0]
             both = np.concatenate([rows[0, 0], rest])
             assert ends == (both.min(), both.max())
 
@@ -180,7 +194,7 @@ def test_channels_may_hold_anything(plain, row, facts, counts):
     for module in (plain, compiled):
         for found, numbers, _ in by_both(module, rows):
             np.testing.assert_allclose(found[:, 1, 2], facts, rtol=1e-15)
-            assert tuple(numbers[:, 1, 2]) == counts
+            assert tuple(numbers[:, 1, 2]) == (*counts, 0)
             assert found[:, 0, 0].tolist() == [1, 1, 1, 0]
 
 
@@ -211,9 +225,9 @@ def test_ranks_go_to_the_first_of_equals(plain):
 
 def test_counts_of_inputs_are_added_and_those_without_an_element_but_0(plain):
     counts = np.array(
-        [[[3, 0], [2, 0]], [[3, 0], [1, 0]], *[[[0, 0], [k, 0]] for k in range(3)]]
+        [[[3, 0], [2, 0]], [[3, 0], [1, 0]], *[[[0, 0], [k, 0]] for k in range(4)]]
     )
     for module in (plain, compiled):
-        totals = np.ones((6, 2), int)
+        totals = np.ones((7, 2), int)
         module.add_counts(np.array([3, 0]), counts, totals)
-        assert totals.tolist() == [[7, 1], [5, 1], [1, 1], [2, 1], [3, 1], [2, 1]]
+        assert totals.tolist() == [[7, 1], [5, 1], [1, 1], [2, 1], [3, 1], [4, 1], [2, 1]]

@@ -15,6 +15,9 @@ OPERANDS = (
 )  # fmt: skip
 
 
+ENDS = (None, (-1.5, 1.5), None, (-np.inf, 0.5), (0.0, 2.0), None, (0.25, 0.75), (-2, 2), None)
+
+
 def rows_of(array, axis):
     moved = np.moveaxis(array, axis, 1) if axis else array[:, np.newaxis]
     return moved.reshape(*moved.shape[:2], -1).astype(np.float64)
@@ -22,7 +25,15 @@ def rows_of(array, axis):
 
 def expected(arrays):
     rows = [rows_of(array, axis) for array, (_, axis) in zip(arrays, OPERANDS, strict=True)]
-    joined = {}
+    joined = {
+        "saturated": np.concatenate(
+            [
+                ((row <= ends[0]) | (row >= ends[1])).sum(axis=2) if ends else 0 * row[..., 0]
+                for row, ends in zip(rows, ENDS, strict=True)
+            ],
+            axis=1,
+        )
+    }
     with np.errstate(invalid="ignore"):
         for name, of in {
             "low": lambda x: np.where(np.isfinite(x), x, np.inf).min(axis=2),
@@ -49,6 +60,7 @@ def test_every_input_is_measured(batch, dtype, offset, scale):
     measurer = Measurer(
         [axis for _, axis in OPERANDS],
         [shape[axis - 1] if axis else 1 for shape, axis in OPERANDS],
+        ENDS,
     )
     for turn in range(3):  # the later ones start from the means of those before
         move = offset if turn < 2 else -offset
@@ -71,7 +83,8 @@ def test_every_input_is_measured(batch, dtype, offset, scale):
             finite = array[np.isfinite(array)]
             assert (low, high) == (finite.min(), finite.max())
         low, high, mean, squares = found.facts
-        exact = dict(zip(("finite", "zeros", "nan", "pinf", "ninf"), found.counts, strict=True))
+        names = ("finite", "zeros", "nan", "pinf", "ninf", "saturated")
+        exact = dict(zip(names, found.counts, strict=True))
         for name, values in (exact | {"low": low, "high": high}).items():
             np.testing.assert_array_equal(values, wanted[name], err_msg=name)
         spread = wanted["std"]
