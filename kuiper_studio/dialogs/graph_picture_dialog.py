@@ -119,7 +119,9 @@ class GraphPictureDialog(Question):
 
     @Slot()
     def _on_size_chosen(self) -> None:
-        self.amount.setEnabled(self.sizes.currentData() != _USUAL)
+        asks = self.sizes.currentData() != _USUAL
+        self.amount.setEnabled(asks)
+        self.amount.setVisible(asks)
         self.amount.setText(_OFFERED[self.sizes.currentData()])
         self._check()
 

@@ -35,6 +35,7 @@ def test_at_first_everything_is_shown_in_the_usual_size(make):
     }  # fmt: skip
     assert (dialog.scale, dialog.width_in_pixels) == (None, None)
     assert not dialog.amount.isEnabled()
+    assert dialog.amount.isHidden()  # no empty box beside "Usual"
 
 
 def test_sizes(make):
