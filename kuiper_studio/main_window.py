@@ -8,7 +8,9 @@ session only; messages from one view to another go through here. Commands are ro
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import (
@@ -119,6 +121,11 @@ _HISTORY_WIDTH: Final = 370  # at least, to see the values at the place
 _OUTPUT_WIDTH: Final = 330  # at least, to see boxes on the picture
 _PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
+_PANELS_MS: Final = 1000  # after opening a model, until panels are imported ahead
+_PANELS: Final = (
+    "provenance_panel", "output_panel", "comparison_panel", "history_panel", "overlay_panel",
+    "attention_panel", "precision_panel", "data_set_panel",
+)  # fmt: skip
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = QSize(1440, 900)  # that the docks were designed for
 _SHARE: Final = 0.94  # of either side of a larger screen, for a first window
@@ -734,6 +741,15 @@ class MainWindow(QMainWindow):
             self.opening.restore_sizes(graph)
             self.opening.recent_models.add(graph.source_path, len(graph.operators))
             self.graph_view.keyboard_target().setFocus()
+            QTimer.singleShot(_PANELS_MS, self._import_panels)
+
+    @Slot()
+    def _import_panels(self) -> None:
+        """Import the panels of results while nobody waits for them, one a turn."""
+        for name in _PANELS:
+            module = f"kuiper_studio.panels.{name}"
+            if module not in sys.modules:
+                take_turn(self, partial(import_module, module))
 
     def _show_central(self) -> None:
         """Show the parts for a model, or the start page once the window is seen."""

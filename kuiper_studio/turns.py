@@ -27,12 +27,12 @@ class _Turns(QObject):
 
     def __init__(self, application: QCoreApplication) -> None:
         super().__init__(application)
-        self.waiting: deque[tuple[QObject, Callable[[], None]]] = deque()
+        self.waiting: deque[tuple[QObject, Callable[[], object]]] = deque()
         self._turn = QTimer(self, singleShot=True, interval=0)
         self._turn.timeout.connect(self._do_next)
         self._is_free = False  # whether the coming turn has no other work
 
-    def add(self, owner: QObject, work: Callable[[], None]) -> None:
+    def add(self, owner: QObject, work: Callable[[], object]) -> None:
         """Do work after all that waits."""
         self.waiting.append((owner, work))
         if not self._turn.isActive():
@@ -56,7 +56,7 @@ class _Turns(QObject):
             work()
 
 
-def take_turn(owner: QObject, work: Callable[[], None]) -> None:
+def take_turn(owner: QObject, work: Callable[[], object]) -> None:
     """Do work in a coming turn of the event loop, after all that was to be done so before.
 
     What it changes is painted before the next such work, in a turn of its own.

@@ -120,13 +120,22 @@ def test_nothing_to_demonstrate(tmp_path, qapp, capsys):
 
 @pytest.mark.slow
 def test_window_needs_no_networkx(tmp_path, make_pair):
-    """Importing it takes a tenth of the start; the engine's process has it."""
+    """Importing it takes a tenth of the start; the engine's process has it.
+
+    Panels of results are imported later, before somebody asks for them.
+    """
     code = (
-        "import sys\n"
+        "import sys, time\n"
+        "from PySide6.QtWidgets import QApplication\n"
         "from kuiper_studio.app import make_window\n"
         "window = make_window(sys.argv[1], engine='process')\n"
         "window.show()\n"
         "laid_out = window.graph_view.canvas.laid_out\n"
+        "assert 'kuiper_studio.panels.provenance_panel' not in sys.modules\n"
+        "deadline = time.monotonic() + 60\n"
+        "while 'kuiper_studio.panels.provenance_panel' not in sys.modules:\n"
+        "    QApplication.processEvents()\n"
+        "    assert time.monotonic() < deadline\n"
         "window.close()\n"
         "sys.exit(not laid_out or 'networkx' in sys.modules)\n"
     )
