@@ -13,6 +13,7 @@ from engine.comparison.aligned import Aligned
 from engine.comparison.aligning import align
 from engine.comparison.corrections import read_corrections
 from engine.comparison.fingerprints import FingerprintIndex
+from engine.comparison.input_sizes import blame_sizes, find_other_sizes
 from engine.comparison.matching import Matcher
 from engine.comparison.measures import Tolerances
 from engine.comparison.origins import Origins
@@ -98,7 +99,8 @@ def compare(
         )
         aligned = Aligned(run, reference, alignment, tolerances, check_cancelled, images or {})
         make_rows(aligned, index.shapes)
-        differs, origins = _judge(aligned)
+        sizes = find_other_sizes(run, matcher, index.shapes)
+        differs, origins = (True, blame_sizes(aligned, sizes)) if sizes else _judge(aligned)
         _mark_excused(aligned)
         _add_remarks(aligned)
         rows = tuple(aligned.rows.values())

@@ -761,3 +761,20 @@ def test_what_nothing_can_compute_is_an_origin_if_its_elements_stop_agreeing(
     session.override("2", 3 * x)
     theirs = reference({"0": before, "1": x + 2, "2": behind}, ["0", "1"], prefix="")
     assert statuses(engine.compare(session, theirs))["2"] is status
+
+
+def test_a_reference_at_another_size_of_the_input(make_session, tensors):
+    """No operator is to blame where the inputs cannot be compared."""
+    rows = tensors["0"].shape[-2]
+    larger = np.pad(tensors["0"], [(0, 0), (0, 0), (0, 2), (0, 2)])
+    found = engine.compare(make_session(), reference({**tensors, "0": larger, "1": larger}))
+    (origin,) = found.origins
+    assert (origin.operator.type, origin.reference) == ("pnnx.Input", "x0")
+    assert f"×{rows}×" in origin.text
+    assert f"the reference's {'×'.join(map(str, larger.shape))}" in origin.text
+    assert origin.reasons[0].text.startswith("The reference was computed for an input of")
+    assert origin.reasons[0].changes[0].value == larger.shape
+    assert statuses(found)["0"] is Status.ORIGIN
+    assert next(iter(statuses(found))) == "0"
+    assert Status.ORIGIN not in list(statuses(found).values())[1:]
+    assert "0" not in [each.operand for each in found.unmatched.ours]
