@@ -28,6 +28,7 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import finalize
 
 import numpy as np
 
@@ -136,7 +137,9 @@ class SweptInputs:
 
     @cached_property
     def _reader(self) -> InputReader:
-        return InputReader(self.set)
+        reader = InputReader(self.set)
+        finalize(self, reader.close)  # a listing stays open for the next name
+        return reader
 
 
 @dataclass(frozen=True, slots=True)
