@@ -7,6 +7,7 @@ import pytest
 from ncnn_files import F16, f32, tagged, write_pair
 
 import engine
+from array_reference import compare, reference_of
 from comparison_network import make_weights, truth
 from engine.comparison import Status, float16_weights
 from engine.comparison.reasons import explain
@@ -369,3 +370,25 @@ def test_inputs_that_hardly_vary(tmp_path, key, index, kind):
     (change,) = reason.changes
     apart = np.abs(change.value.reshape(wrong[key].shape) - wrong[key]) > 1e-2
     assert np.argwhere(apart).tolist() == [list(np.atleast_1d(index))]
+
+
+def test_the_hash_of_a_rounded_weight_tells_no_fault(tmp_path):
+    """It differs in any case, so what explains the result by other weights is no better."""
+    rng = np.random.default_rng(9)
+    weight, bias = (rng.standard_normal(s).astype(np.float32) for s in ((40, 64), (40,)))
+    x = rng.standard_normal((10, 64)).astype(np.float32)
+    lines = (
+        "Input in0 0 1 in0", "InnerProduct it 1 1 in0 1 0=40 1=1 2=2560",
+        "TanH end 1 1 1 out0",
+    )  # fmt: skip
+    data = stored_as_halves(np.roll(weight, 1, 0)) + f32(np.roll(bias, 1))
+    made = (x.astype(np.float64) @ weight.T + bias).astype(np.float32)
+    arrays = {"x": x, "made": made, "tanh": np.tanh(made)}
+    calls = (
+        ("linear", ("x",), "made", {"weight": weight, "bias": bias}),
+        ("tanh", ("made",), "tanh", {}),
+    )
+    (origin,) = compare(
+        write_pair(tmp_path, lines, data), reference_of(arrays, calls), x
+    ).origins
+    assert (origin.operator.name, origin.reasons[0].kind) == ("it", "weight_layout")
