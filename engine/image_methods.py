@@ -22,15 +22,14 @@ FITS: Final[Mapping[Fit, str]] = {
 }
 """Ways to fit an image of another shape, in words."""
 
-_OPENCV: Final = "as OpenCV and torch's interpolate do"
 RESAMPLINGS: Final[Mapping[Resampling, str]] = {
-    "bilinear": "bilinear, averaged where it shrinks, as Pillow does",
-    "bicubic": "bicubic, averaged where it shrinks, as Pillow does",
-    "lanczos": "Lanczos, as Pillow does",
-    "box": "by the mean of areas, as Pillow does",
-    "nearest": "by the nearest pixel, as Pillow does",
-    "opencv-bilinear": f"bilinear, without averaging where it shrinks, {_OPENCV}",
-    "opencv-bicubic": f"bicubic, without averaging where it shrinks, {_OPENCV}",
-    "opencv-nearest": f"by the nearest pixel to the upper left, {_OPENCV}",
+    "bilinear": "bilinear as in Pillow",
+    "bicubic": "bicubic as in Pillow",
+    "lanczos": "Lanczos as in Pillow",
+    "box": "means of areas as in Pillow",
+    "nearest": "nearest as in Pillow",
+    "opencv-bilinear": "bilinear as in OpenCV",
+    "opencv-bicubic": "bicubic as in OpenCV",
+    "opencv-nearest": "nearest as in OpenCV",
 }
-"""Methods of resizing, in words."""
+"""Methods of resizing, in words. Pillow takes means where an image shrinks, OpenCV does not."""

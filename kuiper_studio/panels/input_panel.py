@@ -179,7 +179,9 @@ class PreprocessingEditor(QWidget):
         self.order.setCurrentText(options.order)
         self.fit.setCurrentText(options.fit)
         self.resampling.setCurrentText(options.resampling)
-        self.resampling.setToolTip(f"Resized {RESAMPLINGS[options.resampling]}")
+        self.resampling.setToolTip(
+            f"{RESAMPLINGS[options.resampling]}; Pillow takes means where an image shrinks"
+        )
         for fit, widgets in self._details.items():
             for widget in widgets:
                 widget.setVisible(fit == options.fit)

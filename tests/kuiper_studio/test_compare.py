@@ -86,7 +86,7 @@ def test_another_preparation_of_the_image_is_found(qtbot, open_window, make_pair
     banner = window.origin_banner
     qtbot.waitUntil(banner.isVisible)
     texts = [label.text() for label in banner.findChildren(QLabel)]
-    assert any("stretched to 16×16, by the nearest pixel" in text for text in texts), texts
+    assert any("stretched to 16×16, nearest as in Pillow" in text for text in texts), texts
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_another_preparation_of_the_image_is_found(run, make_pair, tmp_path):
     reference = tmp_path / "reference.npz"
     np.savez(reference, **{"0": cut, "1": cut})
     ended = run("compare", pair, "--input", tmp_path / "photo.png", "--reference", reference)
-    assert "until its shorter side is 18, then cut to 16×16 in the centre" in ended.out
+    assert "until its shorter side is 18, then cut to 16×16" in ended.out
     assert "Set scale=1." in ended.out
 
 

@@ -30,19 +30,21 @@ _OF_TORCH: Final[Mapping[str, tuple[Mapping[str, Any], str, Resampling | None]]]
     ),
     "torch bicubic": ({"mode": "bicubic"}, RESAMPLINGS["opencv-bicubic"], "opencv-bicubic"),
     "torch aligned": (
-        {"mode": "bilinear", "align_corners": True}, "bilinear with aligned corners", None
+        {"mode": "bilinear", "align_corners": True},
+        "bilinear with aligned corners as in torch",
+        None,
     ),
     "torch smooth bilinear": (
         {"mode": "bilinear", "antialias": True},
-        "bilinear, as torch does with antialias",
+        "bilinear with antialias as in torch",
         "bilinear",
     ),
     "torch smooth bicubic": (
         {"mode": "bicubic", "antialias": True},
-        "bicubic, as torch does with antialias",
+        "bicubic with antialias as in torch",
         "bicubic",
     ),
-    "torch area": ({"mode": "area"}, "by the mean of areas, as torch does", None),
+    "torch area": ({"mode": "area"}, "means of areas as in torch", None),
 }  # fmt: skip
 _MOST_MARGIN: Final = 1.25  # of the shorter side, around a cut
 _COARSE: Final = 6  # pixels between shorter sides that are tried first
@@ -308,10 +310,8 @@ class _Frame:
         if plan.kind == "resize":
             return f"stretched to {frame}, {how}"
         if plan.kind == "crop":
-            return (
-                f"resized until its shorter side is {min(plan.size)}, then cut to {frame} in "
-                f"the centre; {how}"
-            )
+            side = min(plan.size)
+            return f"resized until its shorter side is {side}, then cut to {frame}; {how}"
         where = "in the centre" if any(plan.start) else "at the upper left"
         return f"letterboxed: its longer side fits {frame}, {where}; {how}"
 
