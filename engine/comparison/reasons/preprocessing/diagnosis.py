@@ -98,6 +98,10 @@ def diagnose_input(
     discrepancy = Discrepancy(ours, reference)
     if discrepancy.is_rounding or not reference.size or not ours.size:
         return ()
+    for whose, array in (("the reference's", reference), ("our", ours)):
+        if array.size > 1 and (array == array.flat[0]).all():
+            text = f"Every element of {whose} input is {array.flat[0]:g}. Use the same input."
+            return (Reason("parameter", 1.0, text),)
     axis = channel_axis(ours.shape)
     normalisation = recognise(ours)
     if options is not None and axis is not None:

@@ -103,6 +103,13 @@ def test_nothing_explains_another_image(pixels):
     assert kinds(pixels, RNG.permutation(pixels.reshape(-1)).reshape(pixels.shape)) == []
 
 
+def test_an_input_of_one_number(pixels):
+    (reason,) = diagnose_input(pixels, np.zeros_like(pixels))
+    assert reason.text == "Every element of the reference's input is 0. Use the same input."
+    (reason,) = diagnose_input(np.full_like(pixels, 0.5), pixels)
+    assert reason.text == "Every element of our input is 0.5. Use the same input."
+
+
 def test_rounding_has_no_reason(pixels):
     assert kinds(pixels, pixels * np.float32(1 + 1e-7)) == []
 
