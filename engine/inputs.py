@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 import numpy as np
 
 from engine.atomic import format_os_error
-from engine.errors import FeedError, LayerError, UnknownNameError
+from engine.errors import FeedError, UnknownNameError
 from engine.file_versions import open_steady, read_regular
-from engine.image_resizing import resize_image
+from engine.image_resizing import ImageResizer, with_channels
 from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
 from engine.paths import exists, is_file
@@ -796,7 +796,7 @@ def _image_tensor(
     batch = shape[0] if shape is not None and isinstance(shape[0], int) else 1
     batch = 1 if shape is not None and len(shape) == 3 else batch
     _require_room(operand.name, (batch, channels, rows, columns), dtype)
-    picture = _fitted(_with_channels(pixels, channels), rows, columns, options)
+    picture = _fitted(with_channels(pixels, channels), rows, columns, options)
     planes = np.moveaxis(picture, 2, 0)
     if channels == 3 and options.order == "BGR":
         planes = planes[::-1]
@@ -824,14 +824,6 @@ def _picture_dims(
     if not (0 < rows <= 65536 and 0 < columns <= 65536):
         raise FeedError(f"an image cannot be resized to {rows}×{columns} pixels")
     return channels, rows, columns
-
-
-def _with_channels(pixels: Array, channels: int) -> Array:
-    from PIL import Image
-
-    image = Image.fromarray(pixels).convert("L" if channels == 1 else "RGB")
-    array = np.asarray(image)
-    return array[:, :, np.newaxis] if channels == 1 else array
 
 
 def _fitted(picture: Array, rows: int, columns: int, options: ImageOptions) -> Array:
@@ -867,11 +859,7 @@ def _resized(
 ) -> Array:
     if picture.shape[:2] == whole == (size or whole):
         return picture
-    try:
-        found = resize_image(picture, whole, options.resampling, start, size)
-    except LayerError as exc:
-        raise FeedError(f"the image is too long to be cut: {exc}") from exc
-    return found.astype(np.uint8)
+    return ImageResizer(picture).resize(whole, options.resampling, start, size)
 
 
 def _normalised(planes: Array, options: ImageOptions, name: str) -> Array:

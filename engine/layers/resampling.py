@@ -22,7 +22,7 @@ from engine.memory_bound import require_memory
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from engine.promotion import DType
 
@@ -101,7 +101,8 @@ def interpolate(
     if mode == "area":
         return adaptive_average(input, counts)
     if mode.startswith("nearest"):
-        for axis, positions in enumerate(_nearest_positions(sizes, counts, scales, mode)):
+        kept = [*map(range, counts)]
+        for axis, positions in enumerate(_nearest_positions(sizes, counts, scales, mode, kept)):
             input = np.take(input, positions, axis + 2)
         return input
     return _resample(input, counts, scales, mode, bool(align_corners), antialias)
@@ -117,6 +118,7 @@ def interpolation_taps(
     align_corners: bool,
     recompute_scale_factor: bool,
     antialias: bool,
+    kept: Sequence[range] | None = None,
 ) -> list[tuple[Array, Array]]:
     """Return what each output of `interpolate` sums, axis by axis.
 
@@ -127,7 +129,9 @@ def interpolation_taps(
     dtype : dtype
         Of the input; floating-point.
     size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
-        As for `interpolate`; not ``area``.
+        As for `interpolate`.
+    kept : sequence of range, optional
+        Outputs of each axis that are wanted; default all.
 
     Returns
     -------
@@ -136,15 +140,18 @@ def interpolation_taps(
     """
     sizes = shape[2:]
     counts, scales = _find_sizes(sizes, size, scale_factor, recompute=recompute_scale_factor)
+    kept = [*map(range, counts)] if kept is None else kept
     if mode.startswith("nearest"):
         return [
             (positions[np.newaxis], np.ones((1, len(positions))))
-            for positions in _nearest_positions(sizes, counts, scales, mode)
+            for positions in _nearest_positions(sizes, counts, scales, mode, kept)
         ]
     find = _tap_finder(mode, antialias)
     return [
-        find(_Axis(*axis, align_corners, mode == "bicubic", working_dtype(dtype)))
-        for axis in zip(sizes, counts, scales, strict=True)
+        find(
+            _Axis(n, count, scale, align_corners, mode == "bicubic", working_dtype(dtype), part)
+        )
+        for n, count, scale, part in zip(sizes, counts, scales, kept, strict=True)
     ]
 
 
@@ -304,29 +311,28 @@ def _nearest_positions(
     counts: tuple[int, ...],
     scales: tuple[float | None, ...],
     mode: str,
+    kept: Sequence[range],
 ) -> list[Array]:
-    """Return the input position of each output, axis by axis."""
+    """Return the input position of each output that is wanted, axis by axis."""
+    offset = 0.5 if mode == "nearest-exact" else 0.0
     found = []
-    for size, count, given in zip(sizes, counts, scales, strict=True):
+    for size, count, given, part in zip(sizes, counts, scales, kept, strict=True):
         # Only PyTorch's loop over two axes ignores the scale here.
         ignored = len(sizes) == 2 and mode == "nearest" and count in {size, 2 * size}
         scale = None if ignored else given
-        found.append(_find_nearest(size, count, scale, 0.5 if mode == "nearest-exact" else 0))
+        outputs: Array = np.arange(part.start, part.stop, dtype=np.float32)
+        outputs += np.float32(offset)
+        outputs *= np.float32(size / count if scale is None else 1 / scale)
+        found.append(np.minimum(outputs.astype(np.int64), size - 1))
     return found
 
 
 def _tap_finder(mode: str, antialias: bool) -> Callable[[_Axis], tuple[Array, Array]]:
+    if mode == "area":
+        return _area_taps
     if antialias:
         return _antialiased_taps
     return _cubic_taps if mode == "bicubic" else _linear_taps
-
-
-def _find_nearest(size: int, count: int, scale: float | None, offset: float) -> Array:
-    """Input position of each output; (count,)."""
-    positions: Array = np.arange(count, dtype=np.float32)
-    positions += np.float32(offset)
-    positions *= np.float32(size / count if scale is None else 1 / scale)
-    return np.minimum(positions.astype(np.int64), size - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +348,8 @@ class _Axis:
     align_corners, bicubic : bool
     dtype : dtype
         Of positions.
+    kept : range
+        Outputs that are wanted.
     """
 
     size: int
@@ -350,6 +358,7 @@ class _Axis:
     align_corners: bool
     bicubic: bool
     dtype: DType
+    kept: range
 
     def step(self) -> Any:
         """Distance of neighbouring outputs on the input."""
@@ -358,8 +367,8 @@ class _Axis:
         return self.dtype.type(self.size / self.count if self.scale is None else 1 / self.scale)
 
     def sources(self) -> Array:
-        """Input coordinate of each output; (count,)."""
-        outputs: Array = np.arange(self.count, dtype=self.dtype)
+        """Input coordinate of each output that is wanted; (B,)."""
+        outputs: Array = np.arange(self.kept.start, self.kept.stop, dtype=self.dtype)
         if self.align_corners:
             outputs *= self.step()
             return outputs
@@ -398,6 +407,7 @@ def _resample(
             align_corners,
             bicubic,
             image.dtype,
+            range(counts[number]),
         )
         positions, weights = taps(axis)
         if of_bytes:
@@ -445,9 +455,10 @@ def weighted_taps(image: Array, axis: int, positions: Array, weights: Array) -> 
 
 
 def _linear_taps(axis: _Axis) -> tuple[Array, Array]:
-    """Positions and weights, each of shape (2, count), or (1, count) for a copy."""
+    """Positions and weights, each of shape (2, B), or (1, B) for a copy."""
     if axis.size == axis.count:  # for any scale
-        return np.arange(axis.count)[np.newaxis], np.ones((1, axis.count))
+        copied = np.arange(axis.kept.start, axis.kept.stop)
+        return copied[np.newaxis], np.ones((1, len(copied)))
     source = np.maximum(axis.sources(), 0)
     last = axis.size - 1
     lower = np.minimum(source.astype(np.int64), last)
@@ -456,7 +467,7 @@ def _linear_taps(axis: _Axis) -> tuple[Array, Array]:
 
 
 def _cubic_taps(axis: _Axis) -> tuple[Array, Array]:
-    """Positions and weights, each of shape (4, count)."""
+    """Positions and weights, each of shape (4, B)."""
     source = axis.sources()
     lower = np.floor(source)
     offsets = np.arange(-1, 3)[:, np.newaxis]
@@ -465,11 +476,11 @@ def _cubic_taps(axis: _Axis) -> tuple[Array, Array]:
 
 
 def _antialiased_taps(axis: _Axis) -> tuple[Array, Array]:
-    """Positions and weights, each of shape (T, count); T grows as the image shrinks."""
+    """Positions and weights, each of shape (T, B); T grows as the image shrinks."""
     step = float(axis.step())
     widening = max(step, 1.0)
     support = (2.0 if axis.bicubic else 1.0) * widening
-    centres = step * (np.arange(axis.count) + 0.5)
+    centres = step * (np.arange(axis.kept.start, axis.kept.stop) + 0.5)
     starts = np.maximum((centres - support + 0.5).astype(np.int64), 0)
     stops = np.minimum((centres + support + 0.5).astype(np.int64), axis.size)
     positions = starts + np.arange(int((stops - starts).max()))[:, np.newaxis]
@@ -480,6 +491,17 @@ def _antialiased_taps(axis: _Axis) -> tuple[Array, Array]:
         weights = np.maximum(1 - np.abs(distances), 0)
     weights = np.where(positions < stops, weights, 0)
     weights /= weights.sum(axis=0)
+    return np.minimum(positions, axis.size - 1), weights
+
+
+def _area_taps(axis: _Axis) -> tuple[Array, Array]:
+    """Positions and weights, each of shape (T, B): means of the pixels that outputs cover."""
+    outputs = np.arange(axis.kept.start, axis.kept.stop)
+    starts = outputs * axis.size // axis.count
+    stops = -(-(outputs + 1) * axis.size // axis.count)
+    lengths = stops - starts
+    positions = starts + np.arange(int(lengths.max()))[:, np.newaxis]
+    weights = np.where(positions < stops, 1 / lengths, 0)
     return np.minimum(positions, axis.size - 1), weights
 
 

@@ -198,14 +198,25 @@ class TestPicture:
         found = load_input(InputSource("image", path=path), operand, options)
         np.testing.assert_array_equal(found[0, 0, 0], np.rint(expected))
 
-    def test_a_long_strip_that_would_become_too_large_is_refused(self, tmp_path):
-        path = write_picture(tmp_path / "strip.png", np.zeros((1, 60_000), np.uint8))
-        operand = FakeOperand(shape=(1, 1, 4000, 4000))
-        options = ImageOptions(fit="crop", resampling="opencv-bilinear")
-        with pytest.raises(FeedError, match="too long to be cut"):
-            load_input(InputSource("image", path=path), operand, options)
-        options = replace(options, resampling="bilinear")  # cut before it is resized
-        load_input(InputSource("image", path=path), operand, options)
+    @pytest.mark.parametrize(
+        ("resampling", "expected"),
+        [
+            ("nearest", [0, 0, 160, 160]),
+            ("opencv-nearest", [0, 0, 160, 160]),
+            ("opencv-bilinear", [20, 60, 100, 140]),  # at 1/8, 3/8, 5/8 and 7/8 of the way
+            ("opencv-bicubic", [17, 58, 102, 143]),  # the kernel sums up to 0.1045, 0.3604, ...
+        ],
+    )
+    def test_a_long_strip_is_cut_before_it_is_resized(self, tmp_path, resampling, expected):
+        strip = np.zeros((1, 60_000), np.uint8)
+        strip[0, 30_000:] = 160
+        path = write_picture(tmp_path / "strip.png", strip)
+        options = ImageOptions(fit="crop", resampling=resampling, scale=1.0)
+        operand = FakeOperand(shape=(1, 1, 4, 4))
+        room = Room(128 << 10)  # the whole strip would have 4 rows of 240 000 pixels
+        with bounded(room):
+            found = load_input(InputSource("image", path=path), operand, options)
+        np.testing.assert_array_equal(found[0, 0], [expected] * 4)
 
     @pytest.mark.parametrize("suffix", ["png", "tiff"])
     def test_grey_of_16_bits_is_rounded_to_8(self, tmp_path, suffix):

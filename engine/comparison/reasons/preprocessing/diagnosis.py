@@ -18,6 +18,7 @@ from engine.comparison.reasons.preprocessing.normalisation import (
 )
 from engine.comparison.reasons.preprocessing.resizing import resized
 from engine.comparison.reasons.reason import Change, Reason
+from engine.image_resizing import with_channels
 from engine.inputs import ImageOptions
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _ROUNDING: Final = 1e-5  # share that is left by rounding
 _CLOSE: Final = 1e-3  # share that no other way of resizing has to explain
 _HOPELESS: Final = 0.2  # share of a sample's variance that is left
 _LOOKED_AT: Final = 1 << 12  # pixels of a sample
-_GREY: Final = (0.299, 0.587, 0.114)
 
 
 class _Diagnosis(NamedTuple):
@@ -113,8 +113,7 @@ def diagnose_input(
         if best.left <= _ROUNDING and len(best.reasons) == 1:
             return best.reasons
     if image is not None and best.left > _CLOSE:
-        colour = image if image.ndim == 3 else image[..., np.newaxis]
-        for way in _from_image(colour, reference, options or ImageOptions(), check):
+        for way in _from_image(image, reference, options or ImageOptions(), check):
             best = _better(best, way, reference, normalisation, discrepancy)
     return best.reasons if best.share >= _LEAST else ()
 
@@ -131,15 +130,16 @@ def _from_image(
         return
     planes = np.moveaxis(reference, axis, 0)
     count = len(planes)
-    if count == 3 and image.shape[2] == 3 and _are_alike(planes):
-        grey = np.rint(image @ np.array(_GREY)).astype(np.uint8)
-        image = np.repeat(grey[..., np.newaxis], 3, axis=2)
+    if count not in {1, 3}:
+        return
+    if count == 3 and image.ndim == 3 and _are_alike(planes):
+        image = np.repeat(with_channels(image, 1), 3, axis=2)
         text = "The reference's picture is grey, ours has colours. Make it grey."
         step = Step("channel_order", text, (Change("order", "grey"),))
         for way in resized(image, reference, replace(options, order="RGB"), check_cancelled):
             yield way._replace(steps=(*way.steps, step))
         return
-    yield from resized(image, reference, options, check_cancelled)
+    yield from resized(with_channels(image, count), reference, options, check_cancelled)
 
 
 def _are_alike(planes: Array) -> bool:

@@ -12,7 +12,7 @@ from engine.comparison.reasons.preprocessing.arrangements import Step, Way
 from engine.comparison.reasons.preprocessing.normalisation import channel_axis, listed
 from engine.comparison.reasons.reason import Change
 from engine.image_methods import RESAMPLINGS
-from engine.image_resizing import interpolate_image, resize_image
+from engine.image_resizing import ImageResizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -53,7 +53,6 @@ _LOOKED_AT: Final = 112  # rows and columns, about, of those that are measured
 _LEFT: Final = 0.1  # share of the reference's variance beyond which a way explains nothing
 _OFF: Final = 0.5  # by which a border may miss a whole number
 _PROMISING: Final = 0.5  # share beyond which no other method is tried
-_MOST_PIXELS: Final = 1 << 24  # of a picture that is resized and then cut
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -173,7 +172,7 @@ class _Frame:
         self, image: Array, reference: Array, check_cancelled: Callable[[], None]
     ) -> None:
         rows, columns, channels = reference.shape[-3:]
-        self._image = image
+        self._image, self._resizer = image, ImageResizer(image)
         self._target = reference.reshape(-1, rows, columns, channels)[0].astype(np.float64)
         self._rows, self._columns = rows, columns
         self._step = max(1, min(rows, columns) // _LOOKED_AT)
@@ -265,14 +264,12 @@ class _Frame:
         start, size = plan.start, (self._rows, self._columns)
         if plan.kind == "letterbox":
             start, size = (0, 0), plan.size
-        is_huge = plan.size[0] * plan.size[1] > _MOST_PIXELS
-        if is_huge and (plan.method in _OF_TORCH or "opencv" in plan.method):
-            return np.zeros_like(self._target)  # a strip, which these resize as a whole
         if plan.method in _OF_TORCH:
-            found = interpolate_image(self._image, plan.size, _OF_TORCH[plan.method][0])
-            return found[start[0] : start[0] + size[0], start[1] : start[1] + size[1]]
+            arguments = _OF_TORCH[plan.method][0]
+            found = self._resizer.interpolate(plan.size, arguments, start, size)
+            return found.astype(np.float64)
         resampling = cast("Resampling", plan.method)
-        return resize_image(self._image, plan.size, resampling, start, size)
+        return self._resizer.resize(plan.size, resampling, start, size).astype(np.float64)
 
     def settings(self, plan: _Plan, border: float | None, ours: ImageOptions) -> list[Change]:
         """Return the options that give a plan and differ from ours; none where none does."""

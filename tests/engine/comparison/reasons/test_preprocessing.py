@@ -7,6 +7,7 @@ import pytest
 
 from engine.comparison.reasons import diagnose_input, find_explanation, make_case
 from engine.inputs import ImageOptions
+from engine.memory_bound import Room, bounded
 from reasons.operators import make_operator
 
 RNG = np.random.default_rng(11)
@@ -266,6 +267,38 @@ def test_a_grey_picture(photograph):
     picture = grey.resize((SIZE, SIZE), Image.Resampling.BILINEAR)
     reasons = first_of(photograph, as_tensor(picture))
     assert any("grey" in reason.text for reason in reasons)
+
+
+def test_a_grey_file_for_a_network_of_three_channels(photograph):
+    grey = np.asarray(Image.fromarray(photograph).convert("L"))
+    whole = Image.fromarray(grey).convert("RGB").resize((36, SIZE), Image.Resampling.BILINEAR)
+    ours = as_tensor(stretched(np.stack([grey] * 3, axis=2)))
+    reference = as_tensor(whole.crop((6, 0, 30, SIZE)))
+    (reason,) = diagnose_input(ours, reference, image=grey, options=ImageOptions())
+    assert f"until its shorter side is {SIZE}, then cut to 24×24" in reason.text
+
+
+def test_a_colour_file_for_a_network_of_one_channel(photograph):
+    whole = Image.fromarray(photograph).convert("L").resize((36, SIZE))
+    ours, reference = (
+        np.asarray(each, np.float32)[np.newaxis, np.newaxis] / 255
+        for each in (whole.resize((SIZE, SIZE)), whole.crop((6, 0, 30, SIZE)))
+    )
+    (reason,) = diagnose_input(ours, reference, image=photograph, options=ImageOptions())
+    assert f"until its shorter side is {SIZE}, then cut to 24×24" in reason.text
+
+
+def test_a_long_strip_takes_little_memory():
+    """The whole resized strip would have 24 rows of 1.4 million pixels."""
+    row = np.repeat(np.random.default_rng(3).integers(0, 256, (1, 6000, 3)), 10, axis=1)
+    image = row.astype(np.uint8)
+    ours = as_tensor(stretched(image))
+    middle = np.repeat(image[:, 30_000:30_001], SIZE, axis=1)
+    middle[:, : SIZE // 2] = image[:, 29_999]
+    reference = as_tensor(np.repeat(middle, SIZE, axis=0))
+    with bounded(Room(16 << 20)):
+        reasons = diagnose_input(ours, reference, image=image, options=ImageOptions())
+    assert "until its shorter side is 24, then cut to 24×24" in reasons[0].text
 
 
 def test_the_order_is_told_beside_that_of_the_options(photograph):
