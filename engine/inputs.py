@@ -178,22 +178,23 @@ class SourceImage:
         ----------
         operand : operand
             The input.
-        array : ndarray of shape (N, C, H, W) or (C, H, W)
-            Its value.
+        array : ndarray
+            Its value; of shape (N, C, H, W) or (C, H, W) if it is from an image.
 
         Returns
         -------
         ndarray of uint8, shape (H, W, 3) or (H, W), or None
             None where the file cannot be read, or holds another image now.
         """
-        source = InputSource("image", self.path)
+        if array.ndim not in {3, 4}:
+            return None
         options = replace(self.options, size=(array.shape[-2], array.shape[-1]))
         try:
-            again = _image_tensor(source, operand, array.shape, options)
-            same = again.shape == array.shape and bool((again == array).all())
-            return read_image(self.path) if same else None
+            pixels = read_image(self.path)
+            again = _image_tensor(pixels, operand, array.shape, options)
         except FeedError:
             return None
+        return pixels if np.array_equal(again, array) else None
 
 
 def source_images(
@@ -342,7 +343,9 @@ def load_inputs(
     settled = settle_shapes(operands, asked, _shapes_of(loaded))
     for source, operand in by_kind["picture"]:
         shape = settled[operand.name]
-        loaded[operand.name] = _image_tensor(source, operand, shape, options or ImageOptions())
+        _require_image(operand, shape)
+        pixels = read_image(_path_of(source))
+        loaded[operand.name] = _image_tensor(pixels, operand, shape, options or ImageOptions())
     settled = settle_shapes(operands, asked, _shapes_of(loaded))
     closed = require_closed([operand for _, operand in by_kind["made up"]], settled)
     for source, operand in by_kind["made up"]:
@@ -779,18 +782,20 @@ def _require_reasonable(path: Path, width: int, height: int, limit: int) -> None
         raise FeedError(f"{path} has {width}×{height} pixels, which is too large")
 
 
+def _require_image(operand: _Operand, shape: ExportedShape | None) -> None:
+    if shape is not None and len(shape) not in {3, 4}:
+        raise FeedError(
+            f"input {operand.name} of {format_shape(shape)} is not an image; use a .npy instead"
+        )
+
+
 def _image_tensor(
-    source: InputSource,
+    pixels: Array,
     operand: _Operand,
     shape: ExportedShape | None,
     options: ImageOptions,
 ) -> Array:
     """Convert an image to (N, C, H, W) or (C, H, W), repeated over N."""
-    if shape is not None and len(shape) not in {3, 4}:
-        raise FeedError(
-            f"input {operand.name} of {format_shape(shape)} is not an image; use a .npy instead"
-        )
-    pixels = read_image(_path_of(source))
     channels, rows, columns = _picture_dims(shape, pixels, options)
     dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
     batch = shape[0] if shape is not None and isinstance(shape[0], int) else 1

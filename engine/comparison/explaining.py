@@ -538,9 +538,9 @@ class Explainer:
             self._spend(_OF_PREPARED * ours.size)
 
         source = self._known.images.get(operand.name)
-        image = source.pixels_of(operand, ours) if source is not None else None
-        options = source.options if source is not None and image is not None else None
         try:
+            image = source.pixels_of(operand, ours) if source is not None else None
+            options = source.options if source is not None and image is not None else None
             return diagnose_input(
                 ours, theirs, image=image, options=options, check_cancelled=check
             )

@@ -10,6 +10,7 @@ import random
 import re
 import zipfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from engine.errors import FeedError, UnknownNameError
 from engine.inputs import (
     ImageOptions,
     InputSource,
+    SourceImage,
     load_input,
     load_inputs,
     load_outputs,
@@ -30,6 +32,7 @@ from engine.inputs import (
     parse_supply,
     read_image,
     read_labels,
+    source_images,
     thin_made_up,
     thin_planes,
 )
@@ -217,6 +220,26 @@ class TestPicture:
         with bounded(room):
             found = load_input(InputSource("image", path=path), operand, options)
         np.testing.assert_array_equal(found[0, 0], [expected] * 4)
+
+    def test_the_image_of_an_input_is_read_again(self, tmp_path):
+        ramp = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+        path = write_picture(tmp_path / "ramp.png", ramp)
+        operand, source = FakeOperand(name="x"), InputSource("image", path=path)
+        options = ImageOptions(fit="crop", order="BGR")
+        array = load_input(source, operand, options)
+        found = source_images([source], [operand], options)["x"]
+        np.testing.assert_array_equal(found.pixels_of(operand, array), ramp)
+        assert SourceImage(path, ImageOptions()).pixels_of(operand, array) is None
+        assert found.pixels_of(operand, array[0, 0, 0]) is None  # is not from an image
+        write_picture(path, ramp[::-1])
+        assert found.pixels_of(operand, array) is None
+        path.write_bytes(b"no image")
+        assert found.pixels_of(operand, array) is None
+
+    def test_only_images_are_images_of_inputs(self):
+        sources = [InputSource("random"), InputSource("npy", path=Path("x.npy"))]
+        operands = [FakeOperand(name="0"), FakeOperand(name="1")]
+        assert source_images(sources, operands, ImageOptions()) == {}
 
     @pytest.mark.parametrize("suffix", ["png", "tiff"])
     def test_grey_of_16_bits_is_rounded_to_8(self, tmp_path, suffix):
