@@ -13,6 +13,7 @@ import numpy as np
 from engine.atomic import format_os_error
 from engine.errors import FeedError, UnknownNameError
 from engine.file_versions import open_steady, read_regular
+from engine.image_methods import FITS, RESAMPLINGS
 from engine.image_resizing import ImageResizer, with_channels
 from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
@@ -789,6 +790,18 @@ def _require_image(operand: _Operand, shape: ExportedShape | None) -> None:
         )
 
 
+def _require_known(options: ImageOptions) -> None:
+    """Refuse what no field of the window gives, but a script or an edited file may."""
+    if not 0 <= options.border <= 255:
+        raise FeedError(f"a border of {options.border} is no pixel of 0 to 255")
+    for word, name, known in (
+        ("fit", options.fit, FITS),
+        ("resampling", options.resampling, RESAMPLINGS),
+    ):
+        if name not in known:
+            raise FeedError(f"{word}={name} is not one of {', '.join(known)}")
+
+
 def _image_tensor(
     pixels: Array,
     operand: _Operand,
@@ -796,6 +809,7 @@ def _image_tensor(
     options: ImageOptions,
 ) -> Array:
     """Convert an image to (N, C, H, W) or (C, H, W), repeated over N."""
+    _require_known(options)
     channels, rows, columns = _picture_dims(shape, pixels, options)
     dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
     batch = shape[0] if shape is not None and isinstance(shape[0], int) else 1

@@ -114,7 +114,7 @@ class Measurer:
         for place, axis in enumerate(self._axes):
             array = read(place)
             channels = array.shape[axis] if axis else 1
-            sizes.append(array[0].size // channels)
+            sizes.append(array[0].size // max(channels, 1))
             if sizes[-1]:
                 ends, first = self._ends[place] or _NOWHERE, self._begins[place]
                 low, high = _measure(array, axis, ends, first, facts, counts)

@@ -221,6 +221,21 @@ class TestPicture:
             found = load_input(InputSource("image", path=path), operand, options)
         np.testing.assert_array_equal(found[0, 0], [expected] * 4)
 
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"fit": "letterbox", "border": 256}, "a border of 256 is no pixel of 0 to 255"),
+            ({"fit": "letterbox", "border": -1}, "a border of -1"),
+            ({"fit": "pad"}, "fit=pad is not one of resize, crop, letterbox"),
+            ({"resampling": "area"}, "resampling=area is not one of bilinear, bicubic,"),
+        ],
+    )
+    def test_options_that_are_none(self, tmp_path, options, words):
+        path = write_picture(tmp_path / "ramp.png", np.zeros((2, 4), np.uint8))
+        operand = FakeOperand(shape=(1, 1, 4, 4))
+        with pytest.raises(FeedError, match=words):
+            load_input(InputSource("image", path=path), operand, ImageOptions(**options))
+
     def test_the_image_of_an_input_is_read_again(self, tmp_path):
         ramp = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
         path = write_picture(tmp_path / "ramp.png", ramp)

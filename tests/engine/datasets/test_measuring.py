@@ -91,3 +91,17 @@ def test_every_input_is_measured(batch, dtype, offset, scale):
         assert np.all(np.abs(mean - wanted["mean"]) <= 1e-9 * spread)
         std = np.sqrt(squares / wanted["finite"])
         np.testing.assert_allclose(std, spread, rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 5), (2, 3, 0)])
+def test_operands_without_elements(shape):
+    """Of no channels, as NonZero may leave, or of channels of no elements."""
+    seen = []
+    empty = np.ones(shape, np.float32)
+    found = Measurer([1], [shape[1]], [None]).measure(
+        2, lambda _: empty, lambda *what: seen.append(what[2:])
+    )
+    assert seen == [(np.inf, -np.inf)]
+    assert found.size.tolist() == [0] * shape[1]
+    assert found.counts.shape == (6, 2, shape[1])
+    assert not found.counts.any()
