@@ -22,6 +22,8 @@ LONGEST_WORD: Final = 36  # characters, as fit into a dock
 class ElidedLabel(QLabel):
     """One line; the whole text is in the tool tip.
 
+    A text may have a short one, which takes its place where there is no room for the whole.
+
     Parameters
     ----------
     role : str
@@ -30,14 +32,29 @@ class ElidedLabel(QLabel):
 
     def __init__(self, role: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._short = ""
         self.setProperty("role", role)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+
+    def show_text(self, text: str, short: str) -> None:
+        """Show a text, or a short one where there is no room for it."""
+        self.setText(text)
+        self._short = short
+        self.update()
+
+    def lines(self) -> list[str]:
+        """Return what is shown."""
+        width = self.contentsRect().width()
+        fits = self.fontMetrics().horizontalAdvance(self.text()) <= width
+        text = self.text() if fits else self._short or self.text()
+        return [self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, width)]
 
     # Overrides of Qt methods
 
     @override
     def setText(self, text: str) -> None:
+        self._short = ""
         super().setText(text)
         self.setToolTip(tip_text(text))
 
@@ -54,10 +71,7 @@ class ElidedLabel(QLabel):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
-        shown = self.fontMetrics().elidedText(
-            self.text(), Qt.TextElideMode.ElideMiddle, self.contentsRect().width()
-        )
-        painter.drawText(self.contentsRect(), self.alignment(), shown)
+        painter.drawText(self.contentsRect(), self.alignment(), "\n".join(self.lines()))
         painter.end()
 
 
@@ -82,9 +96,19 @@ class ElidedLines(ElidedLabel):
         self._most = most
         self._fit()
 
+    @override
+    def show_text(self, text: str, short: str) -> None:
+        super().show_text(text, short)
+        self._fit()
+
+    @override
     def lines(self) -> list[str]:
-        """Return what is shown."""
-        text, width = self.text(), self.contentsRect().width()
+        whole, is_whole = self._broken(self.text())
+        return whole if is_whole or not self._short else self._broken(self._short)[0]
+
+    def _broken(self, text: str) -> tuple[list[str], bool]:
+        """Return the lines of a text, and whether all of it is in them."""
+        width = self.contentsRect().width()
         layout = QTextLayout(text, self.font())
         layout.setTextOption(_anywhere())
         layout.beginLayout()
@@ -95,13 +119,15 @@ class ElidedLines(ElidedLabel):
                 break
             line.setLineWidth(width)
             starts.append(line.textStart())
+        is_whole = not layout.createLine().isValid()
         layout.endLayout()
         parts = [
             text[start:end].strip()
             for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
         ]
         cut = Qt.TextElideMode.ElideMiddle
-        return [self.fontMetrics().elidedText(part, cut, width) for part in parts]
+        lines = [self.fontMetrics().elidedText(part, cut, width) for part in parts]
+        return lines, is_whole
 
     def _fit(self) -> None:
         self.setFixedHeight(max(1, len(self.lines())) * self.fontMetrics().lineSpacing())
@@ -117,13 +143,6 @@ class ElidedLines(ElidedLabel):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
-
-    @override
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setPen(self.palette().color(self.foregroundRole()))
-        painter.drawText(self.contentsRect(), self.alignment(), "\n".join(self.lines()))
-        painter.end()
 
 
 def _anywhere() -> QTextOption:

@@ -128,8 +128,8 @@ def _origin(size: OtherSize) -> Origin:
     ours, theirs = format_shape(size.ours), format_shape(size.theirs)
     who = f"{size.producer.type} {size.producer.name!r}"
     text = (
-        f"The reference was computed for an input of {theirs}. Run the model at that size, or "
-        f"compute the reference for {ours}."
+        f"The reference was computed for an input of {theirs}. Run at that size, or the "
+        f"reference at {ours}."
     )
     reason = Reason("parameter", 1.0, text, (Change("shape", size.theirs),))
     return Origin(

@@ -155,7 +155,7 @@ class _Reasons(QWidget):
         self._show(text, ())
 
     def _show(self, first: str, reasons: Sequence[Reason]) -> None:
-        self._first.setText(first)
+        self._first.show_text(first, _change_of(reasons[0]) if len(reasons) > 1 else "")
         self._bar.setVisible(bool(reasons))
         self._share.setVisible(bool(reasons))
         self._change.setVisible(bool(self._change.text()))
@@ -164,7 +164,7 @@ class _Reasons(QWidget):
                 label.setVisible(place < len(reasons))
             if place < len(reasons):
                 share.setText(format_share(reasons[place]))
-                text.setText(reasons[place].text)
+                text.show_text(reasons[place].text, _change_of(reasons[place]))
 
 
 class OriginBanner(Panel):
@@ -334,6 +334,11 @@ class OriginBanner(Panel):
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
         paint_strip(self, self.theme, "panel", "div", "line")
+
+
+def _change_of(reason: Reason) -> str:
+    """Return the change to make: where there is little room, that must be read."""
+    return split_reason(reason)[1]
 
 
 def _make_button(action: QAction) -> QPushButton:

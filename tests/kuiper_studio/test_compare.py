@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from engine.comparison.reasons import Reason
 from engine.inputs import InputSource
 from kuiper_studio.cli import main
+from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
 from kuiper_studio.tensor_view.sides import Side
 from kuiper_studio.theme import Scheme
@@ -646,6 +647,28 @@ class TestOriginBanner:
             lines = [f"{what} {SET_TWO}", "explains 100.0 %", "25.0 %", "It is half. Set it."]
             assert self.read(banner)[2:] == [*lines, "12.5 %", "It."][: 2 + 2 * count]
             assert "25.0 %  It is half. Set it." in banner.accessibleDescription()
+
+    def test_the_change_to_make_is_read_where_a_reason_has_no_room(self, qtbot, compared):
+        window = compared(*net(3))
+        window.resize(1366, 768)
+        banner, origins = window.origin_banner, window.session.comparing._origins
+        because = "The image of the reference is letterboxed: its longer side fits 224×224."
+        reasons = tuple(
+            Reason("parameter", 1.0, f"{because} {change}")
+            for change in ("Set fit=letterbox.", "Set order=BGR.", "Set mean=0 and std=1.")
+        )
+        origins["times"] = replace(origins["times"], reasons=reasons)
+        window.session.select("plus")
+        window.session.select("times")
+
+        def read():
+            labels = banner.findChildren(ElidedLabel)
+            return [each.lines()[0] for each in labels if each.text().startswith(because)]
+
+        changes = ["Set fit=letterbox.", "Set order=BGR.", "Set mean=0 and std=1."]
+        qtbot.waitUntil(lambda: read() == changes)
+        window.resize(2400, 900)
+        qtbot.waitUntil(lambda: read() == [reason.text for reason in reasons])
 
     def test_a_step_without_a_comparison_leaves_it_alone(self, qtbot, open_window, make_pair):
         window = open_window(make_pair(*net(2)), [INPUT])

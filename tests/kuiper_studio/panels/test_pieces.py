@@ -113,6 +113,23 @@ def test_lines_that_do_not_fit_are_elided_in_the_middle_of_the_last(qtbot) -> No
     assert label.lines() == ["n" * 40]
 
 
+@pytest.mark.parametrize("make", [ElidedLabel, lambda: ElidedLines("", 1)])
+def test_a_short_text_takes_the_place_of_one_that_does_not_fit(qtbot, make) -> None:
+    label = make()
+    qtbot.addWidget(label)
+    whole = "The image is letterboxed in the reference. Set fit=letterbox."
+    label.show_text(whole, "Set fit=letterbox.")
+    width = label.fontMetrics().horizontalAdvance(whole)
+    label.resize(width + 20, 40)
+    label.show()
+    assert label.lines() == [whole]
+    label.resize(width - 20, 40)
+    assert label.lines() == ["Set fit=letterbox."]
+    assert label.toolTip() == whole
+    label.setText(whole)  # without a short one
+    assert "…" in label.lines()[0]
+
+
 def test_elided_label_keeps_the_whole_text_in_its_tip(qtbot) -> None:
     label = ElidedLabel("mono")
     qtbot.addWidget(label)
