@@ -71,6 +71,10 @@ class Match:
         return (self.key, self.layout) == (other.key, other.layout)
 
 
+def _is_given(operand: RuntimeOperand) -> bool:
+    return operand.producer is not None and operand.producer.is_input
+
+
 def _without_ones(shape: tuple[int, ...]) -> list[int]:
     return [size for size in shape if size != 1]
 
@@ -133,9 +137,9 @@ class Matcher:
             same = tensor.operator == producer.name if tensor.operator else self._keys_agree
             if same:
                 return name
-        if producer is None or len(producer.outputs) != 1 or not self._names_of_operators:
+        if producer is None or producer.name not in self._operators_named:
             return None
-        return self._by_operator.get(producer.name)
+        return producer.name if self._names_of_operators else None
 
     @cached_property
     def _keys_agree(self) -> bool:
@@ -145,30 +149,31 @@ class Matcher:
         if 2 * len(common) < len(self._index.shapes):
             return False
         fitting = sum(self._fits(self._index.shapes[key], known[key]) for key in common)
-        return fitting >= _TRUSTED * len(common)
+        if fitting < _TRUSTED * len(common) or fitting < len(self._operators_named):
+            return False
+        # As in a Sequential of layers of one size, whose names are numbers as well.
+        names = {name for name, operand in self._results.items() if not _is_given(operand)}
+        return not names <= self._operators_named or known.keys() <= self._index.shapes.keys()
+
+    @cached_property
+    def _results(self) -> Mapping[str, RuntimeOperand]:
+        """Results of our operators that have one, by the operator's name."""
+        operators = self._graph.operators
+        return {each.name: each.outputs[0] for each in operators if len(each.outputs) == 1}
+
+    @cached_property
+    def _operators_named(self) -> frozenset[str]:
+        """Keys that are names of our operators, of as many elements as the results."""
+        return frozenset(
+            key
+            for key, shape in self._index.shapes.items()
+            if key in self._results and self._fits(shape, self._results[key])
+        )
 
     @cached_property
     def _names_of_operators(self) -> bool:
         """Whether tensors are arrays named like our operators."""
-        return not self._reference.operators
-
-    @cached_property
-    def _by_operator(self) -> Mapping[str, str]:
-        names = {operator.name for operator in self._graph.operators}
-        return (
-            {
-                tensor.key: tensor.key
-                for tensor in self._reference.tensors
-                if tensor.key in names
-                and tensor.key in self._index.shapes
-                and self._fits(
-                    self._index.shapes[tensor.key],
-                    self._graph.operator(tensor.key).outputs[0],
-                )
-            }
-            if not self._keys_agree
-            else {}
-        )
+        return not self._reference.operators and not self._keys_agree
 
     @staticmethod
     def _fits(shape: tuple[int, ...], operand: RuntimeOperand) -> bool:

@@ -150,6 +150,37 @@ def test_keys_that_are_names_of_operators(session, tensors, tmp_path):
     assert {rows[key].matched_by for key in names.values()} == {"name"}
 
 
+def make_chain(make_pair, channels):
+    """Activations named by their places, as those of a Sequential are."""
+    given = f"(1,{channels},6)f32"
+    types = ("nn.Tanh", "nn.ReLU", "F.softsign", "nn.Sigmoid", "nn.Hardswish")
+    lines = [
+        f"{each} {n} 1 1 {n} {n + 1} #{n + 1}=(1,2,6)f32" for n, each in enumerate(types, 1)
+    ]
+    return make_pair(
+        f"pnnx.Input in 0 1 0 #0={given}",
+        f"Tensor.slice 0 1 1 0 1 dim=1 end=2 start=0 step=1 #0={given} #1=(1,2,6)f32",
+        *lines,
+        "pnnx.Output out 1 0 6",
+    )
+
+
+@pytest.mark.parametrize("channels", [2, 3])
+def test_keys_that_are_names_of_operators_and_of_operands(make_pair, tmp_path, channels):
+    """The place of a layer in a Sequential is also the name of the operand before it."""
+    session = engine.Session(engine.load(make_chain(make_pair, channels)))
+    x = np.random.default_rng(0).normal(size=(1, channels, 6)).astype(np.float32)
+    session.feed([x])
+    session.run()
+    by_operand = {str(n): session.value(str(n)) for n in range(7)}
+    by_operator = {str(n): by_operand[str(n + 1)] for n in range(6)}
+    for arrays in (by_operand, by_operator):
+        np.savez(tmp_path / "theirs.npz", **arrays)
+        found = engine.compare(session, tmp_path / "theirs.npz")
+        assert found.verdict == "same"
+        assert {row.matched_by for row in found.rows if row.operand != "0"} == {"name"}
+
+
 def test_safetensors_agree_with_the_original_library(session, tensors, tmp_path):
     safetensors = pytest.importorskip("safetensors.numpy")
     safetensors.save_file({f"t{k}": v for k, v in tensors.items()}, tmp_path / "a.safetensors")
