@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 import numpy as np
@@ -28,3 +29,15 @@ def write_pair(folder, lines, weights=b"", name="m.ncnn", blobs=None):
     path.write_text(text)
     (folder / f"{name}.bin").write_bytes(weights)
     return path
+
+
+def stored_by_pnnx(weight):
+    """Round to float16 as pnnx does: halves away from 0, below 2⁻¹⁴ to 0."""
+    stored = []
+    for number in weight.reshape(-1).tolist():
+        size = 0.0
+        if abs(number) >= 2.0**-14:
+            step = 2.0 ** (math.floor(math.log2(abs(number))) - 10)
+            size = math.floor(abs(number) / step + 0.5) * step
+        stored.append(math.copysign(size, number))
+    return np.array(stored, np.float16).reshape(weight.shape)

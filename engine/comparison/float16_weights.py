@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from engine.comparison.half_rounding import LEAST_FLOAT16, round_as_pnnx
 from engine.comparison.measures import largest_size, relative_distance
 from engine.comparison.reasons.case import make_case
 from engine.comparison.reasons.sampling import make_screen
 from engine.comparison.rounded_weights import (
-    LEAST_FLOAT16,
     float16_steps,
     is_as_large,
     stored_weights,
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explain_by_float16"]
 
-_HALF: Final = 1 << 12  # of the last digit of float16, in the bits of float32
 _CERTAIN: Final = 2.0  # times the tolerance: sums of a part are rounded in another way
-_KEPT: Final = 0xFFFF_E000  # the bits of float32 that float16 keeps
 _HOPELESS: Final = 10.0  # times what rounding changes: a difference that it does not explain
 
 
@@ -196,13 +194,7 @@ def _round_to_zero(weight: Array) -> Array:
 
 
 def _round_as_pnnx(weight: Array) -> Array:
-    """Round as `_round_to_zero`, but halves away from 0."""
-    bits = np.ascontiguousarray(weight).view(np.uint32)
-    # Half of the last digit that float16 keeps is added; the digits behind it are dropped.
-    away = ((bits + np.uint32(_HALF)) & np.uint32(_KEPT)).view(np.float32)
-    rounded = _round(np.where(np.isfinite(weight), away, weight))
-    rounded[np.abs(weight) < LEAST_FLOAT16] = 0
-    return rounded
+    return round_as_pnnx(weight).astype(np.float32)
 
 
 def _cut(weight: Array) -> Array:

@@ -11,12 +11,12 @@ import numpy as np
 from engine.comparison.aligning.calls import function_of, is_layer
 from engine.comparison.reasons.constant_weights import product_of
 from engine.comparison.reasons.inner_weights import OUTPUT_WEIGHT, PROJECTIONS
-from engine.comparison.references.reference import hash_weight
+from engine.comparison.references.reference import hash_weight, is_same_weight
 from engine.comparison.references.sessions import hash_weights
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.comparison.reasons.constant_weights import ConstantProduct
     from engine.comparison.references import Reference, ReferenceOperator, WeightHash
@@ -83,7 +83,7 @@ class KnownWeights:
         differing = frozenset(
             name
             for name in ours.keys() & theirs.keys()
-            if all(other.float32 != ours[name].float32 for other in theirs[name])
+            if not any(is_same_weight(ours[name], other) for other in theirs[name])
         )
         if ours and ours.keys() <= theirs.keys():
             return differing
@@ -98,16 +98,16 @@ class KnownWeights:
 
         Unknown if it has no weight of the size of one. It may keep the matrix transposed.
         """
-        known: dict[int, set[str]] = {}
+        known: dict[int, list[WeightHash]] = {}
         for each in self._nearest(operator):
-            known.setdefault(each.size, set()).add(each.float32)
+            known.setdefault(each.size, []).append(each)
         arrays = {name: each.array for name, each in product.weights.items()}
         if any(array.size not in known for array in arrays.values()):
             return None
         return frozenset(
             name
             for name, array in arrays.items()
-            if not any(hash_weight(a).float32 in known[a.size] for a in (array, array.T))
+            if not any(_is_among(known[a.size], a) for a in (array, array.T))
         )
 
     def _differing_of_attention(self, operator: RuntimeOperator) -> frozenset[str] | None:
@@ -123,11 +123,11 @@ class KnownWeights:
         tells = any(size in known or size // 3 in known for size in sizes)
         return frozenset(absent) if tells else None
 
-    def _between(self, operator: RuntimeOperator) -> Mapping[int, set[str]]:
+    def _between(self, operator: RuntimeOperator) -> Mapping[int, list[WeightHash]]:
         """Return hashes by size of weights from an operator's inputs to its first result."""
         ends = {self._key_of(operand) for operand in operator.inputs}
         waiting, seen = [self._key_of(operator.outputs[0])], set[str | None]()
-        found: dict[int, set[str]] = {}
+        found: dict[int, list[WeightHash]] = {}
         while waiting and len(seen) < _MOST_CALLS:
             key = waiting.pop(0)
             call = self._by_output.get(key)
@@ -135,7 +135,7 @@ class KnownWeights:
                 continue
             seen.add(key)
             for each in _as_stored(call):
-                found.setdefault(each.size, set()).add(each.float32)
+                found.setdefault(each.size, []).append(each)
             waiting += call.inputs
         return found
 
@@ -238,13 +238,17 @@ def _as_stored(call: ReferenceOperator) -> list[WeightHash]:
     return [each for name, each in known.items() if f"{name} transposed" not in known]
 
 
-def _has(known: Mapping[int, Collection[str]], name: str, array: Array) -> bool:
+def _is_among(known: Sequence[WeightHash], array: Array) -> bool:
+    ours = hash_weight(array)
+    return any(is_same_weight(ours, each) for each in known)
+
+
+def _has(known: Mapping[int, Sequence[WeightHash]], name: str, array: Array) -> bool:
     """Whether a weight is among those of some hashes, as a whole or in three parts."""
     stacked = name in PROJECTIONS and name.startswith("in_proj") and not len(array) % 3
     ways = [[array], np.split(array, 3)] if stacked else [[array]]
     return any(
-        all(hash_weight(part).float32 in known.get(part.size, ()) for part in parts)
-        for parts in ways
+        all(_is_among(known.get(part.size, ()), part) for part in parts) for parts in ways
     )
 
 

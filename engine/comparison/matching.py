@@ -264,20 +264,22 @@ class Matcher:
     def _owner(self, weight: WeightHash) -> ReferenceOperator | None:
         """Return the one operator of the reference with a weight, maybe rounded to float16.
 
-        Rounds and hashes ours only if the reference has float16 weights of its size: it takes
-        longer than anything else about it, and tells nothing beside others.
+        Rounds and hashes ours only if the reference has no equal one: it takes longer than
+        anything else about it.
         """
         size = weight.size
         if size not in self._by_size and _UNKNOWN not in self._by_size:
             return None
-        halves = self._owners(size, "float16")
-        exact = self._owners(size, "float32").get(weight.float32) or halves.get(weight.float32)
-        if exact is not None or halves.keys().isdisjoint(self._owners(size, "float32")):
-            return exact
-        return halves.get(weight.float16)
+        exact = self._owners(size, "float32")
+        if weight.float32 in exact:
+            return exact[weight.float32]
+        rounded = weight.float16
+        return self._owners(size, "float16").get(rounded) or self._owners(size, "pnnx").get(
+            rounded
+        )
 
     def _owners(
-        self, size: int, precision: Literal["float32", "float16"]
+        self, size: int, precision: Literal["float32", "float16", "pnnx"]
     ) -> Mapping[str, ReferenceOperator | None]:
         """Return the operators with weights of a size by hash; None if several have it."""
         known = self._owners_by_size.get((size, precision))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.comparison.half_rounding import LEAST_FLOAT16
 from engine.errors import EngineError
 from engine.pnnx import Attribute
 
@@ -16,10 +17,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array
 
-__all__ = ["LEAST_FLOAT16", "float16_steps", "is_as_large", "stored_weights", "with_weights"]
-
-LEAST_FLOAT16: Final = float(np.finfo(np.float16).smallest_normal)
-"""pnnx writes 0 for smaller numbers."""
+__all__ = ["float16_steps", "is_as_large", "stored_weights", "with_weights"]
 
 _ENOUGH: Final = 64  # least independent errors in all simulations, for a stable deviation
 _MOST: Final = 16  # simulations

@@ -83,14 +83,21 @@ class Writer:
 
 
 def hash_of(array):
-    """Return the size of a weight, and its SHA-256 as float32 and rounded through float16."""
+    """Return the size of a weight, and its SHA-256 as float32 and as float16.
+
+    pnnx rounds halves away from 0, and small numbers to 0.
+    """
     exact = np.ascontiguousarray(array, dtype="<f4")
     with np.errstate(over="ignore"):
         rounded = exact.astype("<f2")
+        away = (exact.view("<u4") + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+        stored = np.where(np.isfinite(exact), away.view("<f4"), exact).astype("<f2")
+    stored[np.abs(exact) < 2.0**-14] *= np.float16(0)  # keeps the sign
     return {
         "size": int(exact.size),
         "float32": hashlib.sha256(exact.tobytes()).hexdigest(),
         "float16": hashlib.sha256(rounded.tobytes()).hexdigest(),
+        "pnnx": hashlib.sha256(stored.tobytes()).hexdigest(),
     }
 
 

@@ -37,11 +37,13 @@ _ROLES: Final = frozenset({"", "input", "constant"})
 
 @dataclass(frozen=True, slots=True)
 class _RecordedHash:
-    """A `WeightHash` of a manifest; older ones lack the size."""
+    """A `WeightHash` of a manifest; older ones lack the size, or that of pnnx's rounding."""
 
     float32: str
     float16: str
     size: int = -1
+    pnnx: str = ""
+    is_half: bool = False
 
 
 def is_recording(path: Path) -> bool:
@@ -100,7 +102,10 @@ def _texts(values: object) -> tuple[str, ...]:
 def _operator(row: dict[str, Any]) -> ReferenceOperator:
     hashes = {
         _text(name): _RecordedHash(
-            _checked(each["float32"]), _checked(each["float16"]), _size(each.get("size", -1))
+            _checked(each["float32"]),
+            _checked(each["float16"]),
+            _size(each.get("size", -1)),
+            _checked(each["pnnx"]) if "pnnx" in each else "",
         )
         for name, each in row.get("weights", {}).items()
     }

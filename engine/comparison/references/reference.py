@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from engine.comparison.half_rounding import round_as_pnnx
 from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-__all__ = ["Reference", "ReferenceOperator", "ReferenceTensor", "WeightHash", "hash_weight"]
+__all__ = [
+    "Reference",
+    "ReferenceOperator",
+    "ReferenceTensor",
+    "WeightHash",
+    "hash_weight",
+    "is_same_weight",
+]
 
 _LOOKED_AT: Final = 64  # elements that tell most tensors from integers
 _RESIDENT: Final = 256 << 20  # bytes of tensors that stay loaded for their consumers
@@ -33,8 +41,13 @@ class WeightHash(Protocol):
     size : int
         Number of elements; -1 if unknown.
     float32, float16 : str
-        SHA-256 of the elements as float32, and again rounded through float16; C order and
-        little-endian. The shape does not count.
+        SHA-256 of the elements as float32, and rounded to float16; C order and little-endian.
+        The shape does not count.
+    pnnx : str
+        SHA-256 of the elements as pnnx rounds them to float16: halves away from 0, and numbers
+        below 2⁻¹⁴ to 0. ``""`` where it is unknown.
+    is_half : bool
+        Whether float16 holds all elements; False where it is unknown.
     """
 
     @property
@@ -45,6 +58,12 @@ class WeightHash(Protocol):
 
     @property
     def float16(self) -> str: ...  # noqa: D102
+
+    @property
+    def pnnx(self) -> str: ...  # noqa: D102
+
+    @property
+    def is_half(self) -> bool: ...  # noqa: D102
 
 
 class _ArrayHash:
@@ -66,12 +85,29 @@ class _ArrayHash:
         with np.errstate(over="ignore"):
             return _digest(self._exact().astype("<f2"))
 
+    @cached_property
+    def pnnx(self) -> str:
+        return _digest(round_as_pnnx(self._exact()))
+
+    @cached_property
+    def is_half(self) -> bool:
+        exact = self._exact()
+        with np.errstate(over="ignore"):
+            return bool((exact.astype("<f2") == exact).all())
+
     def _exact(self) -> Array:
         return np.ascontiguousarray(self._array, dtype="<f4").reshape(-1)
 
 
 def _digest(array: Array) -> str:
     return hashlib.sha256(array.view(np.uint8).data).hexdigest()
+
+
+def is_same_weight(ours: WeightHash, theirs: WeightHash) -> bool:
+    """Whether two weights are the same, ours perhaps rounded to float16."""
+    if ours.float32 == theirs.float32:
+        return True
+    return ours.is_half and ours.float16 in {theirs.float16, theirs.pnnx}
 
 
 def hash_weight(array: Array) -> WeightHash:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
-from ncnn_files import F16, f32, tagged, write_pair
+from ncnn_files import F16, f32, stored_by_pnnx, tagged, write_pair
 
 import engine
 from array_reference import compare, reference_of
 from comparison_network import make_weights, truth
 from engine.comparison import Status, float16_weights
+from engine.comparison.fingerprints import FingerprintIndex
+from engine.comparison.matching import Matcher
 from engine.comparison.reasons import explain
-from engine.comparison.references import Reference, ReferenceTensor
+from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
+from engine.comparison.references.reference import hash_weight, is_same_weight
 
 LINES = (
     "Input in0 0 1 in0 0=8 1=8 2=3",
@@ -393,3 +398,27 @@ def test_the_hash_of_a_rounded_weight_tells_no_fault(tmp_path):
         write_pair(tmp_path, lines, data), reference_of(arrays, calls), x
     ).origins
     assert (origin.operator.name, origin.reasons[0].kind) == ("it", "weight_layout")
+
+
+def test_a_rounded_weight_is_known_by_its_hash(tmp_path):
+    """Usual rounding takes the nearest even number for one that lies between two."""
+    rng = np.random.default_rng(12)
+    weight = rng.standard_normal((16, 8)).astype(np.float32)
+    weight[0] = 1 + 2.0**-11 * np.arange(1, 16, 2)  # between two of float16
+    weight[1] = np.float32([1e-5, -1e-5, 3e-5, -6e-5, 2.0**-14, 0, 65504, -0.1])
+    calls = [
+        ReferenceOperator(name, "linear", (), ("y",), partial(dict, weight=hash_weight(array)))
+        for name, array in (("right", weight), ("other", weight + 0.5))
+    ]
+    reference = Reference("theirs", [ReferenceTensor("y", lambda: weight)], calls)
+    lines = ("Input in0 0 1 in0", "InnerProduct it 1 1 in0 out0 0=16 1=0 2=128")
+    found = {}
+    for name, stored in (("pnnx", stored_by_pnnx(weight)), ("even", weight.astype(np.float16))):
+        (tmp_path / name).mkdir()
+        graph = engine.load(write_pair(tmp_path / name, lines, tagged(stored, F16)))
+        matcher = Matcher(graph, reference, FingerprintIndex(reference), {})
+        found[name] = [each.name for each in matcher.anchors(graph.operator("it"))]
+    assert found == {"pnnx": ["right"], "even": ["right"]}
+    # What is not rounded is no float16 of anything.
+    exact, other = hash_weight(weight), hash_weight(weight * np.float32(1 + 2.0**-20))
+    assert not is_same_weight(other, exact)

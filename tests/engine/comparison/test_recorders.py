@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from ncnn_files import INT8, f32, tagged, write_pair
+from ncnn_files import INT8, f32, stored_by_pnnx, tagged, write_pair
 
 import engine
 from comparison_network import conv3x3, make_weights, truth
@@ -104,6 +104,7 @@ def test_torch_records_the_calls(tmp_path, image):
         "size": 108,
         "float32": hashlib.sha256(exact.tobytes()).hexdigest(),
         "float16": hashlib.sha256(exact.astype(np.float16).tobytes()).hexdigest(),
+        "pnnx": hashlib.sha256(stored_by_pnnx(exact).tobytes()).hexdigest(),
     }
     with pytest.raises(FileExistsError, match="not empty"):
         recorder.record(module, torch.from_numpy(image), folder)
