@@ -88,6 +88,9 @@ class Alternative:
         one.
     fitted : int
         How many numbers were fitted to the expected result.
+    solved : bool
+        Whether the expected result chose its numbers, and something else tells that they
+        differ: that it explains all is no evidence then.
     least : float
         Smallest share to be a reason alone.
     """
@@ -106,6 +109,7 @@ class Alternative:
     moves: float = 0.0
     swapped: bool = False
     fitted: int = 0
+    solved: bool = False
     least: float = 0.9
 
     @property

@@ -325,7 +325,8 @@ def _likelihood(case: Case, alternative: Alternative) -> int:
 
 
 def _rank(found: _Found) -> tuple[float, bool]:
-    exact = found.share >= _EXACT and not found.alternative.fitted
+    is_fitted = found.alternative.fitted or found.alternative.solved
+    exact = found.share >= _EXACT and not is_fitted
     return -round(found.share, 4), not exact
 
 

@@ -282,8 +282,8 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
     Its numbers are unknown. The smallest change that gives the result shows that this weight
     explains the difference; without the hash any weight would do.
     """
-    if not case.differing or case.differing & case.steps.keys():
-        return  # a rounded weight has another hash, whatever is wrong
+    if not case.differing:
+        return
     if case.differing & PROJECTIONS or any(word in case.type for word in RECURRENT):
         yield from _of_inner_weights(case)
         return
@@ -301,6 +301,7 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
             "reference's.",
             (Change(name, None),),
             result=ours + residual.mean(others, keepdims=True),
+            solved=True,
             least=_LEAST,
         )
     found = _as_products(case) if case.differing & {"weight", OUTPUT_WEIGHT} else None
@@ -318,6 +319,7 @@ def differing_weights(case: Case) -> Iterator[Alternative]:
         f"The {found.name} differs, as its hash tells. These inputs are too few to tell its "
         "numbers. Take the reference's.",
         weights={found.name: _in_file_order(case, wanted, case.weights[found.name])},
+        solved=True,
         least=_LEAST,
     )
 
@@ -336,6 +338,7 @@ def _of_inner_weights(case: Case) -> Iterator[Alternative]:
         f"{' and '.join(names)} {differ}, as the hashes tell{others}. Take the reference's.",
         tuple(Change(name, None) for name in names),
         result=case.wanted,
+        solved=True,
         least=_LEAST,
     )
 

@@ -104,10 +104,13 @@ def _digest(array: Array) -> str:
 
 
 def is_same_weight(ours: WeightHash, theirs: WeightHash) -> bool:
-    """Whether two weights are the same, ours perhaps rounded to float16."""
+    """Whether two weights may be the same, ours perhaps rounded to float16.
+
+    An older recording does not tell how pnnx rounds its weights.
+    """
     if ours.float32 == theirs.float32:
         return True
-    return ours.is_half and ours.float16 in {theirs.float16, theirs.pnnx}
+    return ours.is_half and (not theirs.pnnx or ours.float16 in {theirs.float16, theirs.pnnx})
 
 
 def hash_weight(array: Array) -> WeightHash:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -400,6 +401,17 @@ def test_the_hash_of_a_rounded_weight_tells_no_fault(tmp_path):
     assert (origin.operator.name, origin.reasons[0].kind) == ("it", "weight_layout")
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """The hashes of an older recording."""
+
+    float32: str
+    float16: str
+    size: int = 128
+    pnnx: str = ""
+    is_half: bool = False
+
+
 def test_a_rounded_weight_is_known_by_its_hash(tmp_path):
     """Usual rounding takes the nearest even number for one that lies between two."""
     rng = np.random.default_rng(12)
@@ -422,3 +434,7 @@ def test_a_rounded_weight_is_known_by_its_hash(tmp_path):
     # What is not rounded is no float16 of anything.
     exact, other = hash_weight(weight), hash_weight(weight * np.float32(1 + 2.0**-20))
     assert not is_same_weight(other, exact)
+    # Older recordings have no hash of what pnnx writes.
+    older = Recorded(exact.float32, exact.float16)
+    assert is_same_weight(hash_weight(stored_by_pnnx(weight)), older)
+    assert not is_same_weight(other, older)
