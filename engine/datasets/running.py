@@ -36,10 +36,10 @@ from engine.runtime import RuntimeGraph, load
 from engine.text import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from engine.datasets.inputs import InputSet
-    from engine.datasets.model import ModelSpec
+    from engine.datasets.model import ModelSpec, OperandFacts
     from engine.datasets.plan import Result
     from engine.datasets.studies import Study
     from engine.values import Array
@@ -318,22 +318,18 @@ def _load_model(path: str | Path, options: SweepOptions) -> RuntimeGraph:
     return load(path)
 
 
-def _filled(model: LoadedModel, reader: InputReader, options: SweepOptions) -> ModelSpec | None:
+def _filled(
+    model: LoadedModel, runs: Sequence[Mapping[str, Array]], options: SweepOptions
+) -> ModelSpec | None:
     """Look whether different inputs can fill the batch that the model takes; None if not."""
     batch = own_batch(model.graph, model.spec)
     if batch == 1 or options.studies:  # a study may run another model, input by input
         return None
-    inputs: list[dict[str, Array]] = []
-    for index in range(min(_TRIED, reader.inputs.count)):
-        try:
-            with model.session.within_bound():
-                loaded = reader.load(index, model.inputs, options.images, model.shapes)
-                inputs.append(once(loaded, batch))
-        except EngineError:
-            continue
-        if len(inputs) == 2:
-            break
-    if not inputs or not model.can_fill([inputs[0], inputs[-1]]):
+    try:
+        inputs = [once(each, batch) for each in runs]
+    except EngineError:
+        return None
+    if not model.can_fill([inputs[0], inputs[-1]]):
         return None
     facts = model.describe(model.run(repeated(inputs[0], batch)), batch)
     spec = replace(model.spec, operands=facts, batch=batch, fixed_batch=batch)
@@ -341,31 +337,56 @@ def _filled(model: LoadedModel, reader: InputReader, options: SweepOptions) -> M
 
 
 def _probed(model: LoadedModel, reader: InputReader, options: SweepOptions) -> ModelSpec:
-    """Run the first input that can be read, to know what the operands are like."""
-    filled = _filled(model, reader, options)
-    if filled is not None:
-        return filled
+    """Run the first input that can be run, to know what the operands are like."""
     runs: list[dict[str, Array]] = []
     failure: EngineError | None = None
-    spec = model.spec
+    facts: tuple[OperandFacts, ...] = ()
     for index in range(min(_TRIED, reader.inputs.count)):
         try:
             with model.session.within_bound():
                 loaded = reader.load(index, model.inputs, options.images, model.shapes)
             if not runs:
-                spec = replace(spec, operands=model.describe(model.run(loaded)))
+                facts = _facts_of(model, loaded, options)
         except EngineError as exc:
             failure = failure or exc
             continue
-        runs.append(loaded)
+        # One of another size is no run beside the first. It may be damaged, and once it is
+        # mended nothing else may have changed.
+        if not runs or _shapes_of(loaded) == _shapes_of(runs[0]):
+            runs.append(loaded)
         if len(runs) == 2:
             break
     if not runs:
         raise SweepError(f"none of the first inputs can be run: {failure}")
+    filled = _filled(model, runs, options)
+    if filled is not None:
+        return filled
+    try:
+        spec = replace(model.spec, operands=facts or model.describe(model.run(runs[0])))
+    except EngineError as exc:
+        raise SweepError(f"none of the first inputs can be run: {exc}") from exc
     batch = _choose_batch(spec, options)
     if batch > 1 and len(runs) == 2 and _all_batched(spec) and model.allows_batches(runs):
         return replace(spec, batch=batch)
     return spec
+
+
+def _facts_of(
+    model: LoadedModel, loaded: Mapping[str, Array], options: SweepOptions
+) -> tuple[OperandFacts, ...]:
+    """Run an input; without a result if it runs only repeated, to fill the model's batch."""
+    batch = own_batch(model.graph, model.spec)
+    try:
+        return model.describe(model.run(loaded))
+    except EngineError:
+        if batch == 1 or options.studies:
+            raise
+        model.run(repeated(once(loaded, batch), batch))
+        return ()
+
+
+def _shapes_of(inputs: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in inputs.items()}
 
 
 def _all_batched(spec: ModelSpec) -> bool:

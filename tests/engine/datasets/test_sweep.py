@@ -291,6 +291,26 @@ def test_an_earlier_sweep_is_not_overwritten_unasked(inputs, tmp_path):
     assert open_sweep(tmp_path).inputs.done == 2
 
 
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_a_mended_input_changes_its_own_task_only(tmp_path, damaged):
+    """Also where it is one of the first, which choose the size of a batch."""
+    folder, out = tmp_path / "set", tmp_path / "out"
+    folder.mkdir()
+    pictures = np.random.default_rng(6).random((64, 1, 1, 32, 32)).astype(np.float32)
+    for number, picture in enumerate(pictures):
+        np.save(folder / f"{number:02}.npy", picture)
+    place = folder / f"{damaged:02}.npy"
+    np.save(place, np.zeros((1, 3, 32, 32), np.float32))
+    options = SweepOptions(shard=32)
+    first = sweep(DIGITS, folder, out, options, workers=0).inputs
+    assert [each.index for each in first.failed] == [damaged]
+    before = {path.name: path.stat().st_mtime_ns for path in (out / "shards").glob("*.npz")}
+    np.save(place, pictures[damaged])
+    assert not sweep(DIGITS, folder, out, options, workers=0, resume=True).inputs.failed
+    after = {path.name: path.stat().st_mtime_ns for path in (out / "shards").glob("*.npz")}
+    assert [before[name] == after[name] for name in sorted(before)] == [False, True]
+
+
 @pytest.mark.parametrize("how", ["resume", "overwrite"])
 def test_a_sweep_that_cannot_begin_leaves_an_earlier_one_as_it_was(inputs, tmp_path, how):
     files = tmp_path / "files"
