@@ -94,9 +94,11 @@ def _of_picture(path: str) -> PreviewPicture:
     size = reader.size()
     grey = reader.imageFormat() in {QImage.Format.Format_Grayscale8, QImage.Format.Format_Mono}
     if size.isValid():
-        # Twice the preview's size, for screens with more pixels.
+        # Twice the preview's size, for screens with more pixels. Not more along either side:
+        # a strip that fills the other one would take gigabytes.
         box = QSize(2 * WIDTH, 2 * HEIGHT)
-        reader.setScaledSize(size.scaled(box, Qt.AspectRatioMode.KeepAspectRatioByExpanding))
+        scaled = size.scaled(box, Qt.AspectRatioMode.KeepAspectRatio)
+        reader.setScaledSize(scaled.expandedTo(QSize(1, 1)))
     image = reader.read()
     if image.isNull():
         return PreviewPicture("", error=f"The image cannot be read: {reader.errorString()}.")
@@ -200,8 +202,9 @@ class InputPreview(QWidget):
 
     def _draw_image(self, painter: QPainter, image: QImage) -> None:
         fitted = image.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
-        if self._kind != "image":  # a long row is a strip, not a line without height
-            fitted = fitted.expandedTo(QSize(_LEAST, _LEAST))
+        fitted = fitted.expandedTo(
+            QSize(_LEAST, _LEAST)
+        )  # a long row is no line without height
         area = QRectF(
             (WIDTH - fitted.width()) / 2, (HEIGHT - fitted.height()) / 2,
             fitted.width(), fitted.height(),

@@ -459,6 +459,26 @@ def test_preview_of_a_long_row_is_a_strip(qtbot, theme, studio) -> None:
         assert image.pixelColor(120, y).name() == "#ffffff"
 
 
+@pytest.mark.parametrize("size", [(60_000, 1), (1, 60_000)])
+def test_preview_of_a_long_image_is_a_strip(qtbot, theme, studio, tmp_path, size) -> None:
+    """Scaled to the height of the preview, it would have ten million columns."""
+    path = tmp_path / "strip.png"
+    Image.new("RGB", size, (255, 0, 0)).save(path)
+    inputs = studio.graph.input_operands
+    picture = load_preview(InputSource("image", path=path), inputs[0], inputs)
+    assert picture.text == f"{size[0]}×{size[1]} RGB"
+    assert (picture.image.width(), picture.image.height()) in {(300, 1), (1, 170)}
+    preview = InputPreview(theme)
+    qtbot.addWidget(preview)
+    preview.show_picture(picture, "image")
+    preview.set_crop((224, 224), 256)
+    shown = preview.grab().toImage()
+    middle = shown.rect().center()
+    assert shown.pixelColor(middle).name() == "#ff0000"  # is kept
+    apart = QPoint(40, 0) if size[1] == 1 else QPoint(0, 30)
+    assert 0 < shown.pixelColor(middle + apart).red() < 255  # is dimmed
+
+
 def test_preview_of_an_array_that_is_not_finite(studio) -> None:
     array = np.array([[[[np.nan, np.inf], [-np.inf, 1e308]]]])
     inputs = studio.graph.input_operands
