@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QComboBox,
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -306,6 +307,8 @@ class InputCard(QFrame):
         self._facts = QLabel()
         self._facts.setObjectName("inputFacts")
         self._facts.setProperty("role", "mono2")
+        # A long line must not widen the panel, whose right side would be cut.
+        self._facts.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._error = WrappedLabel("error")
         self._error.setObjectName("inputError")
@@ -391,9 +394,10 @@ class InputCard(QFrame):
         dtype = format_dtype(self.operand.dtype) or "f32"
         lines = [picture.text] if picture is not None and picture.text else []
         if lines != [f"{wanted} {dtype}"]:  # else the source is taken as it is
-            fits = {"crop": ", cropped", "letterbox": ", letterboxed"}
-            how = f", {options.resampling}{fits.get(options.fit, '')}"
-            lines += [f"→ {wanted}", f"{dtype}{how if kind == 'image' else ''}"]
+            is_image = kind == "image"
+            lines += [f"→ {wanted}", f"{dtype}, {options.resampling}" if is_image else dtype]
+            fits = {"crop": "cropped", "letterbox": "letterboxed"}
+            lines += [fits[options.fit]] if is_image and options.fit in fits else []
         self._facts.setText("\n".join(lines))
         cropped = kind == "image" and options.fit == "crop" and shape is not None
         kept = (shape[-2], shape[-1]) if cropped and shape is not None else None
@@ -848,6 +852,13 @@ class InputPanel(Panel):
     def _show_editor_error(self, text: str) -> None:
         self._editor_error.setText(text)
         self._editor_error.setVisible(bool(text))
+        if text:
+            # It has its place only after the layout of this turn.
+            QTimer.singleShot(0, self._editor_error, self._reveal_editor_error)
+
+    @Slot()
+    def _reveal_editor_error(self) -> None:
+        self._scroll.ensureWidgetVisible(self._editor_error)
 
     @Slot()
     def _browse_first(self) -> None:

@@ -102,6 +102,31 @@ def test_order_and_fit(panel, use_picture, studio, settle) -> None:
     assert studio.image_options == ImageOptions(order="BGR", fit="crop")
 
 
+def test_long_names_leave_the_panel_as_wide_as_it_is(qtbot, panel, use_picture, studio, settle):
+    options = ImageOptions(fit="letterbox", resampling="opencv-bilinear")
+    studio.set_inputs({}, options)
+    settle(studio)
+    facts = panel.cards["0"]._facts
+    qtbot.waitUntil(lambda: "opencv-bilinear\nletterboxed" in facts.text())
+    view = panel._scroll.viewport()
+    assert panel._scroll.widget().width() == view.width()
+    assert facts.fontMetrics().horizontalAdvance("f32, opencv-bilinear") <= facts.width()
+    for field in (panel.editor.fit, panel.editor.border, panel.editor.mean):
+        right = field.mapTo(panel, QPoint(field.width(), 0)).x()
+        assert right <= view.mapTo(panel, QPoint(view.width(), 0)).x()
+
+
+def test_an_error_below_the_last_box_is_scrolled_to(qtbot, panel, use_picture, studio, settle):
+    panel.resize(346, 200)
+    studio.set_inputs({}, ImageOptions(fit="letterbox"))
+    settle(studio)
+    panel.editor.border.setText("300")
+    panel.editor.border.editingFinished.emit()
+    error = panel._editor_error
+    assert error.text() == "Border: 300 is more than the largest pixel, 255."
+    qtbot.waitUntil(lambda: error.visibleRegion().boundingRect() == error.rect())
+
+
 def test_the_side_of_a_crop_and_the_border_of_a_letterbox(panel, use_picture, studio, settle):
     editor = panel.editor
     assert not editor.shorter_side.isVisible()
@@ -117,7 +142,7 @@ def test_the_side_of_a_crop_and_the_border_of_a_letterbox(panel, use_picture, st
     settle(studio)
     wanted = ImageOptions(fit="crop", shorter_side=256, resampling="opencv-bilinear")
     assert studio.image_options == wanted
-    assert "opencv-bilinear, cropped" in panel.cards["0"]._facts.text()
+    assert "opencv-bilinear\ncropped" in panel.cards["0"]._facts.text()
     for text in ("0", "x", "1000000"):
         editor.shorter_side.setText(text)
         editor.shorter_side.editingFinished.emit()
