@@ -37,13 +37,15 @@ def with_channels(image: Array, channels: int) -> npt.NDArray[np.uint8]:
     Returns
     -------
     ndarray of uint8, shape (H, W, channels)
-        A colour becomes as bright as in Pillow.
+        May be `image` itself. A colour becomes as bright as in Pillow.
     """
-    from PIL import Image
+    if image.ndim == 3 and channels == 3:
+        return image  # Pillow would copy it, and a photograph is large
+    if image.ndim == 3:
+        from PIL import Image
 
-    picture = Image.fromarray(image).convert("L" if channels == 1 else "RGB")
-    array = np.asarray(picture)
-    return array[:, :, np.newaxis] if channels == 1 else array
+        image = np.asarray(Image.fromarray(image).convert("L"))
+    return np.repeat(image[:, :, np.newaxis], channels, axis=2)
 
 
 class ImageResizer:

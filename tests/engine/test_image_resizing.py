@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.image_resizing import ImageResizer
+from engine.image_resizing import ImageResizer, with_channels
 
 pytest.importorskip("PIL")
 
@@ -44,3 +44,13 @@ def test_whole_numbers_of_means():
     found = ImageResizer(image).resize((1, 2), "opencv-bilinear")  # halfway between pixels
     np.testing.assert_array_equal(found[..., 0], [[0, 127]])
     assert found.dtype == np.uint8
+
+
+def test_channels():
+    colours = np.array([[[255, 0, 0], [0, 255, 0], [0, 0, 255], [9, 9, 9]]], np.uint8)
+    grey = [[76, 150, 29, 9]]  # 0.299, 0.587 and 0.114 of 255
+    np.testing.assert_array_equal(with_channels(colours, 3), colours)
+    np.testing.assert_array_equal(with_channels(colours, 1)[..., 0], grey)
+    np.testing.assert_array_equal(with_channels(np.uint8(grey), 1)[..., 0], grey)
+    three = np.moveaxis(with_channels(np.uint8(grey), 3), 2, 0)
+    np.testing.assert_array_equal(three, [grey] * 3)
