@@ -86,6 +86,7 @@ def align(
     decisions = Decisions(tools, walk, Evidence(tools), layouts, shifts)
     resuming = Resuming(tools, walk)
     walk.run(progress)
+    walk.revise_near()
     decisions.decide_all(progress)
     if decisions.revise_confirmed():
         decisions.decide_all(progress)

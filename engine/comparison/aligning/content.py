@@ -142,6 +142,8 @@ class Content:
             return None
         if self._labels.names_another(operator, best.key):
             return None
+        if self._structure.givers(best.key, operand.name):
+            return None
         return Match(best.key, CONTENT, 0.6, best.layout)
 
     def _match_equal(

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.comparison.aligning.calls import Calls, is_composite, is_layer
-from engine.comparison.aligning.limits import AHEAD
+from engine.comparison.aligning.limits import AHEAD, EXACT
+from engine.runtime.reach import find_downstream
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from engine.comparison.aligning.state import Sides, State
     from engine.runtime import RuntimeOperator
 
@@ -118,3 +121,29 @@ class Structure:
             other in taken and self._sides.place_of(taken[other]) < place
             for other in self._sides.index.copies(key)
         )
+
+    def givers(self, key: str, operand: str) -> list[str]:
+        """Return the operands, not computed from a given one, that give a tensor.
+
+        Up to rounding. None if that leaves one of several tensors with the same elements to the
+        given operand.
+        """
+        graph, copies = self._sides.session.graph, self._sides.index.copies(key)
+        producer = graph.operand(operand).producer
+        if producer is None or self._state.taken.keys().isdisjoint(copies):
+            return []
+        equal = [name for name in self._matched_with(copies) if self._is_equal(name)]
+        if len(equal) < len(copies):
+            return []
+        below = {*find_downstream(graph, producer.name)}
+        makers = {name: graph.operand(name).producer for name in equal}
+        apart = [name for name, by in makers.items() if by is None or by.index not in below]
+        return apart if len(apart) >= len(copies) else []
+
+    def _matched_with(self, keys: Collection[str]) -> list[str]:
+        return [o for o, match in self._state.result.matches.items() if match.key in keys]
+
+    def _is_equal(self, operand: str) -> bool:
+        """Whether an operand gives the tensor that it is matched with, up to rounding."""
+        born = self._state.result.born.get(operand)
+        return born is not None and born.relative <= EXACT and not born.note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +55,30 @@ class Walk:
             if progress is not None:
                 progress(operator.index, len(self._sides.operators))
             self._visit(operator)
+
+    def revise_near(self) -> None:
+        """Match operands anew that are only near to a tensor which another operand gives.
+
+        The sums of one tensor with either half of another are alike: a wrong one may be nearer
+        to the other one's tensor than to its own.
+        """
+        state, copies = self._state, self._sides.index.copies
+        matches, born = state.result.matches, state.result.born
+        shared = Counter(copies(match.key)[0] for match in matches.values())
+        for operator in self._sides.operators:
+            for operand in operator.outputs:
+                match, found = matches.get(operand.name), born.get(operand.name)
+                if match is None or found is None or shared[copies(match.key)[0]] < 2:
+                    continue
+                if match.matched_by != CONTENT or found.relative <= EXACT or found.note:
+                    continue
+                givers = self._structure.givers(match.key, operand.name)
+                if givers:
+                    state.forget(operand.name)
+                    for giver in givers:
+                        state.taken.setdefault(matches[giver].key, giver)
+                    self._visit(operator)
+                    self.refresh({operand.name})
 
     # Changing matches
 

@@ -877,3 +877,94 @@ def test_a_mask_that_hides_nothing_is_none_of_the_next_tensors(make_pair):
     )  # fmt: skip
     found = engine.compare(run(path, x), reference_of(arrays, calls, ("shares",)))
     assert (found.verdict, found.origins) == ("same", ())
+
+
+def test_a_sum_near_to_the_next_one_is_not_taken_for_it(make_pair):
+    """Corners of boxes around points: the first is added, where the reference subtracts it.
+
+    The result is near to the other corner, which is computed right.
+    """
+    rng = np.random.default_rng(12)
+    sides = (1 + 0.2 * rng.random((1, 4, 30))).astype("f4")
+    points = (10 * rng.random((1, 2, 30))).astype("f4")
+    size = "(1,2,30)f32"
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,4,30)f32",
+        f"pnnx.Attribute points 0 1 1 @data={size} #1={size}",
+        f"torch.chunk sides 1 2 0 2 3 chunks=2 dim=1 $input=0 #2={size} #3={size}",
+        f"pnnx.Expression low 2 1 1 2 4 expr=add(@0,@1) #4={size}",
+        f"pnnx.Expression high 2 1 1 3 5 expr=add(@0,@1) #5={size}",
+        f"pnnx.Expression middle 2 1 4 5 6 expr=div(add(@0,@1),2) #6={size}",
+        f"pnnx.Expression extent 2 1 5 4 7 expr=mul(sub(@0,@1),0.5) #7={size}",
+        "torch.cat boxes 2 1 6 7 8 dim=1 #8=(1,4,30)f32",
+        "pnnx.Output out 1 0 8",
+        weights={"points.data": points},
+    )
+    first, second = sides[:, :2], sides[:, 2:]
+    low, high = points - first, points + second
+    wrong = points + first
+    assert np.linalg.norm(wrong - high) < 0.05 * np.linalg.norm(high)
+    arrays = {
+        "in": sides, "points": points, "first": first, "second": second, "low": low,
+        "high": high, "sum": low + high, "middle": (low + high) / 2, "difference": high - low,
+        "extent": (high - low) / 2,
+    }  # fmt: skip
+    arrays["boxes"] = np.concatenate([arrays["middle"], arrays["extent"]], 1)
+    calls = (
+        ("chunk", ("in",), ("first", "second")), ("sub", ("points", "first"), ("low",)),
+        ("add", ("points", "second"), ("high",)), ("add", ("low", "high"), ("sum",)),
+        ("div", ("sum",), ("middle",)), ("sub", ("high", "low"), ("difference",)),
+        ("mul", ("difference",), ("extent",)), ("cat", ("middle", "extent"), ("boxes",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, sides), reference_of(arrays, calls, ("boxes",)))
+    (origin,) = found.origins
+    assert (origin.operator.name, origin.among) == ("low", ())
+    assert origin.reasons[0].text.endswith("Set expr=sub(@0,@1).")
+    rows = by_operand(found)
+    assert (rows["4"].reference, rows["5"].reference) == ("low", "high")
+
+
+def test_a_scale_of_one_keeps_its_tensor_before_norms_of_ones(make_pair):
+    """As before training: the norm of the next block fits behind the sum of any block."""
+    rng = np.random.default_rng(13)
+    x = rng.standard_normal((1, 6, 8)).astype("f4")
+    first, second = (0.1 * rng.standard_normal((8, 8)).astype("f4") for _ in range(2))
+    size = "(1,6,8)f32"
+    norm = "elementwise_affine=True eps=0.0 normalized_shape=(8) @weight=(8)f32 @bias=(8)f32"
+    linear = "bias=False in_features=8 out_features=8 @weight=(8,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh act 1 1 0 1 $input=0 #1={size}",
+        f"pnnx.Expression start 1 1 1 3 expr=mul(@0,1.0) #3={size}",
+        f"nn.LayerNorm n1 1 1 3 4 {norm} #4={size}",
+        f"nn.Linear fc1 1 1 4 5 {linear} #5={size}",
+        f"pnnx.Expression sum1 2 1 5 3 6 expr=add(@0,@1) #6={size}",
+        f"nn.LayerNorm n2 1 1 6 7 {norm} #7={size}",
+        f"nn.Linear fc2 1 1 7 8 {linear} #8={size}",
+        f"pnnx.Expression sum2 2 1 8 6 9 expr=add(@0,@1) #9={size}",
+        "pnnx.Output out 1 0 9",
+        weights={
+            "fc1.weight": first, "fc2.weight": second, "n1.weight": np.ones(8, "f4"),
+            "n1.bias": np.zeros(8, "f4"), "n2.weight": np.ones(8, "f4"),
+            "n2.bias": np.zeros(8, "f4"),
+        },
+    )  # fmt: skip
+    act = np.tanh(x)
+    arrays = {"in": x, "act": act, "start": act, "n1": normalize(act)}
+    arrays["fc1"] = arrays["n1"] @ first.T
+    arrays["sum1"] = arrays["fc1"] + act
+    arrays["again"] = arrays["sum1"]
+    arrays["n2"] = normalize(arrays["again"])
+    arrays["fc2"] = arrays["n2"] @ second.T
+    arrays["sum2"] = arrays["fc2"] + arrays["sum1"]
+    calls = (
+        ("tanh", ("in",), "act", {}), ("mul", ("act",), "start", {}),
+        ("norm", ("start",), "n1", {}), ("linear", ("n1",), "fc1", {"weight": first}),
+        ("add", ("fc1", "start"), "sum1", {}), ("mul", ("sum1",), "again", {}),
+        ("norm", ("again",), "n2", {}), ("linear", ("n2",), "fc2", {"weight": second}),
+        ("add", ("fc2", "again"), "sum2", {}),
+    )  # fmt: skip
+    found = compare(path, weighted_reference(arrays, calls), x)
+    assert (found.verdict, found.origins) == ("same", ())
+    rows = by_operand(found)
+    assert (rows["3"].reference, rows["6"].reference) == ("start", "sum1")
