@@ -231,15 +231,18 @@ class Decisions:
         """Return the first candidate that a trial confirms, or the one with most evidence.
 
         If what follows agrees without a trial as well, that tells less of a candidate: another
-        one may come that it agrees with only then.
+        one may come that it agrees with only then. But one that our result equals is ours.
         """
         best: _Choice | None = None
         for candidate in self._evidence.candidates(operator, operand, result):
             choice = self._try(operator, operand, candidate)
-            is_anew = choice.is_confirmed and self._confirms_anew(operator, operand, choice)
-            if is_anew or best is None or choice.score > best.score:
+            settles = choice.is_confirmed and (
+                self._is_own(operand, result, choice)
+                or self._confirms_anew(operator, operand, choice)
+            )
+            if settles or best is None or choice.score > best.score:
                 best = choice
-            if is_anew:
+            if settles:
                 break
         if best is None:
             return None
@@ -250,6 +253,13 @@ class Decisions:
             copies = operator.type == COPY
             placed = not copies and not self._values.only_moves(operator, result)
         return best._replace(is_placed=placed)
+
+    def _is_own(self, operand: RuntimeOperand, result: Value, choice: _Choice) -> bool:
+        """Whether our result equals what is chosen."""
+        theirs = self._values.read(operand.name, choice.reading)
+        if not isinstance(result, np.ndarray) or theirs is None or theirs.shape != result.shape:
+            return False
+        return relative_distance(result, theirs) <= CONFIRMING
 
     def _confirms_anew(
         self, operator: RuntimeOperator, operand: RuntimeOperand, choice: _Choice
