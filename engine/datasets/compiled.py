@@ -411,6 +411,8 @@ def rank(values: Array, inputs: Array, sign: float, best: Array, best_inputs: Ar
         Their inputs.
     """
     last = best.shape[1] - 1
+    if last < 0:
+        return  # nothing is kept, and compiled code would write beyond the arrays
     for i in range(values.shape[0]):
         for row in range(values.shape[1]):
             value = values[i, row]

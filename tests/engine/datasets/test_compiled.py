@@ -231,3 +231,14 @@ def test_counts_of_inputs_are_added_and_those_without_an_element_but_0(plain):
         totals = np.ones((7, 2), int)
         module.add_counts(np.array([3, 0]), counts, totals)
         assert totals.tolist() == [[7, 1], [5, 1], [1, 1], [2, 1], [3, 1], [4, 1], [2, 1]]
+
+
+def test_no_inputs_are_ranked(plain):
+    """Elements around the arrays show what would be written beyond them."""
+    values, inputs = np.array([[3.0, 4.0]]), np.array([[8, 9]])
+    for module in (compiled, plain):
+        whole, numbers = np.full(4, -1.0), np.full(4, -1)
+        best, best_inputs = whole[1:1].reshape(2, 0), numbers[1:1].reshape(2, 0)
+        module.rank(values, inputs, 1.0, best, best_inputs)
+        assert (whole == -1).all()
+        assert (numbers == -1).all()
