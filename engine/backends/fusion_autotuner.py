@@ -125,7 +125,7 @@ class FusionTrial:
             # The first strategy of ONNX Runtime is always the faster one for images.
             if strategy is Strategy.NCHW and nchwc:
                 continue
-            if strategy not in self._found:
+            if not self._is_known(strategy):
                 found = yield from self._try_strategy(strategy, parts, fewest)
                 self._found[strategy] = found
                 trim_libraries()  # frees memory for the next
@@ -138,6 +138,17 @@ class FusionTrial:
                 if share < judged:
                     best, judged = found, share
         return best
+
+    def _is_known(self, strategy: Strategy) -> bool:
+        """Return whether an interrupted trial found what can be made again.
+
+        How many operators are tried depends on the time that they take: in a slower moment
+        there are fewer than the interrupted trial had.
+        """
+        found = self._found.get(strategy)
+        return strategy in self._found and (
+            found is None or all(part.operator.index in self._kernels for part in found.parts)
+        )
 
     def make(self, strategy: Strategy, parts: Sequence[Part]) -> FusedSubgraph | None:
         """Make a subgraph; None if the library refuses."""

@@ -308,6 +308,27 @@ def test_interrupted_tuning_continues(network, tuning_cache):
     assert_right(session, image(2))
 
 
+def test_a_slower_moment_reaches_fewer_operators_than_the_interrupted_trial(
+    network, tuning_cache, monkeypatch
+):
+    session = engine.Session(network)
+    run(session, image(1))
+    plans = session._kernels._plans
+    monkeypatch.setattr(fusing_kernels, "_SECONDS", 100)  # so that it reaches all
+    assert not session.tune(cancelled=lambda: any(plans.found.values()))
+    reached = {
+        part.operator.index for each in plans.found.values() if each for part in each.parts
+    }
+    assert len(reached) > 1
+    for strategy, each in plans.found.items():
+        plans.found[strategy] = each and each._replace(share=0.1)  # worth making
+    plans.subgraphs.clear()  # and not made yet
+    monkeypatch.setattr(fusing_kernels, "_SECONDS", 0)
+    assert session.tune()
+    run(session, image(2))
+    assert_right(session, image(2))
+
+
 def test_other_sizes_are_tuned_separately(network, tuning_cache):
     session = engine.Session(network)
     run(session, image(1))
