@@ -61,10 +61,19 @@ class Ranking:
 
 
 def merge_ranked(one: Arrays, other: Arrays, name: str, *, largest: bool) -> Arrays:
-    """Merge the ranked inputs of two ranges; those of `one` come first."""
+    """Merge the ranked inputs of two ranges; those of `one` come first.
+
+    Raises
+    ------
+    ValueError
+        If their shapes differ.
+    """
     from engine.datasets.compiled import rank
 
     names = f"{name}_values", f"{name}_inputs"
+    shapes = {arrays[each].shape for arrays in (one, other) for each in names}
+    if len(shapes) > 1:  # of a file that is damaged: compiled code would read beyond it
+        raise ValueError(f"ranked inputs have the shapes {sorted(shapes)}")
     best = [one[each].copy() for each in names]
     more = [np.ascontiguousarray(other[each].T) for each in names]
     rank(more[0], more[1], _SIGNS[not largest], best[0], best[1])

@@ -56,3 +56,13 @@ def test_ranges_are_merged_in_their_order():
         merge_ranked(one, other, "most", largest=True)
         | merge_ranked(one, other, "least", largest=False)
     )
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 1), (0, 2)])
+@pytest.mark.parametrize("name", ["most_values", "most_inputs"])
+def test_ranked_inputs_of_other_shapes_are_not_merged(name, shape):
+    one = {"most_values": np.zeros((2, 2)), "most_inputs": np.zeros((2, 2), np.int64)}
+    other = one | {name: np.zeros(shape, one[name].dtype)}
+    for pair in ((one, other), (other, one)):
+        with pytest.raises(ValueError, match=r"ranked inputs have the shapes .*\(2, 2\)"):
+            merge_ranked(*pair, "most", largest=True)
