@@ -130,11 +130,13 @@ class Shifts:
         if self._is_in_reference(operator):
             return False
         changes = operand.name not in self._state.repeated
+        moves, may_move = self._values.only_moves(operator, result), self._values.may_move
         for key in self._state.inputs_of(operator):
             reading = self._values.fit(key, operand, result)
-            if reading is not None and self._trials.confirms(operand, reading, anew=changes):
+            if reading is None or (moves and not may_move(operator, operand, reading, result)):
+                continue
+            if self._trials.confirms(operand, reading, anew=changes):
                 match = reading.match(ALIGNMENT, 0.7)
-                moves = self._values.only_moves(operator, result)
                 if not moves and self._hide_input(operator, operand):
                     arguments = self._values.arguments(operator)
                     result = self._values.compute_one(operator, operand, arguments)

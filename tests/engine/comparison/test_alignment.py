@@ -968,3 +968,33 @@ def test_a_scale_of_one_keeps_its_tensor_before_norms_of_ones(make_pair):
     assert (found.verdict, found.origins) == ("same", ())
     rows = by_operand(found)
     assert (rows["3"].reference, rows["6"].reference) == ("start", "sum1")
+
+
+def test_a_reshape_is_not_taken_for_a_transposition_where_it_matters_little(make_pair):
+    """Scores by relative places, as in XLNet before training: others outweigh them."""
+    rng = np.random.default_rng(14)
+    x, others = (rng.standard_normal(s).astype("f4") for s in ((1, 2, 4, 8), (1, 2, 4, 7)))
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,2,4,8)f32",
+        "pnnx.Input others 0 1 1 #1=(1,2,4,7)f32",
+        "F.tanh act 1 1 0 2 $input=0 #2=(1,2,4,8)f32",
+        "Tensor.reshape tall 1 1 2 3 shape=(1,2,8,4) $input=2 #3=(1,2,8,4)f32",
+        "Tensor.slice later 1 1 3 4 dim=2 start=1 end=2147483647 step=1 $input=3 "
+        "#4=(1,2,7,4)f32",
+        "Tensor.reshape wide 1 1 4 5 shape=(1,2,4,7) $input=4 #5=(1,2,4,7)f32",
+        "pnnx.Expression sum 2 1 1 5 6 expr=add(@0,mul(@1,0.001)) #6=(1,2,4,7)f32",
+        "pnnx.Output out 1 0 6",
+    )
+    act = np.tanh(x)
+    tall = act.reshape(1, 2, 8, 4)
+    later = tall[:, :, 1:]
+    # The reference does not show views, but slices that take all. It has no batch before.
+    arrays = {"in": x, "others": others, "act": act[0], "all": tall, "later": later,
+              "sum": others + np.float32(0.001) * later.reshape(1, 2, 4, 7)}  # fmt: skip
+    calls = (
+        ("tanh", ("in",), ("act",)), ("slice", (), ("all",)),
+        ("slice", ("all",), ("later",)), ("add", ("others", "later"), ("sum",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x, others), reference_of(arrays, calls, ("sum",)))
+    assert (found.verdict, found.origins) == ("same", ())
+    assert by_operand(found)["3"].reference == "all"
