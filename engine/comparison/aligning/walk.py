@@ -63,22 +63,32 @@ class Walk:
         to the other one's tensor than to its own.
         """
         state, copies = self._state, self._sides.index.copies
-        matches, born = state.result.matches, state.result.born
+        matches = state.result.matches
+        if not any(map(self._is_only_near, matches)):
+            return  # copies are found among elements: tensors that names told would be read
         shared = Counter(copies(match.key)[0] for match in matches.values())
         for operator in self._sides.operators:
             for operand in operator.outputs:
-                match, found = matches.get(operand.name), born.get(operand.name)
-                if match is None or found is None or shared[copies(match.key)[0]] < 2:
+                name = operand.name
+                if name not in matches or not self._is_only_near(name):
                     continue
-                if match.matched_by != CONTENT or found.relative <= EXACT or found.note:
+                if shared[copies(matches[name].key)[0]] < 2:
                     continue
-                givers = self._structure.givers(match.key, operand.name)
+                givers = self._structure.givers(matches[name].key, name)
                 if givers:
-                    state.forget(operand.name)
+                    state.forget(name)
                     for giver in givers:
                         state.taken.setdefault(matches[giver].key, giver)
                     self._visit(operator)
-                    self.refresh({operand.name})
+                    self.refresh({name})
+
+    def _is_only_near(self, operand: str) -> bool:
+        """Whether an operand is matched by its elements, which are near and not the same."""
+        match = self._state.result.matches[operand]
+        born = self._state.result.born.get(operand)
+        if born is None or born.note or match.matched_by != CONTENT:
+            return False
+        return born.relative > EXACT
 
     # Changing matches
 
