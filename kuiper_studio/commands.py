@@ -62,6 +62,8 @@ class CommandState:
     is_compared, has_other_origin : bool
         Whether there is a comparison with a reference, and whether it has an origin that is
         not selected.
+    has_worst : bool
+        Whether an element of the shown tensor differs most from the reference's.
     lacks_match : bool
         Whether an operand of the model has no tensor of the reference.
     is_matched_by_hand, can_undo_match : bool
@@ -97,6 +99,7 @@ class CommandState:
     has_pinned_kernels: bool = False
     is_compared: bool = False
     has_other_origin: bool = False
+    has_worst: bool = False
     lacks_match: bool = False
     is_matched_by_hand: bool = False
     can_undo_match: bool = False
@@ -157,6 +160,9 @@ _compared: Final = _has("is_compared", "there is no comparison yet: Analyse → 
 _is_compared: Final = _at_rest & _compared
 _has_other_origin: Final = _compared & _has(
     "has_other_origin", "no other operator is the origin of a difference"
+)
+_has_worst: Final = _is_compared & _has(
+    "has_worst", "the shown tensor has no element to compare with the reference's"
 )
 _selected: Final = _open & _has("selected", "no operator is selected")
 _with_output: Final = _has("has_output", "the selected operator has no output")
@@ -531,7 +537,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "Pick the element that differs most, to see where in the tensor it is",
             "tensor_view.show_worst",
             (Place(_S.ANALYSE, 2), Place(_S.COMPARISON, 1)), ("Shift+V",),
-            enabled=_is_compared),
+            enabled=_has_worst),
     Command("analyse.matchByHand", "&Match by hand…",
             "Choose the reference's tensor that belongs to the selected operator",
             "analysing.match_by_hand",

@@ -522,7 +522,7 @@ class MainWindow(QMainWindow):
             session.settled, session.operand_changed, session.backend_changed,
             session.supplies_changed, session.comparing.changed, session.finding.changed,
             session.bookmarks.changed, session.undoing.changed, session.overlaying.changed,
-            self.graph_view.canvas.groups_changed,
+            self.graph_view.canvas.groups_changed, self.tensor_view.strip.tabs.currentChanged,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
@@ -810,6 +810,7 @@ class MainWindow(QMainWindow):
             has_pinned_kernels=session.kernels_from is not None,
             is_compared=session.comparing.comparison is not None,
             has_other_origin=any(name != selected for name in session.comparing.origins),
+            has_worst=self.tensor_view.has_worst,
             lacks_match=bool(session.comparing.lacking),
             is_matched_by_hand=operator is not None
             and any(each.name in session.comparing.corrections for each in operator.outputs),

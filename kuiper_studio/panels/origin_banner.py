@@ -345,10 +345,14 @@ def _make_button(action: QAction) -> QPushButton:
     button = QPushButton(action.text().replace("&", ""))
     button.setAccessibleName(button.text())
     button.setObjectName(action.objectName())
-    button.setToolTip(action.toolTip())
     button.setIcon(action.icon())
-    button.setEnabled(action.isEnabled())
-    action.enabledChanged.connect(button.setEnabled)
+
+    def follow() -> None:
+        button.setEnabled(action.isEnabled())
+        button.setToolTip(action.toolTip())  # says what is missing
+
+    follow()
+    action.changed.connect(follow)
     button.clicked.connect(action.trigger)
     return button
 

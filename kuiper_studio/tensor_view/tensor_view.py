@@ -280,9 +280,19 @@ class TensorView(QWidget):
 
     def show_worst(self) -> None:
         """Pick the element that differs most from the reference's."""
-        row = self._session.comparing.rows.get(self._operand_shown)
-        if row is not None and row.measures is not None and row.measures.worst_index:
-            self.pane.show_element(row.measures.worst_index)
+        worst = self._worst_of(self._operand_shown)
+        if worst:
+            self.pane.show_element(worst)
+
+    @property
+    def has_worst(self) -> bool:
+        """Whether an element of the current tab's operand differs most from the reference's."""
+        return bool(self._worst_of(self.operand))
+
+    def _worst_of(self, operand: str) -> tuple[int, ...]:
+        """Return the place of that element; ``()`` without one, as for other sizes."""
+        row = self._session.comparing.rows.get(operand)
+        return () if row is None or row.measures is None else row.measures.worst_index or ()
 
     def offer(self, action: QAction) -> None:
         """Add a command of the window to the menu of a tensor."""

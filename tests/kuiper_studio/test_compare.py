@@ -441,9 +441,26 @@ class TestTensorView:
 
     def test_the_worst_element(self, compared):
         window = compared(*net(3))
+        button = window.origin_banner.findChild(QPushButton, "analyse.worstElement")
+        assert "There is no comparison" not in button.toolTip()
         window.actions_by_id["analyse.worstElement"].trigger()
         element = window.tensor_view.picked
         assert (element.index, element.value) == ((2,), 9)
+
+    def test_nothing_is_worst_where_nothing_was_compared(self, compared, reference):
+        with np.load(reference) as stored:
+            arrays = {name: stored[name] for name in stored if name != "2"}
+        np.savez(reference, **arrays)
+        window = compared(*net(3))
+        button = window.origin_banner.findChild(QPushButton, "analyse.worstElement")
+        assert button.isEnabled()
+        window.session.select("plus")
+        assert not button.isEnabled()
+        missing = "The shown tensor has no element to compare with the reference's"
+        assert button.toolTip().endswith(missing)
+        window.session.select("times")
+        assert button.isEnabled()
+        assert "no element" not in button.toolTip()
 
     def test_without_a_comparison(self, qtbot, compared):
         window = compared(*net(3))
