@@ -63,6 +63,8 @@ def find_other_sizes(
     found = []
     for operand in session.graph.input_operands:
         key = matcher.inputs.get(operand.name) or matcher.named(operand)
+        if key is None and operand.producer is not None and operand.producer.name in shapes:
+            key = operand.producer.name  # names are in doubt, for sizes do not agree
         theirs = shapes.get(key) if key is not None else None
         value = session.metadata(operand.name) if session.has_value(operand.name) else None
         if key is None or theirs is None or operand.producer is None:

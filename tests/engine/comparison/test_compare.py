@@ -778,3 +778,21 @@ def test_a_reference_at_another_size_of_the_input(make_session, tensors):
     assert next(iter(statuses(found))) == "0"
     assert Status.ORIGIN not in list(statuses(found).values())[1:]
     assert "0" not in [each.operand for each in found.unmatched.ours]
+
+
+def test_another_size_of_an_input_that_is_named_like_its_operator(make_pair, tmp_path):
+    pair = make_pair(
+        "pnnx.Input image 0 1 0 #0=(1,3,8,8)f32",
+        "nn.ReLU act 1 1 0 1",
+        "torch.mean mean 1 1 1 2 dim=(2,3) keepdim=False",
+        "pnnx.Output out 1 0 2",
+    )
+    rng = np.random.default_rng(4)
+    large = rng.standard_normal((1, 3, 12, 12)).astype(np.float32)
+    act = np.maximum(large, 0)
+    np.savez(tmp_path / "r.npz", image=large, act=act, mean=act.mean((2, 3)))
+    session = engine.Session(engine.load(pair))
+    session.feed([large[:, :, 2:10, 2:10]])
+    session.run()
+    (origin,) = engine.compare(session, tmp_path / "r.npz").origins
+    assert origin.text == "pnnx.Input 'image' is 1×3×8×8, the reference's 1×3×12×12"
