@@ -14,6 +14,7 @@ from engine.comparison.reasons.preprocessing.normalisation import (
     Normalisation,
     channel_axis,
     describe_affine,
+    explained_squares,
     recognise,
 )
 from engine.comparison.reasons.preprocessing.resizing import resized
@@ -106,15 +107,15 @@ def diagnose_input(
     normalisation = recognise(ours)
     if options is not None and axis is not None:
         normalisation = Normalisation.of_options(options, ours.shape[axis])
-    best = _Diagnosis()
+    best, target = _Diagnosis(), _planes(reference)
     for way in arranged(ours, reference.shape):
         check()
-        best = _better(best, way, reference, normalisation, discrepancy)
+        best = _better(best, way, target, normalisation, discrepancy)
         if best.left <= _ROUNDING and len(best.reasons) == 1:
             return best.reasons
     if image is not None and best.left > _CLOSE:
         for way in _from_image(image, reference, options or ImageOptions(), check):
-            best = _better(best, way, reference, normalisation, discrepancy)
+            best = _better(best, way, target, normalisation, discrepancy)
     return best.reasons if best.share >= _LEAST else ()
 
 
@@ -153,12 +154,12 @@ def _are_alike(planes: Array) -> bool:
 def _better(
     best: _Diagnosis,
     way: Way,
-    reference: Array,
+    target: Array,
     ours: Normalisation | None,
     discrepancy: Discrepancy,
 ) -> _Diagnosis:
     """Return the better one of a diagnosis and those with an arrangement."""
-    frame = _Channels(way, reference)
+    frame = _Channels(way, target)
     if frame.is_hopeless:
         return best
     for mapped in _mapped(way, frame, ours):
@@ -205,21 +206,26 @@ def _mapped(way: Way, frame: _Channels, ours: Normalisation | None) -> Iterator[
         yield _Mapped(frame.map(scales, offsets), affine, fitted)
 
 
+def _planes(array: Array) -> Array:
+    """Return float64 with the channels last."""
+    axis, wide = channel_axis(array.shape), array.astype(np.float64)
+    return wide[..., np.newaxis] if axis is None else np.moveaxis(wide, axis, -1)
+
+
 class _Channels:
     """An arrangement beside the reference, channel by channel.
 
     Parameters
     ----------
     way : Way
-    reference : ndarray
-        Of the same shape.
+    target : ndarray of float64
+        The reference with the channels last, as `_planes` returns it.
     """
 
-    def __init__(self, way: Way, reference: Array) -> None:
-        self._axis = channel_axis(reference.shape)
+    def __init__(self, way: Way, target: Array) -> None:
+        self._axis = channel_axis(way.array.shape)
         self._way = way
-        self._x = self._planes(way.array)
-        self._y = self._planes(reference)
+        self._x, self._y = _planes(way.array), target
         self.is_finite = bool(np.isfinite(self._x).all() and np.isfinite(self._y).all())
         self.count = self._x.shape[-1]
 
@@ -230,20 +236,9 @@ class _Channels:
             return False
         few = step_over(self._x.shape[:-1], _LOOKED_AT)
         x, y = (each.reshape(-1, self.count)[::few] for each in (self._x, self._y))
-        x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-        squares, products = np.square(x).sum(axis=0), (x * y).sum(axis=0)
-        explained = np.divide(
-            products**2, squares, out=np.zeros_like(squares), where=squares > 0
-        )
-        total = float(np.square(y).sum())
-        return total > 0 and total - float(explained.sum()) > _HOPELESS * total
-
-    def _planes(self, array: Array) -> Array:
-        """Return float64 with the channels last."""
-        wide = array.astype(np.float64)
-        return (
-            wide[..., np.newaxis] if self._axis is None else np.moveaxis(wide, self._axis, -1)
-        )
+        squares, explained = explained_squares(x, y)
+        total = float(squares.sum())
+        return total > 0 and total - float(np.abs(explained).sum()) > _HOPELESS * total
 
     def map(self, scales: Array, offsets: Array) -> Array:
         """Return the arrangement with a scale and an offset for each channel."""

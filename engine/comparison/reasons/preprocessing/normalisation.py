@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions
     from engine.values import Array
 
-__all__ = ["Affine", "Normalisation", "channel_axis", "describe_affine", "listed", "recognise"]
+__all__ = [
+    "Affine",
+    "Normalisation",
+    "channel_axis",
+    "describe_affine",
+    "explained_squares",
+    "listed",
+    "recognise",
+]
 
 _UNIT: Final = 1 / 255
 # Well-known mean and std, for pixels from 0 to 1; one number stands for all channels.
@@ -123,10 +131,9 @@ class Normalisation:
     @classmethod
     def _known(cls, factors: Array, offsets: Array) -> Normalisation | None:
         """Recognise a well-known mean and std, also with the channels in reverse."""
-        for unit, name, mean, std in _known_for(len(factors)):
-            wanted = unit / np.array(std), -np.array(mean) / np.array(std)
-            if _near(factors, wanted[0]) and _near(offsets, wanted[1]):
-                return cls(unit, mean, std, name)
+        for each in _known_for(len(factors)):
+            if _near(factors, each.factors) and _near(offsets, each.offsets):
+                return each
         return None
 
     @property
@@ -219,9 +226,8 @@ def recognise(array: Array) -> Normalisation | None:
     if not np.isfinite(few).all():
         return None
     channels = len(few)
-    plain = [Normalisation(unit, (0.0,) * channels, (1.0,) * channels) for unit in (1, _UNIT)]
-    known = [Normalisation(*each[:1], *each[2:], each[1]) for each in _known_for(channels)]
-    for each in (*plain, *known):
+    plain = Normalisation.of_pixels(channels)
+    for each in (plain, replace(plain, scale=_UNIT), *_known_for(channels)):
         pixels = (few - each.offsets[:, np.newaxis]) / each.factors[:, np.newaxis]
         if _are_pixels(pixels):
             return each
@@ -292,29 +298,42 @@ def describe_affine(
     )
 
 
-def _known_for(
-    channels: int,
-) -> list[tuple[float, str, tuple[float, ...], tuple[float, ...]]]:
-    """Return the well-known scales, names, means and stds for so many channels."""
+def _known_for(channels: int) -> list[Normalisation]:
+    """Return the well-known ones for so many channels, also with the channels in reverse."""
+    known = [(unit, *each) for each in _KNOWN for unit in (_UNIT, 1.0)]
+    known += [(1.0, name, mean, (1.0,)) for name, mean in _KNOWN_MEANS]
     found = []
-    for name, mean, std in _KNOWN:
-        for unit in (_UNIT, 1.0):
-            found += [(unit, name, *pair) for pair in _in_both_orders((mean, std), channels)]
-    for name, mean in _KNOWN_MEANS:
-        found += [(1.0, name, *pair) for pair in _in_both_orders((mean, (1.0,)), channels)]
+    for scale, name, *pair in known:
+        mean, std = (each * channels if len(each) == 1 else each for each in pair)
+        if len(mean) != channels:
+            continue
+        found.append(Normalisation(scale, mean, std, name))
+        if len(set(mean)) > 1:
+            found.append(Normalisation(scale, mean[::-1], std[::-1], name))
     return found
 
 
-def _in_both_orders(
-    pair: tuple[tuple[float, ...], tuple[float, ...]], channels: int
-) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
-    mean, std = (each * channels if len(each) == 1 else each for each in pair)
-    if len(mean) != channels:
-        return []
-    pairs = [(mean, std)]
-    if len(set(mean)) > 1:
-        pairs.append((mean[::-1], std[::-1]))
-    return pairs
+def explained_squares(x: Array, y: Array) -> tuple[Array, Array]:
+    """Measure what a scale and an offset for each channel explain.
+
+    Parameters
+    ----------
+    x, y : ndarray of float64, shape (…, C)
+
+    Returns
+    -------
+    squares : ndarray of shape (C,)
+        Of `y` about its mean.
+    explained : ndarray of shape (C,)
+        How much of them `x` explains; negative where the scale is negative.
+    """
+    axes = tuple(range(x.ndim - 1))
+    x, y = x - x.mean(axes), y - y.mean(axes)
+    squares, products = np.square(x).sum(axes), (x * y).sum(axes)
+    explained = np.divide(
+        products * np.abs(products), squares, out=np.zeros_like(squares), where=squares > 0
+    )
+    return np.square(y).sum(axes), explained
 
 
 def listed(words: Sequence[str]) -> str:

@@ -9,7 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.comparison.reasons.preprocessing.arrangements import Step, Way
-from engine.comparison.reasons.preprocessing.normalisation import channel_axis, listed
+from engine.comparison.reasons.preprocessing.normalisation import (
+    channel_axis,
+    explained_squares,
+    listed,
+)
 from engine.comparison.reasons.reason import Change
 from engine.image_methods import RESAMPLINGS
 from engine.image_resizing import ImageResizer
@@ -348,9 +352,5 @@ def _variance(array: Array) -> float:
 
 def _unexplained(pixels: Array, target: Array) -> float:
     """Return what a scale and offset for each channel leaves of a target's squares."""
-    axes = (0, 1)
-    x, y = pixels - pixels.mean(axes), target - target.mean(axes)
-    squares, products = np.square(x).sum(axes), (x * y).sum(axes)
-    explained = np.divide(products**2, squares, out=np.zeros_like(squares), where=squares > 0)
-    explained[products < 0] = 0  # no preparation inverts a picture
-    return float((np.square(y).sum(axes) - explained).sum())
+    squares, explained = explained_squares(pixels, target)
+    return float((squares - np.maximum(explained, 0)).sum())  # nothing inverts a picture
