@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from PIL import Image
 from PySide6.QtCore import QEvent, QSettings
 from PySide6.QtWidgets import QApplication
 
@@ -273,3 +274,18 @@ def open_window(qtbot, settings):
     yield make
     for window in windows:
         window.close()
+
+
+@pytest.fixture
+def photographed(make_pair, tmp_path):
+    """A model that takes an image of 16×16, a picture of 36×60, and the file that holds it."""
+    rng = np.random.default_rng(2)
+    pixels = np.kron(rng.integers(0, 256, (12, 20, 3)), np.ones((3, 3, 1))).astype(np.uint8)
+    picture = Image.fromarray(pixels)
+    picture.save(tmp_path / "photo.png")
+    pair = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,16,16)f32",
+        "F.relu act 1 1 0 1 #0=(1,3,16,16)f32 #1=(1,3,16,16)f32",
+        "pnnx.Output out 1 0 1 #1=(1,3,16,16)f32",
+    )
+    return pair, picture, tmp_path / "photo.png"

@@ -63,20 +63,12 @@ def reference(tmp_path):
     return path
 
 
-def test_another_preparation_of_the_image_is_found(qtbot, open_window, make_pair, tmp_path):
-    rng = np.random.default_rng(2)
-    pixels = np.kron(rng.integers(0, 256, (12, 20, 3)), np.ones((3, 3, 1))).astype(np.uint8)
-    picture = Image.fromarray(pixels)
-    picture.save(tmp_path / "photo.png")
-    pair = make_pair(
-        "pnnx.Input in 0 1 0 #0=(1,3,16,16)f32",
-        "F.relu act 1 1 0 1 #0=(1,3,16,16)f32 #1=(1,3,16,16)f32",
-        "pnnx.Output out 1 0 1 #1=(1,3,16,16)f32",
-    )
+def test_another_preparation_of_the_image_is_found(qtbot, open_window, photographed, tmp_path):
+    pair, picture, photograph = photographed
     plain = np.asarray(picture.resize((16, 16), Image.Resampling.NEAREST), np.float32)
     tensor = plain.transpose(2, 0, 1)[np.newaxis] / 255
     np.savez(tmp_path / "reference.npz", **{"0": tensor, "1": tensor})
-    window = open_window(pair, [tmp_path / "photo.png"])
+    window = open_window(pair, [photograph])
     session = window.session
     assert session.wait_idle(10)
     session.resume()

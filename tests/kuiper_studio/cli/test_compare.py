@@ -43,21 +43,13 @@ def test_equal_runs_exit_with_0(run, digits, dump):
     )
 
 
-def test_another_preparation_of_the_image_is_found(run, make_pair, tmp_path):
-    rng = np.random.default_rng(2)
-    pixels = np.kron(rng.integers(0, 256, (12, 20, 3)), np.ones((3, 3, 1))).astype(np.uint8)
-    picture = Image.fromarray(pixels)
-    picture.save(tmp_path / "photo.png")
-    pair = make_pair(
-        "pnnx.Input in 0 1 0 #0=(1,3,16,16)f32",
-        "F.relu act 1 1 0 1 #0=(1,3,16,16)f32 #1=(1,3,16,16)f32",
-        "pnnx.Output out 1 0 1 #1=(1,3,16,16)f32",
-    )
+def test_another_preparation_of_the_image_is_found(run, photographed, tmp_path):
+    pair, picture, photograph = photographed
     whole = picture.resize((30, 18), Image.Resampling.BILINEAR)
     cut = np.asarray(whole.crop((7, 1, 23, 17)), np.float32).transpose(2, 0, 1)[np.newaxis]
     reference = tmp_path / "reference.npz"
     np.savez(reference, **{"0": cut, "1": cut})
-    ended = run("compare", pair, "--input", tmp_path / "photo.png", "--reference", reference)
+    ended = run("compare", pair, "--input", photograph, "--reference", reference)
     assert "until its shorter side is 18, then cut to 16×16" in ended.out
     assert "Set scale=1." in ended.out
 
