@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import Slot
 
 from engine.collector import collector_paused
 from engine.conversion.source_inputs import SourceInput
@@ -90,6 +90,8 @@ from kuiper_studio.session.view import SessionView
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from PySide6.QtCore import QObject
+
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
     from engine.runtime import RuntimeGraph
@@ -101,7 +103,6 @@ if TYPE_CHECKING:
 __all__ = ["StudioSession"]
 
 _LISTED: Final = 50  # of what may be as many as there are operators
-_STOP_MS: Final = 1500  # for what is stopped to end by itself
 _MOST_STEPS: Final = 32  # that wait for each other
 _RUNNABLE: Final = frozenset({RunState.READY, RunState.STOPPED})
 
@@ -148,7 +149,6 @@ class StudioSession(SessionView):
         self._losses = Losses()
         self._prepared = (Plan(), Looks())  # for the model that is opened next
         self._after_layers: dict[int, Opening] = {}  # by the request that loads them
-        self._expected = 0  # requests up to this number are to end soon
         self._connect()
 
     # Opening and closing
@@ -207,16 +207,14 @@ class StudioSession(SessionView):
 
     def close_model(self) -> None:
         """Close the model, or cancel opening one; cancel pending work."""
-        self._stop_running()
         self._client.drop_spare()
-        self._client.abandon()
+        self._requests.close_model()
         self._openings.clear()
         self._after_layers.clear()
         self._prepared = (Plan(), Looks())
         self._model = None
         self._kernels = {}
         self._sources = {}
-        self._expect(self._client.ask(CloseRequest))
         self._told = Snapshot(seed=self._told.seed)
         self._set_progress(None)
         self.workspace.set_labels(())
@@ -266,7 +264,7 @@ class StudioSession(SessionView):
             return
         if self._graph is not None or awaited is not None:
             if awaited is None:
-                self._stop_running()
+                self._requests.cancel()
             self._ask(lambda run_id: ReseedRequest(run_id, seed))
         else:
             self._tell(replace(self._told, seed=seed))
@@ -309,7 +307,7 @@ class StudioSession(SessionView):
         if self._client.is_process:
             self._restart_engine()  # a fresh interpreter, without side effects of the files
         else:
-            self._client.ask(UnloadLayersRequest)
+            self._requests.ask(UnloadLayersRequest)
         self.workspace.log("info", "your own layers are unloaded")
         self.workspace.set_layer_files(())
         if opening is not None:
@@ -426,7 +424,7 @@ class StudioSession(SessionView):
 
     def step(self) -> None:
         """Run one operator, after pending steps; ignored if too many are pending."""
-        if not self.is_stepping or sum(1 for _ in self._pending()) < _MOST_STEPS:
+        if not self.is_stepping or sum(1 for _ in self._requests.pending()) < _MOST_STEPS:
             self._run(steps=1)
 
     def resume(self) -> None:
@@ -452,7 +450,7 @@ class StudioSession(SessionView):
         """Go to the first operator; inputs stay."""
         if self._graph is None or self._awaited() is not None:
             return
-        self._stop_running()
+        self._requests.cancel()
         self._ask(RestartRequest)
 
     def stop(self) -> None:
@@ -461,8 +459,7 @@ class StudioSession(SessionView):
         If the work does not end, kill and restart the engine.
         """
         if self.busy:
-            self._stop_running()
-            self._expect(self._cancelled)
+            self._requests.stop()
         elif self.tensors.recalling:
             self.tensors.cancel()
             self._set_progress(None)
@@ -516,7 +513,7 @@ class StudioSession(SessionView):
     def close(self) -> None:
         """End the engine. The session cannot be used afterwards."""
         self.sweeping.close()
-        self._overdue.stop()
+        self._requests.forget_overdue()
         self.tensors.forget()
         self._files.watch(())
         self._client.close()
@@ -524,8 +521,7 @@ class StudioSession(SessionView):
     # Requests
 
     def _connect(self) -> None:
-        self._overdue = QTimer(self, singleShot=True, interval=_STOP_MS)
-        self._overdue.timeout.connect(self._on_overdue)
+        self._requests.overdue.connect(self._on_overdue)
         self._files = FileWatch(self)
         self._files.changed.connect(self._on_files_changed)
         self._client.received.connect(self._on_received)
@@ -551,7 +547,7 @@ class StudioSession(SessionView):
         }
 
     def _ask(self, make_request: Callable[[int], Request]) -> int:
-        run_id = self._client.ask(make_request)
+        run_id = self._requests.ask(make_request)
         self._refresh()
         return run_id
 
@@ -560,18 +556,6 @@ class StudioSession(SessionView):
         if self._graph is not None and not self.busy:
             self._set_progress(progress)
             self._ask(make_request)
-
-    def _stop_running(self) -> None:
-        """Request that the run stops after the current operator."""
-        last = max((run_id for run_id, _ in self._client.pending()), default=0)
-        if last > self._cancelled:
-            self._cancelled = last
-            self._client.send(CancelRequest(last))
-
-    def _expect(self, run_id: int) -> None:
-        """Kill the engine unless this request and earlier ones are answered soon."""
-        self._expected = run_id
-        self._overdue.start()
 
     def _run(self, steps: int | None = None, until: str | None = None) -> None:
         if self.state is RunState.NEED_INPUT and not self.busy:
@@ -593,7 +577,7 @@ class StudioSession(SessionView):
         names = [operand.name for operand in graph.input_operands]
         if not names or not set(names) <= self._sources.keys():
             return
-        self._stop_running()
+        self._requests.cancel()
         sources = tuple(self._sources[name] for name in names)
         plan = Plan(sources, self._image_options, self._shapes.texts)
         self._set_progress(Progress("Reading inputs"))
@@ -603,7 +587,7 @@ class StudioSession(SessionView):
 
     def _ask_for(self, opening: Opening) -> None:
         """Request to open a model; replaces earlier requests that have not begun."""
-        self._stop_running()
+        self._requests.cancel()
         for run_id in list(self._openings)[1:]:
             self._client.send(CancelRequest(opening=run_id))
         seed = None if opening.takes_seed else self.seed
@@ -621,7 +605,7 @@ class StudioSession(SessionView):
 
     def _load_layers(self, paths: tuple[Path, ...], opening: Opening | None) -> None:
         """Run layer files, and open a model if that succeeds."""
-        self._stop_running()
+        self._requests.cancel()
         names = ", ".join(path.name for path in paths)
         self._set_progress(Progress(f"Loading layers of {names}"))
         loaded = tuple(file.path for file in self.workspace.layer_files)
@@ -632,7 +616,7 @@ class StudioSession(SessionView):
             every = tuple(dict.fromkeys((*loaded, *paths)))
             run_id = self._client.try_spare(lambda r: LoadLayersRequest(r, every))
         else:
-            run_id = self._client.ask(lambda r: LoadLayersRequest(r, paths))
+            run_id = self._requests.ask(lambda r: LoadLayersRequest(r, paths))
         if opening is not None:
             self._after_layers[run_id] = opening
         self._refresh()
@@ -657,7 +641,7 @@ class StudioSession(SessionView):
             return None
         named = (operand.name for operand in graph.input_operands)
         sources = tuple(self._sources[name] for name in named if name in self._sources)
-        coming = (r.supply for _, r in self._pending() if isinstance(r, SupplyRequest))
+        coming = (r.supply for _, r in self._requests.pending() if isinstance(r, SupplyRequest))
         supplies = (*self._told.supplies, *coming)
         place, keeps = self._place() if with_place else (None, False)
         return Opening(
@@ -678,7 +662,7 @@ class StudioSession(SessionView):
 
     def _place(self) -> tuple[str | None, bool]:
         """Return the position or destination of the model, and whether to ask the engine."""
-        for _, request in self._pending():
+        for _, request in self._requests.pending():
             if isinstance(request, OpenRequest) and request.plan.place is not None:
                 return request.plan.place, False
         if not self.position:
@@ -772,7 +756,7 @@ class StudioSession(SessionView):
 
     def _fed_soon(self, graph: RuntimeGraph, plan: ResolvedPlan) -> ResolvedPlan:
         """Return the plan with inputs that were set while the model was being opened."""
-        for _, request in self._pending():
+        for _, request in self._requests.pending():
             if isinstance(request, FeedRequest):
                 later = resolve(graph, request.plan)
                 if len(later.inputs) == len(graph.input_operands):
@@ -1001,7 +985,7 @@ class StudioSession(SessionView):
         if answer.status.generation != self._told.generation:
             self._refresh()
             return
-        asked_to_run = any(isinstance(r, RunRequest) for _, r in self._pending())
+        asked_to_run = any(isinstance(r, RunRequest) for _, r in self._requests.pending())
         self._settle(answer, request)
         graph, record = self._graph, answer.record
         if graph is None:
@@ -1106,7 +1090,7 @@ class StudioSession(SessionView):
 
     def _restart_engine(self) -> None:
         """Restart the engine, without model and layers."""
-        self._overdue.stop()
+        self._requests.forget_overdue()
         self._openings.clear()
         self._after_layers.clear()
         for asked in (self.tensors, self.attentions, self.meanings):
@@ -1117,8 +1101,7 @@ class StudioSession(SessionView):
     @Slot()
     def _on_overdue(self) -> None:
         """Kill the engine, because stopped work did not end."""
-        late = any(run_id <= self._expected for run_id, _ in self._client.pending())
-        if late and self._client.is_process:
+        if self._client.is_process:
             self._losses.by_force = True
             self._client.kill()
 
@@ -1154,13 +1137,13 @@ class StudioSession(SessionView):
 
     def _reference_at_work(self) -> Path | None:
         """Return the reference that the lost engine was comparing with; None for none."""
-        first = next((request for _, request in self._client.pending()), None)
+        first = self._requests.first
         source = first.reference if isinstance(first, CompareRequest) else None
         return source if isinstance(source, Path) else None
 
     def _opening_after(self, failure: Failure, *, stopped: bool) -> Opening | None:
         """Return what to open after a restart of the engine; None for nothing."""
-        first = next((request for _, request in self._client.pending()), None)
+        first = self._requests.first
         awaited = self._awaited()
         if stopped and awaited is not None and not isinstance(first, OpenRequest):
             return awaited  # its request was queued after the stopped one

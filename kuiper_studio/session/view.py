@@ -26,7 +26,6 @@ from engine.states import OperatorStatus
 from engine.text import format_exact_bytes
 from kuiper_studio.engine_service.channel_totals import ChannelTotals
 from kuiper_studio.engine_service.protocol import (
-    CloseRequest,
     FeedRequest,
     MemoryRequest,
     Model,
@@ -51,6 +50,7 @@ from kuiper_studio.session.meanings import Meanings
 from kuiper_studio.session.measuring import Measuring
 from kuiper_studio.session.overlaying import Overlaying
 from kuiper_studio.session.precision import Precision
+from kuiper_studio.session.requests import Requests
 from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.sweeping import Sweeping
 from kuiper_studio.session.tensors import Tensors
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.values import Value
-    from kuiper_studio.engine_service.protocol import FaultNote, Outputs, Record, Request
+    from kuiper_studio.engine_service.protocol import FaultNote, Outputs, Record
     from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.events import FilesNotice
@@ -206,6 +206,7 @@ class SessionView(QObject):
         super().__init__(parent)
         client.setParent(self)
         self._client, self._backend = client, backend
+        self._requests = Requests(client, self)
         self._ncnn_options = "exact"
         self._memory = MemoryRequest(limit=None, bound=None)
         self._tunes = True
@@ -238,7 +239,6 @@ class SessionView(QObject):
         # The engine's last state, and the shown state
         self._told = self._snapshot = Snapshot()
         self._openings: dict[int, Opening] = {}  # models not open yet, by request
-        self._cancelled = 0  # runs up to this number are
         self._failure: Failure | None = None
         self._notice: FilesNotice | None = None
         self._progress: Progress | None = None
@@ -363,7 +363,7 @@ class SessionView(QObject):
     @property
     def busy(self) -> bool:
         """Whether the engine has a request to answer."""
-        return any(True for _ in self._pending())
+        return self._requests.are_pending
 
     @property
     def is_stepping(self) -> bool:
@@ -372,7 +372,7 @@ class SessionView(QObject):
             request.steps == 1
             if isinstance(request, RunRequest)
             else isinstance(request, _SHORT)
-            for _, request in self._pending()
+            for _, request in self._requests.pending()
         )
 
     @property
@@ -702,7 +702,7 @@ class SessionView(QObject):
     def _refresh(self) -> None:
         """Make the snapshot and emit a signal for each change."""
         before = self._snapshot
-        asked = [r.seed for _, r in self._pending() if isinstance(r, ReseedRequest)]
+        asked = [r.seed for _, r in self._requests.pending() if isinstance(r, ReseedRequest)]
         seed = asked[-1] if asked else self._told.seed
         after = self._snapshot = replace(self._told, state=self._state_shown(), seed=seed)
         if not self.busy and not self.tensors.recalling:
@@ -745,8 +745,8 @@ class SessionView(QObject):
     def _state_shown(self) -> RunState:
         """Return the run state of the last reply, or of pending requests."""
         feeds = False
-        for run_id, request in self._pending():
-            if isinstance(request, RunRequest) and run_id > self._cancelled:
+        for run_id, request in self._requests.pending():
+            if isinstance(request, RunRequest) and not self._requests.is_cancelled(run_id):
                 return RunState.RUNNING
             if isinstance(request, OpenRequest):
                 if self._graph is None:
@@ -754,7 +754,7 @@ class SessionView(QObject):
                 if run_id in self._openings:
                     continue
                 feeds = True
-                if request.plan.place is not None and run_id > self._cancelled:
+                if request.plan.place is not None and not self._requests.is_cancelled(run_id):
                     return RunState.RUNNING
             feeds = feeds or isinstance(request, (FeedRequest, RestartRequest))
         if feeds and self._graph is not None:
@@ -809,12 +809,6 @@ class SessionView(QObject):
             self._selected = following.name
             self.selection_changed.emit(following.name)
         self._show_operand_of(last)
-
-    def _pending(self) -> Iterator[tuple[int, Request]]:
-        """Yield pending requests that the user waits for, so not closing a model."""
-        return (
-            each for each in self._client.pending() if not isinstance(each[1], CloseRequest)
-        )
 
     def _awaited(self) -> Opening | None:
         """Return the last requested model that is not open yet."""
