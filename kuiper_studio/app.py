@@ -134,7 +134,7 @@ def make_window(
         theme.apply(application)
     window.restore()
     if model is not None:
-        session.prepare_source_list([_source(item) for item in inputs])
+        session.next_model.set_sources([_source(item) for item in inputs])
         session.open(model)
         _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)
     return window
@@ -327,11 +327,13 @@ def _open(window: MainWindow, arguments: argparse.Namespace, options: ImageOptio
     if not arguments.demo:
         window.opening.prepare_choices(Path(arguments.model))
     if arguments.demo or arguments.input or arguments.shape or options != ImageOptions():
-        session.prepare_source_list([parse_source(text) for text in arguments.input], options)
-    session.prepare_shapes(arguments.shape)
-    session.prepare_supplies([parse_supply(text) for text in arguments.supply])
+        session.next_model.set_sources(
+            [parse_source(text) for text in arguments.input], options
+        )
+    session.next_model.set_shapes(arguments.shape)
+    session.next_model.set_supplies([parse_supply(text) for text in arguments.supply])
     if arguments.labels:
-        session.prepare_labels(read_labels(Path(arguments.labels)))
+        session.next_model.set_labels(read_labels(Path(arguments.labels)))
     if arguments.ncnn_options != session.ncnn_options:
         session.set_ncnn_options(NcnnOptions.parse(arguments.ncnn_options).text)
     session.open(arguments.model, arguments.bin, arguments.backend_from, arguments.conversion)

@@ -155,8 +155,8 @@ class OpenCommands(QObject):
     @Slot(object)
     def open_sample(self, sample: SampleModel) -> None:
         """Open a sample with its input."""
-        self._session.prepare_source_list(sample.sources, sample.options)
-        self._session.prepare_labels(sample.labels)
+        self._session.next_model.set_sources(sample.sources, sample.options)
+        self._session.next_model.set_labels(sample.labels)
         self._session.open(sample.param)
 
     def open_default_sample(self) -> None:
@@ -214,9 +214,11 @@ class OpenCommands(QObject):
         is_pair = len(weights) == 1 and not models and _kind(model) is _Kind.MODEL
         self.prepare_choices(Path(model))
         if by_kind[_Kind.INPUT]:
-            self._session.prepare_source_list([parse_source(p) for p in by_kind[_Kind.INPUT]])
+            self._session.next_model.set_sources(
+                [parse_source(p) for p in by_kind[_Kind.INPUT]]
+            )
         for path in by_kind[_Kind.LABELS][:1]:
-            self._with_labels(path, self._session.prepare_labels)
+            self._with_labels(path, self._session.next_model.set_labels)
         self._session.open(model, weights[0] if is_pair else None)
         left = [*models, *by_kind[_Kind.OTHER]]
         if left:
@@ -394,12 +396,12 @@ class OpenCommands(QObject):
         choices = self._remembered.find(param) if param is not None else None
         if param is None or choices is None:
             return
-        self._session.prepare_breakpoints(choices.breakpoints)
+        self._session.next_model.set_breakpoints(choices.breakpoints)
         if choices.missing:
             text = f"inputs of {param.name} are gone: {', '.join(choices.missing)}"
             self._session.workspace.log("warning", text)
         elif choices.sources:
-            self._session.prepare_source_list(choices.sources, choices.options)
+            self._session.next_model.set_sources(choices.sources, choices.options)
 
     # Sizes of inputs
 

@@ -22,7 +22,6 @@ from engine.errors import (
 )
 from engine.inputs import ImageOptions, InputSource, spread_source
 from engine.runtime.description import DescribedLayers, graph_of
-from engine.shapes import InputShapes
 from engine.states import OperatorStatus
 from engine.text import format_count, format_duration, format_exact_bytes
 from kuiper_studio.engine_service.plans import ResolvedPlan, resolve
@@ -82,6 +81,8 @@ from kuiper_studio.session.losses import (
     exclude_from_reference,
     exclude_kernel,
 )
+from kuiper_studio.session.model_inputs import ModelInputs
+from kuiper_studio.session.next_model import NextModel
 from kuiper_studio.session.opening import Looks, Opening, SizesQuestion, make_notice
 from kuiper_studio.session.snapshot import Snapshot, advance
 from kuiper_studio.session.studies import Studies
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
     from engine.runtime import RuntimeGraph
+    from engine.shapes import InputShapes
     from kuiper_studio.engine_service.protocol import Request
     from kuiper_studio.engine_service.transport import EngineKind, EngineLost
     from kuiper_studio.session.file_watch import FileChange
@@ -127,6 +129,8 @@ class StudioSession(SessionView):
     ----------
     studies : Studies
         Self-checks, comparisons, reproducers and simulations.
+    next_model : NextModel
+        What is set ahead for the model that is opened next.
     """
 
     def __init__(
@@ -147,7 +151,7 @@ class StudioSession(SessionView):
         self._described: DescribedLayers | None = None
         self._weights: RemoteWeights | None = None
         self._losses = Losses()
-        self._prepared = (Plan(), Looks())  # for the model that is opened next
+        self.next_model = NextModel()
         self._after_layers: dict[int, Opening] = {}  # by the request that loads them
         self._connect()
 
@@ -174,7 +178,7 @@ class StudioSession(SessionView):
             see `sizes_needed`.
         """
         bin_, dump = (Path(p) if p is not None else None for p in (bin_path, kernels_from))
-        (plan, looks), self._prepared = self._prepared, (Plan(), Looks())
+        plan, looks = self.next_model.take()
         model = Model(Path(path), bin_, self._backend, dump, conversion, self._ncnn_options)
         self._ask_for(Opening(model, plan, looks, takes_seed=dump is not None))
 
@@ -211,14 +215,13 @@ class StudioSession(SessionView):
         self._requests.close_model()
         self._openings.clear()
         self._after_layers.clear()
-        self._prepared = (Plan(), Looks())
+        self.next_model.clear()
         self._model = None
         self._kernels = {}
-        self._sources = {}
         self._told = Snapshot(seed=self._told.seed)
         self._set_progress(None)
         self.workspace.set_labels(())
-        self._adopt(None, InputShapes())
+        self._adopt(None, ModelInputs(options=self._inputs.options))
         self._refresh()
         self.backend_changed.emit()
 
@@ -330,8 +333,8 @@ class StudioSession(SessionView):
             For pictures; unchanged by default.
         """
         if options is not None:
-            self._image_options = options
-        self._sources = {**self._sources, **sources}
+            self._inputs.options = options
+        self._inputs.sources = {**self._inputs.sources, **sources}
         self.inputs_changed.emit()
         self._feed()
 
@@ -345,45 +348,10 @@ class StudioSession(SessionView):
 
     def set_shapes(self, shapes: InputShapes) -> None:
         """Set the sizes of the inputs and go to the start; silent when nothing changes."""
-        if shapes != self._shapes:
-            self._shapes = shapes
+        if shapes != self._inputs.shapes:
+            self._inputs.shapes = shapes
             self.inputs_changed.emit()
             self._feed()
-
-    def prepare_source_list(
-        self, sources: Sequence[InputSource], options: ImageOptions | None = None
-    ) -> None:
-        """Set the inputs, in order, of the model that is opened next.
-
-        A single ``.npz``, random or constant source is used for all inputs.
-        """
-        self._prepare(sources=tuple(sources))
-        if options is not None:
-            self._image_options = options
-
-    def prepare_shapes(self, texts: Sequence[str]) -> None:
-        """Set the sizes, in the command line's notation, of the model that is opened next."""
-        self._prepare(shapes=tuple(texts))
-
-    def prepare_supplies(self, supplies: Sequence[tuple[str, InputSource]]) -> None:
-        """Override operands, or all outputs of operators, of the model that is opened next.
-
-        Parameters
-        ----------
-        supplies : sequence of (str, InputSource)
-            Name of the operand or operator, and the file.
-        """
-        self._prepare(supplies=tuple(supplies))
-
-    def prepare_breakpoints(self, breakpoints: frozenset[str]) -> None:
-        """Set breakpoints in the model that is opened next, as far as it has the operators."""
-        plan, looks = self._prepared
-        self._prepared = plan, replace(looks, breakpoints=breakpoints)
-
-    def prepare_labels(self, labels: tuple[str, ...]) -> None:
-        """Set the class labels of the model that is opened next."""
-        plan, looks = self._prepared
-        self._prepared = plan, replace(looks, labels=labels)
 
     # Overrides
 
@@ -507,8 +475,7 @@ class StudioSession(SessionView):
         sources : sequence of InputSource, optional
             In the order of the inputs; the present inputs when not given.
         """
-        plan = Plan(tuple(sources), self._image_options, self._shapes.texts)
-        return OtherRun(backend, seed, plan if sources else None)
+        return OtherRun(backend, seed, self._inputs.plan(sources) if sources else None)
 
     def close(self) -> None:
         """End the engine. The session cannot be used afterwards."""
@@ -566,20 +533,12 @@ class StudioSession(SessionView):
         breakpoints = self.breakpoints
         self._ask(lambda run_id: RunRequest(run_id, steps, until, breakpoints))
 
-    def _prepare(self, **changes: object) -> None:
-        plan, looks = self._prepared
-        self._prepared = replace(plan, **changes), looks  # type: ignore[arg-type]
-
     def _feed(self) -> None:
         graph = self._graph
-        if graph is None:
-            return
-        names = [operand.name for operand in graph.input_operands]
-        if not names or not set(names) <= self._sources.keys():
+        if graph is None or not graph.input_operands or not self._inputs.suffice(graph):
             return
         self._requests.cancel()
-        sources = tuple(self._sources[name] for name in names)
-        plan = Plan(sources, self._image_options, self._shapes.texts)
+        plan = self._inputs.plan(self._inputs.sources_of(graph))
         self._set_progress(Progress("Reading inputs"))
         self._ask(lambda run_id: FeedRequest(run_id, plan))
 
@@ -591,7 +550,8 @@ class StudioSession(SessionView):
         for run_id in list(self._openings)[1:]:
             self._client.send(CancelRequest(opening=run_id))
         seed = None if opening.takes_seed else self.seed
-        plan = replace(opening.plan, options=self._image_options)
+        options = opening.plan.options or self._inputs.options
+        plan = replace(opening.plan, options=options)
 
         def make(run_id: int) -> Request:
             self._openings[run_id] = opening
@@ -639,14 +599,13 @@ class StudioSession(SessionView):
         graph, model = self._graph, self._model
         if graph is None or model is None:
             return None
-        named = (operand.name for operand in graph.input_operands)
-        sources = tuple(self._sources[name] for name in named if name in self._sources)
+        inputs = self._inputs
         coming = (r.supply for _, r in self._requests.pending() if isinstance(r, SupplyRequest))
         supplies = (*self._told.supplies, *coming)
         place, keeps = self._place() if with_place else (None, False)
         return Opening(
             model,
-            Plan(sources, None, self._shapes.texts, supplies, place),
+            Plan(inputs.sources_of(graph), None, inputs.shapes.texts, supplies, place),
             Looks(self.workspace.labels, self.breakpoints, self._selected, *self._source()),
             keeps_place=keeps,
         )
@@ -680,7 +639,7 @@ class StudioSession(SessionView):
         self._described = DescribedLayers(answer.graph)
         return graph_of(answer.graph, self._described, self._weights)
 
-    def _adopt(self, graph: RuntimeGraph | None, shapes: InputShapes) -> None:
+    def _adopt(self, graph: RuntimeGraph | None, inputs: ModelInputs) -> None:
         """Show another model, or none."""
         self._forget_studies()  # while the views still show their model
         self.sweeping.forget()
@@ -689,7 +648,7 @@ class StudioSession(SessionView):
         self._set_notice(None)
         self._failure = None
         self._export_faults = ()
-        self._shapes = shapes
+        self._inputs = inputs
         self._selected = self._operand = ""
         self.tensors.forget()
         self.explaining.clear()
@@ -730,9 +689,8 @@ class StudioSession(SessionView):
         names = {operator.name for operator in graph.operators}
         breakpoints = opening.looks.breakpoints & names
         self._told = replace(advance(self._told, answer), breakpoints=breakpoints)
-        self._sources, self._image_options = plan.inputs, plan.options
         with collector_paused():  # views make objects for every operator and operand
-            self._adopt(graph, plan.shapes)
+            self._adopt(graph, ModelInputs(plan.inputs, plan.shapes, plan.options))
         self._log_opened(graph, answer, before)
         self.backend_changed.emit()
         self._look_at(graph, opening.looks)
@@ -853,11 +811,7 @@ class StudioSession(SessionView):
             self.failed.emit(describe_passed_by(passed_by, self._snapshot.records))
 
     def _log_fed(self) -> None:
-        shown = ", ".join(
-            f"{name} = {self._sources[name].text}"
-            for name in self._snapshot.fed
-            if name in self._sources
-        )
+        shown = self._inputs.describe(self._snapshot.fed)
         if shown:
             self.workspace.log("info", f"inputs: {shown}")
 

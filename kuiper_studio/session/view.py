@@ -19,9 +19,7 @@ from PySide6.QtCore import (
 )
 
 from engine.errors import without_name
-from engine.inputs import ImageOptions, InputSource
 from engine.runtime.kernel import SUPPLIED, backend_of
-from engine.shapes import InputShapes
 from engine.states import OperatorStatus
 from engine.text import format_exact_bytes
 from kuiper_studio.engine_service.channel_totals import ChannelTotals
@@ -48,6 +46,7 @@ from kuiper_studio.session.finding import Finding
 from kuiper_studio.session.layouts import Layouts
 from kuiper_studio.session.meanings import Meanings
 from kuiper_studio.session.measuring import Measuring
+from kuiper_studio.session.model_inputs import ModelInputs
 from kuiper_studio.session.overlaying import Overlaying
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.requests import Requests
@@ -61,7 +60,9 @@ from kuiper_studio.session.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from engine.inputs import ImageOptions, InputSource
     from engine.runtime import RuntimeGraph, RuntimeOperator
+    from engine.shapes import InputShapes
     from engine.values import Value
     from kuiper_studio.engine_service.protocol import FaultNote, Outputs, Record
     from kuiper_studio.session.asking import Place
@@ -247,9 +248,7 @@ class SessionView(QObject):
         self._is_replying = self._is_unsettled = False  # one reply brings several changes
         # The user's settings
         self._selected = self._operand = ""
-        self._sources: dict[str, InputSource] = {}
-        self._shapes = InputShapes()
-        self._image_options = ImageOptions()
+        self._inputs = ModelInputs()
         for changed in (
             self.state_changed,
             self.position_changed,
@@ -405,12 +404,12 @@ class SessionView(QObject):
     @property
     def inputs(self) -> Mapping[str, InputSource]:
         """Input sources by operand name."""
-        return self._sources
+        return self._inputs.sources
 
     @property
     def input_shapes(self) -> InputShapes:
         """The sizes that the user has set."""
-        return self._shapes
+        return self._inputs.shapes
 
     @property
     def fed_shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -434,7 +433,7 @@ class SessionView(QObject):
     @property
     def image_options(self) -> ImageOptions:
         """The preprocessing of pictures."""
-        return self._image_options
+        return self._inputs.options
 
     @property
     def breakpoints(self) -> frozenset[str]:
@@ -758,8 +757,8 @@ class SessionView(QObject):
                     return RunState.RUNNING
             feeds = feeds or isinstance(request, (FeedRequest, RestartRequest))
         if feeds and self._graph is not None:
-            names = {operand.name for operand in self._graph.input_operands}
-            return RunState.READY if names <= self._sources.keys() else RunState.NEED_INPUT
+            fed = self._inputs.suffice(self._graph)
+            return RunState.READY if fed else RunState.NEED_INPUT
         return self._told.state
 
     def _record_at(self, index: int) -> Record | None:

@@ -51,7 +51,7 @@ class Windows:
             session.close_model()
         session.set_backend(way)
         path = write_model(model_of(seed), self._folder)
-        session.prepare_source_list([InputSource("random")])
+        session.next_model.set_sources([InputSource("random")])
         session.open(path)
         pid = session.engine_pid
         session.wait_idle(_SETTLED)

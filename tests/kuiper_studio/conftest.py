@@ -218,7 +218,7 @@ def open_model(qtbot, empty_session) -> Callable[..., StudioSession]:
 
     def open_it(path: Path, source: InputSource | None = None) -> StudioSession:
         session = empty_session
-        session.prepare_source_list([source or InputSource("constant", value=1.0)])
+        session.next_model.set_sources([source or InputSource("constant", value=1.0)])
         with qtbot.waitSignal(session.notes_changed, timeout=10_000):
             session.open(path)
         qtbot.waitUntil(lambda: session.graph is not None and not session.busy, timeout=10_000)

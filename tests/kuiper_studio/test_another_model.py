@@ -38,7 +38,7 @@ def open_other(qtbot, window, make_pair):
 
     def open_it():
         session = window.session
-        session.prepare_source_list([InputSource("constant", value=1.0)])
+        session.next_model.set_sources([InputSource("constant", value=1.0)])
         session.open(path)
         qtbot.waitUntil(lambda: session.model_path == path and not session.busy, timeout=10_000)
         session.resume()
@@ -94,7 +94,7 @@ def test_a_size_that_is_being_edited(qtbot, window, open_other):
 
 def test_a_size_that_is_being_asked_for(qtbot, window, open_other, make_pair):
     dynamic = make_pair(*DYNAMIC, name="dynamic")
-    window.session.prepare_source_list([InputSource("random", seed=0)])
+    window.session.next_model.set_sources([InputSource("random", seed=0)])
     window.session.open(dynamic)
     qtbot.waitUntil(lambda: window.session.model_path == dynamic and not window.session.busy)
     field = window.input_panel.cards["0"].sizes.fields[1]

@@ -73,7 +73,7 @@ def open_chain(session, make_pair, tmp_path):
         lines = [line.format(kind) for line in CHAIN]
         path = make_pair(*lines, weights={"double.weight": 2 * np.eye(3, dtype=np.float32)})
         session.load_layers(layers)
-        session.prepare_source_list([InputSource("constant", value=3.0)])
+        session.next_model.set_sources([InputSource("constant", value=3.0)])
         session.open(path)
         assert session.wait_idle(20)
         assert session.state is RunState.READY, session.failure
@@ -245,12 +245,12 @@ class TestAnotherModel:
     def test_when_that_was_closed(self, endless, other):
         endless.close_model()
         assert not endless.busy
-        endless.prepare_source_list([InputSource("constant", value=4.0)])
+        endless.next_model.set_sources([InputSource("constant", value=4.0)])
         endless.open(other)
         self.assert_open(endless)
 
     def test_when_that_was_stopped(self, endless, other):
-        endless.prepare_source_list([InputSource("constant", value=4.0)])
+        endless.next_model.set_sources([InputSource("constant", value=4.0)])
         endless.open(other)
         endless.stop()
         self.assert_open(endless)
@@ -264,7 +264,7 @@ class TestAnotherModel:
         lines = [line.format("Endless") for line in CHAIN]
         path = make_pair(*lines, weights={"double.weight": np.eye(3, dtype=np.float32)})
         session.load_layers(layers)
-        session.prepare_source_list([InputSource("constant", value=3.0)])
+        session.next_model.set_sources([InputSource("constant", value=3.0)])
         session.open(path)
         assert session.wait_idle()
         pid = session.engine_pid

@@ -146,7 +146,7 @@ def test_the_title_is_the_engines_model(qtbot, window, param, settle, make_pair,
     other = make_pair(*LINES, weights=scaled(4, 4), name="other")
     (tmp_path / "bad.param").write_text("no model")
     session = window.session
-    session.prepare_source_list([InputSource("constant", value=1.0)])
+    session.next_model.set_sources([InputSource("constant", value=1.0)])
     window.opening.open_model(other)
     window.opening.open_model(tmp_path / "bad.param")
     settle(session)

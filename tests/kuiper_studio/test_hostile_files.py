@@ -44,7 +44,7 @@ def test_it_runs_or_says_why(qtbot, shared, open_window, folder, caplog):
         source = InputSource("random")
         if (place / "x.npy").is_file():
             source = InputSource("npy", path=place / "x.npy")
-        session.prepare_source_list([source])
+        session.next_model.set_sources([source])
     with caplog.at_level(logging.ERROR):
         window.opening.open_model(place / "m.pnnx.param")
         qtbot.waitUntil(lambda: session.graph is not None and not session.busy, timeout=20_000)

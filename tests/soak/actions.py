@@ -84,7 +84,7 @@ class Actions:
     def _open(self) -> str:
         path = self._one(self._files.models)
         if self._rng.random() < 0.7:
-            self._session.prepare_source_list([self._source()])
+            self._session.next_model.set_sources([self._source()])
         if self._rng.random() < 0.1:
             path = path.with_suffix(".bin")
         if self._rng.random() < 0.2:

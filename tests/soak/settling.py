@@ -30,6 +30,6 @@ def handle_events(condition: Callable[[], bool], seconds: float) -> bool:
 
 def open_with(session: StudioSession, path: Path, source: InputSource) -> None:
     """Open a model, feed all its inputs from one source, and wait for the end of that."""
-    session.prepare_source_list([source])
+    session.next_model.set_sources([source])
     session.open(path)
     session.wait_idle(SETTLED)

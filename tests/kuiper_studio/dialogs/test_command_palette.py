@@ -88,7 +88,7 @@ def palette(session, theme, window):
 @pytest.fixture
 def opened(qtbot, session, make_pair):
     source = InputSource("array", array=np.zeros((1, 8, 8), "f4"))
-    session.prepare_source_list([source])
+    session.next_model.set_sources([source])
     session.open(make_pair(*NET))
     qtbot.waitUntil(lambda: session.graph is not None and not session.busy)
     return session

@@ -63,7 +63,7 @@ def dialog(qtbot, opened, theme, folder):
 
 
 def open_model(qtbot, session, path):
-    session.prepare_source_list([InputSource("array", array=np.ones((8, 8), "f4"))])
+    session.next_model.set_sources([InputSource("array", array=np.ones((8, 8), "f4"))])
     session.open(path)
     qtbot.waitUntil(lambda: session.graph is not None and not session.busy)
 

@@ -68,7 +68,7 @@ def open_model(qtbot, session, make_pair):
         if feed:
             array = np.linspace(-2, 2, 192, dtype=np.float32).reshape(1, 3, 8, 8)
             array = array if value is None else value
-            session.prepare_source_list([InputSource("array", array=array)])
+            session.next_model.set_sources([InputSource("array", array=array)])
         session.open(make_pair(*MODELS.get(lines, lines)))
         settled = (RunState.READY if feed else RunState.NEED_INPUT,)
         qtbot.waitUntil(lambda: session.state in settled and not session.busy)

@@ -426,7 +426,7 @@ class TestSizes:
     ) -> None:
         session = empty_session
         source = InputSource("image", path=picture)
-        session.prepare_source_list([source], ImageOptions(size=(6, 4)))
+        session.next_model.set_sources([source], ImageOptions(size=(6, 4)))
         session.open(residual)
         qtbot.waitUntil(lambda: bool(session.fed_shapes))
         assert session.fed_shapes == {"0": (1, 3, 6, 4)}

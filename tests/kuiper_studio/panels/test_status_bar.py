@@ -24,7 +24,7 @@ def running(qtbot, empty_session, theme, make_pair, gate):
     bar = StatusBar(session, theme)
     qtbot.addWidget(bar)
     bar.show()
-    session.prepare_source_list([InputSource("array", array=np.ones(3, np.float32))])
+    session.next_model.set_sources([InputSource("array", array=np.ones(3, np.float32))])
     session.open(
         make_pair(
             "pnnx.Input in 0 1 0 #0=(3)f32",

@@ -72,7 +72,7 @@ def opened(qtbot, session, panel, make_pair):
 
 def open_model(qtbot, session, path):
     source = InputSource("array", array=np.linspace(-1, 1, 64, dtype="f4").reshape(1, 8, 8))
-    session.prepare_source_list([source])
+    session.next_model.set_sources([source])
     session.open(path)
     qtbot.waitUntil(lambda: session.graph is not None and not session.busy)
 

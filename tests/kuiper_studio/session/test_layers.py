@@ -88,7 +88,7 @@ def test_before_a_model_is_open(qtbot, empty_session, settle, write, make_pair, 
         session.load_layers(write(LAYERS))
     settle(session)
     assert session.state is RunState.EMPTY
-    session.prepare_source_list([InputSource("constant", value=1.0)])
+    session.next_model.set_sources([InputSource("constant", value=1.0)])
     session.open(make_pair(*MODEL))
     settle(session)
     qtbot.waitUntil(lambda: session.state is RunState.READY)

@@ -78,7 +78,7 @@ class TestWhatFailsAtOnceAfterwards:
         path = scaled(make_pair, "b", 5)
 
         def open_it(**more):
-            session.prepare_source_list([ones])
+            session.next_model.set_sources([ones])
             session.open(path, **more)
 
         return open_it
@@ -98,7 +98,7 @@ class TestWhatFailsAtOnceAfterwards:
             "pnnx.Output out 1 0 1",
             name="gated",
         )
-        session.prepare_source_list([ones])
+        session.next_model.set_sources([ones])
         session.open(path)
         settle(session)
         gate.close()
@@ -107,7 +107,7 @@ class TestWhatFailsAtOnceAfterwards:
         (tmp_path / "c.param").write_text("no model")
         open_b()
         session.open(tmp_path / "c.param")
-        session.prepare_source_list([ones])
+        session.next_model.set_sources([ones])
         session.open(scaled(make_pair, "d", 7))
         gate.open()
         assert_is(session, settle, "d", 7)
@@ -190,14 +190,14 @@ class TestWhatFailsAtOnceAfterwards:
         paths = {factor: scaled(make_pair, f"m{factor}", factor) for factor in (3, 4, 6)}
         for _ in range(50):
             factor = int(rng.choice([3, 4, 6]))
-            session.prepare_source_list([ones])
+            session.next_model.set_sources([ones])
             session.open(paths[factor])
             for _ in range(rng.integers(3)):
                 session.open(tmp_path / "c.param")
             if rng.integers(2):
                 settle(session)
                 assert shows_what_it_holds(session)
-        session.prepare_source_list([ones])
+        session.next_model.set_sources([ones])
         session.open(paths[6])
         assert_is(session, settle, "m6", 6)
 
@@ -214,7 +214,7 @@ class TestClosing:
             "pnnx.Output out 1 0 2",
             name="gated",
         )
-        session.prepare_source_list([ones])
+        session.next_model.set_sources([ones])
         session.open(path)
         settle(session)
         assert session.graph.operators[1].name == "one"
@@ -297,7 +297,7 @@ class TestClosing:
         gate.close()
         gated.resume()
         gated.close_model()
-        gated.prepare_source_list([ones])
+        gated.next_model.set_sources([ones])
         gated.open(scaled(make_pair, "b", 5))
         gate.open()
         assert_is(gated, settle, "b", 5)

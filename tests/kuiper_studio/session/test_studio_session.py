@@ -46,7 +46,7 @@ def opened(qtbot, session, make_pair):
 
 
 def open_and_feed(qtbot, session, path, arrays):
-    session.prepare_source_list(
+    session.next_model.set_sources(
         [InputSource("array", array=np.asarray(a, np.float32)) for a in arrays]
     )
     session.open(path)
@@ -420,7 +420,7 @@ class TestSeed:
 
     def test_chosen_before_and_while_a_model_is_opened(self, qtbot, session, noisy):
         session.set_seed(3)
-        session.prepare_source_list([InputSource("constant", value=1.0)])
+        session.next_model.set_sources([InputSource("constant", value=1.0)])
         session.open(noisy)
         session.set_seed(4)
         qtbot.waitUntil(lambda: session.state is RunState.READY and not session.busy)

@@ -131,8 +131,8 @@ class TestSupply:
 
     def test_from_the_command_line(self, qtbot, empty_session, residual, source):
         session = empty_session
-        session.prepare_source_list([InputSource("constant", value=1.0)])
-        session.prepare_supplies([("strange", source)])
+        session.next_model.set_sources([InputSource("constant", value=1.0)])
+        session.next_model.set_supplies([("strange", source)])
         session.open(residual)
         qtbot.waitUntil(lambda: session.supplied == {"5": str(source.path)})
         qtbot.waitUntil(lambda: not session.busy)
@@ -142,12 +142,12 @@ class TestSupply:
         session = empty_session
         np.save(tmp_path / "x.npy", np.ones(3))
         source = parse_array_file(str(tmp_path / "x.npy"))
-        session.prepare_supplies([("odd", source)])
+        session.next_model.set_supplies([("odd", source)])
         session.open(make_pair("my.Own odd 0 1 x #x=(3)f32", "pnnx.Output out 1 0 x"))
         qtbot.waitUntil(lambda: "x" in session.supplied)
 
     def test_a_name_that_is_not_there(self, qtbot, empty_session, residual, source):
-        empty_session.prepare_supplies([("nobody", source)])
+        empty_session.next_model.set_supplies([("nobody", source)])
         with qtbot.waitSignal(empty_session.failed) as told:
             empty_session.open(residual)
         assert "no operand or operator named 'nobody'" in told.args[0].reason
@@ -196,8 +196,8 @@ class TestSizes:
 
     def test_prepared_and_kept_by_reload(self, qtbot, empty_session, make_pair):
         session = empty_session
-        session.prepare_source_list([InputSource("random")])
-        session.prepare_shapes(["h=3", "in0=1,?,4"])
+        session.next_model.set_sources([InputSource("random")])
+        session.next_model.set_shapes(["h=3", "in0=1,?,4"])
         session.open(make_pair(*OPEN))
         qtbot.waitUntil(lambda: session.state is RunState.READY and not session.busy)
         asked = session.input_shapes
@@ -208,7 +208,7 @@ class TestSizes:
         assert session.input_shapes == asked
 
     def test_prepared_wrongly(self, qtbot, empty_session, make_pair):
-        empty_session.prepare_shapes(["q=3"])
+        empty_session.next_model.set_shapes(["q=3"])
         with qtbot.waitSignal(empty_session.failed) as told:
             empty_session.open(make_pair(*OPEN))
         assert told.args[0].title == "What was asked for does not fit the model"
