@@ -34,6 +34,7 @@ Dims: TypeAlias = tuple[Dim, ...]
 # A factor may be a part of several wholes, such as windows before and after a shift. More than
 # these add nothing.
 _MOST_WHOLES: Final = 4
+_SEQUENCES: Final = frozenset({Kind.TOKEN, Kind.TIME})
 
 
 class Rank(IntEnum):
@@ -76,6 +77,8 @@ class Factors:
         By factor of a flattened dimension that lost or won positions: what was flattened.
     timed : set of int
         Factors of rows that are also taken for time.
+    parted : set of int
+        Factors that were split from others, and of which single positions are taken.
     """
 
     def __init__(self) -> None:
@@ -92,6 +95,7 @@ class Factors:
         self.apart: set[int] = set()
         self.mixed: dict[int, Dim] = {}
         self.timed: set[int] = set()
+        self.parted: set[int] = set()
         self._same: list[int] = []
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
@@ -250,6 +254,15 @@ class Factors:
             seen.add(each)
             waiting += [other for other in self.wholes(each) if other not in seen]
         return False
+
+    def _is_outer(self, factor: int) -> bool:
+        """Whether a factor is the outermost part of what it was split from."""
+        factor = self.find(factor)
+        return any(
+            self.find(outer) == factor
+            for whole in self.wholes(factor)
+            for outer, *_ in self.splits(whole)
+        )
 
     def _common_origin(self, factors: Iterable[int]) -> int | None:
         """Return what all factors were split from, perhaps at different splits."""
@@ -609,12 +622,7 @@ class Factors:
         self.apart = {*self.leaves(self.apart)}
         self.ranked = {self.find(factor) for factor in self.ranked}
         self.slid = {self.find(factor): dim for factor, dim in self.slid.items()}
-        for factor in self.frames:
-            if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time
-                self.claim((factor,), Kind.TIME, Rank.STATED)
-        for factor in self.series:
-            if self.rank(factor) <= Rank.GUESSED:
-                self.claim((factor,), Kind.CHANNEL, Rank.DERIVED)
+        self._claim_noted()
         for _ in range(3):  # each direction may wait for the other
             changed = self._spread_kinds()
             for factor in range(len(self.sizes)):
@@ -625,6 +633,20 @@ class Factors:
                         changed = True
             if not changed:
                 return
+
+    def _claim_noted(self) -> None:
+        """Name factors by what was noted of them while operators were related."""
+        for factor in self.frames:
+            if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time
+                self.claim((factor,), Kind.TIME, Rank.STATED)
+        for factor in self.series:
+            if self.rank(factor) <= Rank.GUESSED:
+                self.claim((factor,), Kind.CHANNEL, Rank.DERIVED)
+        for factor in self.parted:
+            if self.kind(self.origin(factor)) not in _SEQUENCES:
+                self.claim((factor,), Kind.PART, Rank.DERIVED)
+            elif self._is_outer(factor):  # the first and the last block of a sequence
+                self.claim((factor,), Kind.WINDOW, Rank.DERIVED)
 
     def _spread_kinds(self) -> bool:
         """Name the segments of features and tokens; return whether anything was new."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["name_dims"]
 
+_POSITIONS: Final = SPATIAL | {Kind.TOKEN}
 _HINTS: Final = {
     "dist": Kind.DISTILLATION_TOKEN,
     "reg": Kind.REGISTER_TOKEN,
@@ -156,6 +157,8 @@ class _Namer:
             axis = replace(axis, stride=self._stride(member))
             if self._is_window(member, place):
                 return Axis(Kind.WINDOW, axis.size, (axis,))
+        if axis.kind is Kind.TOKEN and self._is_window(member, place):
+            return Axis(Kind.WINDOW, axis.size)
         if axis.kind is Kind.UNKNOWN and member in self.factors.mixed:
             return self._mixed(axis, self.factors.mixed[member])
         segments = self.factors.segments.get(member)
@@ -212,11 +215,11 @@ class _Namer:
         return not self.factors.apart.isdisjoint(self.factors.leaves(members))
 
     def _wholes(self, member: int) -> list[int]:
-        """Return the positions of an image that a factor was split from, the nearest first."""
+        """Return the positions that a factor was split from, the nearest first."""
         found = [*self.factors.wholes(member)]
         for whole in found:
             found += [each for each in self.factors.wholes(whole) if each not in found]
-        return [whole for whole in found if self.factors.kind(whole) in SPATIAL]
+        return [whole for whole in found if self.factors.kind(whole) in _POSITIONS]
 
     def _are_parts(self, whole: int, member: int, members: list[int]) -> bool:
         """Whether a factor and one of a dimension are different parts of a whole."""

@@ -37,7 +37,7 @@ def claim_parts(call: Call, dim: Dim) -> None:
     """
     producer = call.operator.inputs[0].producer
     if len(dim) == 1 and call.factors.wholes(dim[0]):
-        call.factors.claim(dim, Kind.PART, Rank.DERIVED)
+        call.factors.parted.add(dim[0])
     elif producer is not None and producer.is_constant:
         call.factors.claim(dim, Kind.PART, Rank.GUESSED)
 
@@ -129,12 +129,23 @@ def embedding(call: Call) -> Results:
     if dims is None or shape is None or len(shape) != len(dims) + 1:
         return []
     if dims:
-        call.factors.claim(dims[-1], Kind.TOKEN, Rank.STATED)
+        call.factors.claim(dims[-1], Kind.TOKEN, _rank_of_tokens(call, dims))
     if len(dims) == 2:
         call.factors.claim(dims[0], Kind.BATCH, Rank.GUESSED)
     made = (call.factors.make(shape[-1]),)
     call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
     return [call.fit((*dims, made))]
+
+
+def _rank_of_tokens(call: Call, dims: Dims) -> Rank:
+    """Return how certain it is that what is looked up are tokens.
+
+    A single dimension may count samples, with a class or a user for each.
+    """
+    producer = call.operator.inputs[0].producer
+    is_table = producer is not None and producer.is_constant
+    is_sample = len(dims) == 1 and call.has_batch and not is_table
+    return Rank.GUESSED if is_sample else Rank.STATED
 
 
 @rule("embeddingbag")

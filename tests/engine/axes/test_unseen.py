@@ -1318,3 +1318,58 @@ def test_weights_that_are_shifted_before_they_weigh(
     )
     assert found["h"] == "batch × tokens × features"
     assert found["i"] == found["j"] == "batch × tokens × features"
+
+
+def test_a_number_for_each_sample(texts: Callable[..., dict[str, str]]) -> None:
+    """Diffusion transformers look up the class of each image: a batch of labels, no tokens."""
+    found = texts(
+        "pnnx.Input labels 0 1 a #a=(2)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=8 num_embeddings=11 #b=(2,8)f32",
+        "nn.Linear l 1 1 b c #c=(2,8)f32",
+        "Tensor.reshape r 1 1 c d shape=(2,8,1,1) $input=c #d=(2,8,1,1)f32",
+        "pnnx.Input image 0 1 g #g=(2,3,6,6)f32",
+        "nn.Conv2d p 1 1 g h kernel_size=(2,2) stride=(2,2) #h=(2,8,3,3)f32",
+        "pnnx.Expression x 2 1 h d i expr=mul(@0,@1) #i=(2,8,3,3)f32",
+        "pnnx.Output out 1 0 i",
+    )
+    assert found["a"] == "batch"
+    assert found["b"] == found["c"] == "batch × features"
+    assert found["i"] == "batch × channels × rows × columns"
+
+
+def test_a_sequence_without_a_batch(texts: Callable[..., dict[str, str]]) -> None:
+    found = texts(
+        "pnnx.Input ids 0 1 a #a=(5)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=8 num_embeddings=11 #b=(5,8)f32",
+        "nn.Linear l 1 1 b c #c=(5,8)f32",
+        "pnnx.Output out 1 0 c",
+    )
+    assert found["a"] == "tokens"
+    assert found["c"] == "tokens × features"
+
+
+def test_blocks_of_a_sequence(texts: Callable[..., dict[str, str]]) -> None:
+    """BigBird attends from each block to others, and treats the first and the last apart.
+
+    Mamba 2 takes the last token of each chunk.
+    """
+    found = texts(
+        "pnnx.Input ids 0 1 a #a=(1,20)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=11 #b=(1,20,6)f32",
+        "Tensor.reshape r 1 1 b c shape=(1,5,4,2,3) $input=b #c=(1,5,4,2,3)f32",
+        "Tensor.permute p 1 1 c d dims=(0,3,1,2,4) $input=c #d=(1,2,5,4,3)f32",
+        "Tensor.select f 1 1 d g dim=2 index=0 $input=d #g=(1,2,4,3)f32",
+        "Tensor.slice m 1 1 d h dims=(2) starts=(1) ends=(4) steps=(1) $input=d "
+        "#h=(1,2,3,4,3)f32",
+        "torch.transpose t 1 1 h i dim0=3 dim1=4 $input=h #i=(1,2,3,3,4)f32",
+        "torch.matmul q 2 1 h i j $input=h $other=i #j=(1,2,3,4,4)f32",
+        "F.softmax s 1 1 j k dim=-1 #k=(1,2,3,4,4)f32",
+        "Tensor.select l 1 1 h n dim=3 index=-1 $input=h #n=(1,2,3,3)f32",
+        "pnnx.Output out 3 0 g k n",
+    )
+    assert found["c"] == "windows × tokens × heads × features"
+    assert found["d"] == "heads × windows × tokens × features"
+    assert found["g"] == "heads × tokens × features"
+    assert found["h"] == "heads × windows × tokens × features"
+    assert found["k"] == "heads × windows × queries × keys"
+    assert found["n"] == "heads × windows × features"
