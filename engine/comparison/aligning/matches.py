@@ -12,6 +12,7 @@ from engine.comparison.aligning.elements import varies
 from engine.comparison.aligning.limits import CONFIRMING, NEAR, ROUNDED
 from engine.comparison.aligning.result import Born
 from engine.comparison.aligning.state import Reading
+from engine.comparison.aligning.values import shape_in_file
 from engine.comparison.measures import Meter, relative_distance
 from engine.comparison.pairs import Numbers
 from engine.cost import is_free
@@ -163,10 +164,13 @@ class Matches:
     def _repeats_upstream(self, operand: str, key: str, stand_ins: Collection[str]) -> bool:
         """Whether a tensor follows from stand-ins only because these repeat their inputs.
 
-        What another reader of the same tensor gives, an operand upstream has already.
+        What another reader of the same tensor gives, an operand upstream has already, or it is
+        a step within that reader.
         """
-        repeated = any(name in self._state.repeated for name in stand_ins)
-        return repeated and self._structure.is_taken_upstream(key, operand)
+        if not any(name in self._state.repeated for name in stand_ins):
+            return False
+        structure = self._structure
+        return structure.is_taken_upstream(key, operand) or structure.is_step(key, operand)
 
     def _is_part(self, producer: RuntimeOperator | None, result: Value) -> bool:
         """Whether a result is a part of a stand-in, whose other parts may be wrong."""
@@ -246,12 +250,19 @@ class Matches:
         return Born(1.0, f"it gives {shapes[0]} instead of {shapes[1]}")
 
     def _is_misshapen_above(self, operand: str) -> bool:
-        """Whether an input already has, or is read in, another shape than the reference's."""
+        """Whether an input already has, or is read in, another shape than the reference's.
+
+        One that the file states is right, though a reference computes it with fewer axes, as a
+        product of matrices.
+        """
         producer = self._sides.session.graph.operand(operand).producer
-        for name in [o.name for o in producer.inputs] if producer is not None else []:
-            born, reading = self._state.result.born.get(name), self._state.reading_of(name)
+        for source in producer.inputs if producer is not None else ():
+            born = self._state.result.born.get(source.name)
+            reading = self._state.reading_of(source.name)
             if born is not None and born.note:
                 return True
-            if reading is not None and not self._sides.has_plain_shape(reading):
+            if reading is None or self._sides.has_plain_shape(reading):
+                continue
+            if reading.shape != shape_in_file(source):
                 return True
         return False

@@ -122,6 +122,26 @@ class Structure:
             for other in self._sides.index.copies(key)
         )
 
+    def is_step(self, key: str, operand: str) -> bool:
+        """Whether a tensor only leads to what operands have that do not read a given one.
+
+        As the steps of a normalization do, which the reference computes in several calls.
+        """
+        graph, consumers = self._sides.session.graph, self._reference.consumers
+        producer = graph.operand(operand).producer
+        below = {*find_downstream(graph, producer.name)} if producer is not None else set()
+        level, found = {key}, False
+        for _ in range(AHEAD):
+            calls = [call for each in level for call in consumers.get(each, ())]
+            made = {output for call in calls for output in call.outputs}
+            level = made - self._state.taken.keys()
+            for each in made - level:
+                reader = graph.operand(self._state.taken[each]).producer
+                if reader is None or reader.index in below:
+                    return False
+                found = True
+        return found and not level
+
     def givers(self, key: str, operand: str) -> list[str]:
         """Return the operands, not computed from a given one, that give a tensor.
 

@@ -487,6 +487,55 @@ def test_a_lost_sum_is_not_confirmed_by_what_reads_its_operand_elsewhere(make_pa
     assert [origin.operator.name for origin in found.origins] == ["sum"]
 
 
+def test_a_lost_sum_is_not_confirmed_by_a_step_of_a_normalization_upstream(make_pair):
+    """Without the branch, which is small, the last norm gives what the first one multiplies."""
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((1, 5, 16)).astype("f4")
+    sizes = (16, (16, 16), (9, 16))
+    scale, weight, last = (rng.uniform(0.5, 1.5, s).astype("f4") for s in sizes)
+    weight *= np.float32(0.01)
+    size, norm = "(1,5,16)f32", "elementwise_affine=True eps=1e-6 normalized_shape=(16)"
+    layer = "bias=False in_features=16"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"F.tanh start 1 1 0 1 $input=0 #1={size}",
+        f"nn.RMSNorm norm 1 1 1 2 {norm} @weight=(16)f32 #2={size}",
+        f"F.sigmoid gate 1 1 2 7 $input=2 #7={size}",
+        f"pnnx.Expression gated 2 1 2 7 8 expr=mul(@0,@1) #8={size}",
+        f"nn.Linear fc 1 1 8 3 {layer} out_features=16 @weight=(16,16)f32 #3={size}",
+        f"nn.Identity sum 1 1 1 4 #4={size}",
+        f"nn.RMSNorm norm2 1 1 4 5 {norm} @weight=(16)f32 #5={size}",
+        f"nn.Linear head 1 1 5 6 {layer} out_features=9 @weight=(9,16)f32 #6=(1,5,9)f32",
+        "pnnx.Output out 1 0 6",
+        weights={
+            "norm.weight": scale, "fc.weight": weight, "norm2.weight": np.ones(16, "f4"),
+            "head.weight": last,
+        },
+    )  # fmt: skip
+
+    def divided(a):
+        return a / np.sqrt(np.square(a).mean(-1, keepdims=True) + np.float32(1e-6))
+
+    a = np.tanh(x)
+    b = divided(a)
+    gate = 1 / (1 + np.exp(-b * scale))
+    c = (b * scale * gate) @ weight.T
+    d = a + c
+    e = divided(d)
+    arrays = {"in": x, "tanh": a, "inner": b, "norm": b * scale, "gate": gate,
+              "gated": b * scale * gate, "fc": c, "add": d,
+              "inner2": e, "norm2": e * np.float32(1), "head": e @ last.T}  # fmt: skip
+    calls = (
+        ("tanh", ("in",), ("tanh",)), ("mul", ("tanh",), ("inner",)),
+        ("mul", ("inner",), ("norm",)), ("sigmoid", ("norm",), ("gate",)),
+        ("mul", ("norm", "gate"), ("gated",)), ("mm", ("gated",), ("fc",)),
+        ("add", ("tanh", "fc"), ("add",)), ("mul", ("add",), ("inner2",)),
+        ("mul", ("inner2",), ("norm2",)), ("mm", ("norm2",), ("head",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x), reference_of(arrays, calls, ("head",)))
+    assert [origin.operator.name for origin in found.origins] == ["sum"]
+
+
 @pytest.mark.parametrize("between", [False, True], ids=["read", "an activation between"])
 def test_a_mean_that_keeps_its_axes_is_named(make_pair, between):
     """The layer that reads it fails, for it takes 6 features and not 1."""
@@ -517,6 +566,27 @@ def test_a_mean_that_keeps_its_axes_is_named(make_pair, between):
     assert origin.operator.name == "pool"
     assert "it gives 1×6×1×1 instead of 1×6" in origin.text
     assert [reason.kind for reason in origin.reasons] == ["parameter"]
+    assert "keepdim=False" in origin.reasons[0].text
+
+
+def test_a_mean_that_keeps_its_axes_is_named_behind_a_product_of_matrices(make_pair):
+    """The reference computes the layer on rows; that is no other shape of ours."""
+    rng = np.random.default_rng(6)
+    x, weight = (rng.standard_normal(s).astype("f4") for s in ((1, 4, 4, 6), (5, 6)))
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,4,4,6)f32",
+        "nn.Linear fc 1 1 0 1 bias=False in_features=6 out_features=5 "
+        "@weight=(5,6)f32 #1=(1,4,4,5)f32",
+        "torch.mean pool 1 1 1 2 dim=(1,2) keepdim=True $input=1 #2=(1,5)f32",
+        "pnnx.Output out 1 0 2",
+        weights={"fc.weight": weight},
+    )
+    rows = x.reshape(16, 6) @ weight.T
+    arrays = {"in": x, "mm": rows, "mean": rows.mean(0)[None]}
+    calls = (("mm", ("in",), ("mm",)), ("mean", ("mm",), ("mean",)))
+    (origin,) = engine.compare(run(path, x), reference_of(arrays, calls, ("mean",))).origins
+    assert origin.operator.name == "pool"
+    assert "it gives 1×1×1×5 instead of 1×5" in origin.text
     assert "keepdim=False" in origin.reasons[0].text
 
 
