@@ -313,9 +313,9 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     elif arguments.model is not None:
         _open(window, arguments, options)
     if arguments.memory_limit is not None:
-        session.set_memory_limit(arguments.memory_limit.nbytes)
+        session.memory.set_limit(arguments.memory_limit.nbytes)
     if arguments.memory_bound is not None:
-        session.set_memory_bound(arguments.memory_bound)
+        session.memory.set_bound(arguments.memory_bound)
     if arguments.seed is not None:  # overrides the seed of a dump
         session.set_seed(arguments.seed)
     _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)

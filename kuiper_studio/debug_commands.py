@@ -62,7 +62,7 @@ class DebugCommands(QObject):
         self._dialogs, self._window = dialogs, window
         self._self_check: SelfCheckDialog | None = None
         session.seed_changed.connect(self._remember_seed)
-        session.memory_limit_changed.connect(self._remember_memory)
+        session.memory.changed.connect(self._remember_memory)
         session.studies.self_checked.connect(self._show_self_check)
         session.graph_changed.connect(self._close_self_check)
 
@@ -134,8 +134,8 @@ class DebugCommands(QObject):
 
         dialog = MemoryDialog(self._session, self._window)
         if dialog.exec():
-            self._session.set_memory_limit(dialog.limit)
-            self._session.set_memory_bound(dialog.bound)
+            self._session.memory.set_limit(dialog.limit)
+            self._session.memory.set_bound(dialog.bound)
 
     def choose_kernels(self) -> None:
         """Ask for a dump, and use its kernels."""
@@ -157,12 +157,12 @@ class DebugCommands(QObject):
         with suppress(SessionStateError):  # the file was edited by hand
             self._session.set_ncnn_options(NcnnOptions.parse(options).text)
         allowed = str(self._settings.value("tuning", "true")) != "false"
-        self._session.set_tuning(allowed=allowed)
+        self._session.tuning.allow(allowed=allowed)
         # Both are read first, because setting one remembers both.
         limit = self._remembered_bytes("memoryLimit")
         bound = self._remembered_bytes("memoryBound")
-        self._session.set_memory_limit(limit)
-        self._session.set_memory_bound(bound)
+        self._session.memory.set_limit(limit)
+        self._session.memory.set_bound(bound)
 
     def set_preferred_backend(self, name: str) -> None:
         """Use a backend, now and in runs of the window to come."""
@@ -178,7 +178,7 @@ class DebugCommands(QObject):
     def set_tuning(self, *, allowed: bool) -> None:
         """Tune kernels at rest or not, now and in runs of the window to come."""
         self._settings.setValue("tuning", str(allowed).lower())
-        self._session.set_tuning(allowed=allowed)
+        self._session.tuning.allow(allowed=allowed)
 
     def _remembered_bytes(self, key: str) -> int | None:
         try:
@@ -193,8 +193,8 @@ class DebugCommands(QObject):
     @Slot()
     def _remember_memory(self) -> None:
         for key, nbytes in (
-            ("memoryLimit", self._session.memory_limit),
-            ("memoryBound", self._session.memory_bound),
+            ("memoryLimit", self._session.memory.limit),
+            ("memoryBound", self._session.memory.bound),
         ):
             self._settings.setValue(key, "" if nbytes is None else str(nbytes))
 

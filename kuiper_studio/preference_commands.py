@@ -144,8 +144,8 @@ class PreferenceCommands(QObject):
         return Preferences(
             self._theme.scheme,
             session.backend,
-            session.memory_limit,
-            session.memory_bound,
+            session.memory.limit,
+            session.memory.bound,
             session.seed,
             self._dialogs.folder("dump"),
             self._exporting.preferred_format,
@@ -155,13 +155,13 @@ class PreferenceCommands(QObject):
             stored_size(self._settings),
             str(self._settings.value(MONO_FAMILY, "")),
             is_still(self._settings),
-            session.tunes,
+            session.tuning.allowed,
         )
 
     def _use_for_models(self, chosen: Preferences, present: Preferences) -> None:
         """Use what says how models are computed and exported."""
-        self._session.set_memory_limit(chosen.limit)
-        self._session.set_memory_bound(chosen.bound)
+        self._session.memory.set_limit(chosen.limit)
+        self._session.memory.set_bound(chosen.bound)
         self._session.set_seed(chosen.seed)
         if chosen.backend != present.backend:
             self._debugging.set_preferred_backend(chosen.backend)

@@ -114,7 +114,7 @@ class SweepCommands(QObject):
                 session.backend,
                 session.ncnn_options,
                 session.seed,
-                session.memory_bound,
+                session.memory.bound,
                 tuple([str(each.path) for each in session.workspace.layer_files]),
             )
         )

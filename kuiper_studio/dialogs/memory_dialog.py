@@ -46,7 +46,7 @@ class MemoryDialog(Question):
 
     def __init__(self, session: StudioSession, parent: QWidget | None = None) -> None:
         super().__init__("memory", "Memory", _WIDTH, parent)
-        self.limit, self.bound = session.memory_limit, session.memory_bound
+        self.limit, self.bound = session.memory.limit, session.memory.bound
         self.everything = QRadioButton("&Keep every value")
         self.limited = QRadioButton("Keep at &most")
         self.amount = QLineEdit(

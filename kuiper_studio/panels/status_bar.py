@@ -125,12 +125,12 @@ class StatusBar(QStatusBar):
         session, theme = self._session, self._theme
         for changed in (
             session.settled, session.graph_changed, session.backend_changed,
-            session.memory_limit_changed, theme.changed,
+            session.memory.changed, theme.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         self.messageChanged.connect(self._show_cells)
         session.progress_changed.connect(self._on_progress_changed)
-        session.tuning_changed.connect(self._on_tuning_changed)
+        session.tuning.progressed.connect(self._on_tuning_changed)
         session.tensors.recalled.connect(self._show_nonfinite)
         session.values_reset.connect(self._show_nonfinite)
         session.measuring.changed.connect(self._show_nonfinite)
@@ -232,7 +232,7 @@ class StatusBar(QStatusBar):
             restyle(self._nonfinite, f"color: {color.name()};")
 
     def _show_memory_limit(self) -> None:
-        limit = self._session.memory_limit if self._session.graph is not None else None
+        limit = self._session.memory.limit if self._session.graph is not None else None
         self._memory.setText(
             "" if limit is None else f"memory limit {format_exact_bytes(limit)}"
         )

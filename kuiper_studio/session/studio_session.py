@@ -23,7 +23,7 @@ from engine.errors import (
 from engine.inputs import ImageOptions, InputSource, spread_source
 from engine.runtime.description import DescribedLayers, graph_of
 from engine.states import OperatorStatus
-from engine.text import format_count, format_duration, format_exact_bytes
+from engine.text import format_count, format_duration
 from kuiper_studio.engine_service.plans import ResolvedPlan, resolve
 from kuiper_studio.engine_service.protocol import (
     Answer,
@@ -39,7 +39,6 @@ from kuiper_studio.engine_service.protocol import (
     FeedRequest,
     LayersLoaded,
     LoadLayersRequest,
-    MemoryRequest,
     Model,
     NotesRead,
     Opened,
@@ -57,7 +56,6 @@ from kuiper_studio.engine_service.protocol import (
     Supply,
     SupplyRequest,
     Tuned,
-    TuningRequest,
     UnloadLayersRequest,
     WeightsKept,
     WithdrawRequest,
@@ -271,32 +269,6 @@ class StudioSession(SessionView):
             self._ask(lambda run_id: ReseedRequest(run_id, seed))
         else:
             self._tell(replace(self._told, seed=seed))
-
-    def set_tuning(self, *, allowed: bool) -> None:
-        """Let the engine tune kernels while it rests, or not; silent when nothing changes."""
-        if allowed != self._tunes:
-            self._tunes = allowed
-            self._client.send(TuningRequest(allowed))
-            self.workspace.log("info", f"kernels are {'' if allowed else 'not '}tuned at rest")
-            self.tuning_changed.emit("")
-
-    def set_memory_limit(self, limit: int | None) -> None:
-        """Set the memory limit in bytes for computed values; silent when nothing changes.
-
-        Values beyond it are evicted, and recomputed when they are shown.
-        """
-        shown = format_exact_bytes(limit) if limit is not None else "none"
-        self._set_memory(replace(self._memory, limit=limit), f"memory limit {shown}")
-
-    def set_memory_bound(self, bound: int | None) -> None:
-        """Set the memory bound in bytes; None for half of the machine's memory.
-
-        Silent when nothing changes. An operator that needs more fails.
-        """
-        shown = (
-            format_exact_bytes(bound) if bound is not None else "half of the machine's memory"
-        )
-        self._set_memory(replace(self._memory, bound=bound), f"memory bound {shown}")
 
     # Layer files
 
@@ -557,7 +529,13 @@ class StudioSession(SessionView):
             self._openings[run_id] = opening
             keeps = opening.keeps_place
             return OpenRequest(
-                run_id, opening.model, plan, seed, self._memory, keeps, self._tunes
+                run_id,
+                opening.model,
+                plan,
+                seed,
+                self.memory.request,
+                keeps,
+                self.tuning.allowed,
             )
 
         self._set_progress(Progress(f"Opening {opening.model.path.name}"))
@@ -660,13 +638,6 @@ class StudioSession(SessionView):
         self.selection_changed.emit("")
         self.operand_changed.emit("")
         self.state_changed.emit()
-
-    def _set_memory(self, memory: MemoryRequest, text: str) -> None:
-        if memory != self._memory:
-            self._memory = memory
-            self.workspace.log("info", text)
-            self.memory_limit_changed.emit()
-            self._client.send(memory)
 
     # Replies of the engine
 
@@ -966,19 +937,8 @@ class StudioSession(SessionView):
             self._weights.is_kept = True
 
     def _on_tuned(self, answer: Tuned) -> None:
-        if answer.generation != self._told.generation:
-            return
-        for kernel in answer.wrong:
-            self.workspace.log(
-                "warning",
-                f"{kernel} computes other numbers than NumPy; open the input again to compute "
-                "without it",
-            )
-        if answer.done == answer.total:
-            self.workspace.log("info", "kernels are tuned; the next input uses the fastest")
-            self.tuning_changed.emit("")
-        else:
-            self.tuning_changed.emit(f"Tuning kernels… {answer.done} of {answer.total}")
+        if answer.generation == self._told.generation:
+            self.tuning.take(answer)
 
     def _on_notes_read(self, answer: NotesRead) -> None:
         if answer.generation == self._told.generation and self._described is not None:

@@ -25,7 +25,6 @@ from engine.text import format_exact_bytes
 from kuiper_studio.engine_service.channel_totals import ChannelTotals
 from kuiper_studio.engine_service.protocol import (
     FeedRequest,
-    MemoryRequest,
     Model,
     OpenRequest,
     Progress,
@@ -46,6 +45,7 @@ from kuiper_studio.session.finding import Finding
 from kuiper_studio.session.layouts import Layouts
 from kuiper_studio.session.meanings import Meanings
 from kuiper_studio.session.measuring import Measuring
+from kuiper_studio.session.memory import Memory
 from kuiper_studio.session.model_inputs import ModelInputs
 from kuiper_studio.session.overlaying import Overlaying
 from kuiper_studio.session.precision import Precision
@@ -54,6 +54,7 @@ from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.sweeping import Sweeping
 from kuiper_studio.session.tensors import Tensors
 from kuiper_studio.session.tracing import Tracing
+from kuiper_studio.session.tuning import Tuning
 from kuiper_studio.session.undoing import Undoing
 from kuiper_studio.session.workspace import Workspace
 
@@ -120,6 +121,10 @@ class SessionView(QObject):
     bookmarks : Bookmarks
     undoing : Undoing
         Changes of bookmarks and breakpoints, to undo them.
+    memory : Memory
+        How much the engine may use.
+    tuning : Tuning
+        Of kernels, while the engine rests.
     workspace : Workspace
         Class labels, layer files, and the log.
 
@@ -160,14 +165,10 @@ class SessionView(QObject):
         Name of the operand shown as a tensor, ``""`` for none.
     breakpoints_changed
         The set of breakpoints changed.
-    memory_limit_changed
-        The memory limit or the memory bound changed.
     files_changed
         `files_notice` changed: files of the open model were rewritten or removed.
     progress_changed
         A `Progress`, or None when nothing long is under way.
-    tuning_changed
-        How far the engine has tuned kernels while it rests, as a text; ``""`` when it does not.
     failed
         A `Failure`.
     settled
@@ -192,10 +193,8 @@ class SessionView(QObject):
     selection_changed = Signal(object)
     operand_changed = Signal(object)
     breakpoints_changed = Signal()
-    memory_limit_changed = Signal()
     files_changed = Signal()
     progress_changed = Signal(object)
-    tuning_changed = Signal(str)
     failed = Signal(object)
     settled = Signal()
 
@@ -209,8 +208,6 @@ class SessionView(QObject):
         self._client, self._backend = client, backend
         self._requests = Requests(client, self)
         self._ncnn_options = "exact"
-        self._memory = MemoryRequest(limit=None, bound=None)
-        self._tunes = True
         self.tensors = Tensors(client, self._outputs_with, self)
         self.layouts = Layouts(
             lambda: self._graph, self.tensors, lambda: self._snapshot.records, self
@@ -227,6 +224,8 @@ class SessionView(QObject):
         self.finding = Finding(lambda: self._graph, self.tensors, self.measuring, self)
         self.overlaying = Overlaying(lambda: self._graph, self.measuring, self)
         self.workspace, self.undoing = Workspace(self), Undoing(self)
+        self.memory = Memory(client, self.workspace, self)
+        self.tuning = Tuning(client, self.workspace, self)
         self.bookmarks = Bookmarks(lambda: self._graph, self.undoing, self)
         self.meanings = Meanings(
             client, lambda: self._graph, self.tensors, self.workspace, self
@@ -329,21 +328,6 @@ class SessionView(QObject):
     def seed(self) -> int:
         """The random seed."""
         return self._snapshot.seed
-
-    @property
-    def memory_limit(self) -> int | None:
-        """The memory limit in bytes for computed values; None for no limit."""
-        return self._memory.limit
-
-    @property
-    def memory_bound(self) -> int | None:
-        """The memory bound in bytes; None for half of the machine's memory."""
-        return self._memory.bound
-
-    @property
-    def tunes(self) -> bool:
-        """Whether the engine tunes kernels while it rests."""
-        return self._tunes
 
     def random_text(self, operator: str) -> str:
         """``random, seed 7``; ``""`` for an operator that draws no random numbers."""
@@ -531,7 +515,7 @@ class SessionView(QObject):
         what = tensors.why_not(operand)
         if not (what or tensors.is_recomputed(operand)):
             return ""
-        limit = f" of {format_exact_bytes(self._memory.limit)}" if self._memory.limit else ""
+        limit = f" of {format_exact_bytes(self.memory.limit)}" if self.memory.limit else ""
         what = what or (
             "It will be computed again when the run has stopped."
             if self.busy

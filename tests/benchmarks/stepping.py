@@ -164,7 +164,7 @@ def runs_in_window(path: str, size: int, rounds: int) -> dict[str, float]:
         return time.perf_counter() - started
 
     shown.state_changed.connect(note_end)
-    shown.tuning_changed.connect(lambda text: tuning.__setitem__(0, text))
+    shown.tuning.progressed.connect(lambda text: tuning.__setitem__(0, text))
     for _ in range(_WARMING):
         let_it_tune()
     times = alternate({"window": in_window, "run": alone}, PASSES * rounds)

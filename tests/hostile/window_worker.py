@@ -42,7 +42,7 @@ class Windows:
         self._window, self._folder = window, folder
         self._raised: list[str] = []
         sys.excepthook = self._on_exception
-        window.session.set_memory_bound(BOUND)
+        window.session.memory.set_bound(BOUND)
 
     def run(self, seed: int, way: str) -> str:
         """Open the model of a seed, run it, and look at its tensors."""

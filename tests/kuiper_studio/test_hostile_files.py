@@ -38,7 +38,7 @@ MOST_SELECTED = 6
 def test_it_runs_or_says_why(qtbot, shared, open_window, folder, caplog):
     window = open_window()
     session = window.session
-    session.set_memory_bound(64 << 20)
+    session.memory.set_bound(64 << 20)
     place = shared / "hostile" / folder
     if folder != "float64_statistics":
         source = InputSource("random")

@@ -53,7 +53,7 @@ def window(qtbot, open_window, make_pair, gate):
     def make(kinds=None, limit=0):
         path = make_pair(*lines(kinds), name=f"limit-{limit}")  # each window has its own
         made = open_window(path, [expected(0)])
-        made.session.set_memory_limit(limit)
+        made.session.memory.set_limit(limit)
         trigger(qtbot, made, "debug.continue")
         qtbot.waitUntil(lambda: made.session.state is RunState.FINISHED, timeout=10_000)
         return made
@@ -279,13 +279,13 @@ class TestSetting:
         assert not label(free, "statusMemory").isVisible()
         answer("3 kB")
         trigger(qtbot, free, "debug.memoryLimit")
-        assert free.session.memory_limit == 3000
+        assert free.session.memory.limit == 3000
         assert label(free, "statusMemory").isVisible()
         assert label(free, "statusMemory").text() == "memory limit 3 kB"
         qtbot.waitUntil(lambda: not free.session.tensors.at_hand("5"))
         answer(None)
         trigger(qtbot, free, "debug.memoryLimit")
-        assert free.session.memory_limit is None
+        assert free.session.memory.limit is None
         assert not label(free, "statusMemory").isVisible()
 
     def test_it_is_remembered(self, qtbot, open_window, settings, answer):
@@ -294,15 +294,15 @@ class TestSetting:
         trigger(qtbot, window, "debug.memoryLimit")
         window.close()
         window = open_window()
-        assert window.session.memory_limit == 2 << 30
+        assert window.session.memory.limit == 2 << 30
         answer(None)
         trigger(qtbot, window, "debug.memoryLimit")
         window.close()
         window = open_window()
-        assert window.session.memory_limit is None
+        assert window.session.memory.limit is None
         window.close()
         settings.setValue("memoryLimit", "nonsense")
-        assert open_window().session.memory_limit is None
+        assert open_window().session.memory.limit is None
 
     def test_the_bound(self, qtbot, open_window, settings, answer, monkeypatch):
         window = open_window()
@@ -321,41 +321,41 @@ class TestSetting:
         for text, bound in (("3GiB", 3 << 30), ("", None)):
             shown["wanted"] = text
             trigger(qtbot, window, "debug.memoryLimit")
-            assert window.session.memory_bound == bound
+            assert window.session.memory.bound == bound
             window.close()
             window = open_window()
-            assert window.session.memory_bound == bound
-            assert window.session.memory_limit is None
+            assert window.session.memory.bound == bound
+            assert window.session.memory.limit is None
             assert "is not an amount of memory" in shown["wrong"]
         assert shown["before"][0] == "3 GiB"
         assert shown["before"][1].endswith("GB, half of this machine's memory")
 
     def test_both_are_remembered(self, open_window):
         window = open_window()
-        window.session.set_memory_limit(5000)
-        window.session.set_memory_bound(6000)
+        window.session.memory.set_limit(5000)
+        window.session.memory.set_bound(6000)
         window.close()
         again = open_window()
-        assert (again.session.memory_limit, again.session.memory_bound) == (5000, 6000)
+        assert (again.session.memory.limit, again.session.memory.bound) == (5000, 6000)
 
     @pytest.mark.parametrize("before", [True, False])
     def test_the_bound_holds_for_the_model(self, qtbot, open_window, make_pair, before):
         """Set before the model is opened, or while it is open."""
         window = open_window()
         if before:
-            window.session.set_memory_bound(3 * BYTES)
+            window.session.memory.set_bound(3 * BYTES)
         window.opening.open_model(make_pair(*lines()))
         qtbot.waitUntil(lambda: window.session.graph is not None)
         window.session.set_inputs({"0": array_source(expected(0))})
         qtbot.waitUntil(lambda: window.session.state is RunState.READY)
-        window.session.set_memory_bound(3 * BYTES)
+        window.session.memory.set_bound(3 * BYTES)
         trigger(qtbot, window, "debug.continue")
         failure = window.session.failure
         assert failure is not None
         assert "op3" in f"{failure.title} {failure.reason}"
         assert "the memory bound is 6.1 kB, of which 6.1 kB are taken" in failure.reason
         assert window.session.tensors.at_hand("2")
-        window.session.set_memory_bound(None)
+        window.session.memory.set_bound(None)
         window.session.restart()
         qtbot.waitUntil(lambda: not window.session.busy)
         trigger(qtbot, window, "debug.continue")
@@ -363,7 +363,7 @@ class TestSetting:
 
     def test_inputs_beyond_the_bound(self, qtbot, open_window, make_pair):
         window = open_window(make_pair(*lines()), [expected(0)])
-        window.session.set_memory_bound(BYTES - 1)
+        window.session.memory.set_bound(BYTES - 1)
         window.session.set_inputs({"0": array_source(expected(1))})
         qtbot.waitUntil(lambda: window.session.failure is not None)
         assert "the memory bound is 2.0 kB" in window.session.failure.reason
@@ -371,7 +371,7 @@ class TestSetting:
 
     def test_models_that_are_opened_later_have_it(self, qtbot, open_window, make_pair):
         window = open_window()
-        window.session.set_memory_limit(0)
+        window.session.memory.set_limit(0)
         window.opening.open_model(make_pair(*lines()))
         qtbot.waitUntil(lambda: window.session.graph is not None)
         window.session.set_inputs({"0": array_source(expected(0))})
@@ -390,7 +390,7 @@ class TestDialog:
     @pytest.fixture
     def dialog(self, qtbot, studio):
         def make(limit=None):
-            studio.set_memory_limit(limit)
+            studio.memory.set_limit(limit)
             made = MemoryDialog(studio)
             qtbot.addWidget(made)
             made.show()

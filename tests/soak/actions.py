@@ -226,7 +226,7 @@ class Actions:
     def _limit(self) -> str:
         limits: tuple[int | None, ...] = (None, 1000, 100_000)
         limit = self._one(limits)
-        self._session.set_memory_limit(limit)
+        self._session.memory.set_limit(limit)
         return f"memory limit {limit}"
 
     def _check(self) -> str:
@@ -246,7 +246,7 @@ class Actions:
     def _bound(self) -> str:
         bounds: tuple[int | None, ...] = (None, 1 << 20, 64 << 20)
         bound = self._one(bounds)
-        self._session.set_memory_bound(bound)
+        self._session.memory.set_bound(bound)
         return f"memory bound {bound}"
 
     def _rest(self) -> str:

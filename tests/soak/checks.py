@@ -66,7 +66,7 @@ def _fresh(session: StudioSession) -> Session | None:
     loaded = engine.load(graph.param_path, bin_path)
     snapshot = session.snapshot
     # A library may get along with less memory: only a failure is to be the same within a bound.
-    bound = session.memory_bound if snapshot.state is RunState.FAILED else None
+    bound = session.memory.bound if snapshot.state is RunState.FAILED else None
     fresh = engine.Session(loaded, "numpy", snapshot.seed, memory_bound=bound)
     operands = loaded.input_operands
     if operands:

@@ -96,7 +96,7 @@ def test_preferences_apply_now_and_in_the_next_window(
     window.close()
     session = open_window(residual, ["ones"]).session
     assert (session.backend, session.seed) == ("numpy", 11)
-    assert (session.memory_limit, session.memory_bound) == (200_000_000, 2_000_000_000)
+    assert (session.memory.limit, session.memory.bound) == (200_000_000, 2_000_000_000)
     asked = []
     monkeypatch.setattr(ExportDialog, "exec", lambda dialog: asked.append(dialog.chosen_format))
     again = open_window(residual, ["ones"])
@@ -225,7 +225,7 @@ def test_looks_are_kept_for_the_next_start(open_window, settings, monkeypatch):
 
 def test_tuning_is_remembered(open_window, settings, monkeypatch):
     window = open_window()
-    assert window.session.tunes
+    assert window.session.tuning.allowed
 
     def choose(dialog):
         dialog.tuning.setChecked(False)
@@ -233,9 +233,9 @@ def test_tuning_is_remembered(open_window, settings, monkeypatch):
 
     monkeypatch.setattr(PreferencesDialog, "exec", choose)
     window.findChild(QAction, "edit.preferences").trigger()
-    assert not window.session.tunes
+    assert not window.session.tuning.allowed
     window.close()
-    assert not open_window().session.tunes
+    assert not open_window().session.tuning.allowed
 
 
 def test_the_list_that_has_the_keyboard_is_ringed(qtbot, qapp, theme, dialog):

@@ -108,11 +108,11 @@ def test_tuning_is_told_beside_the_run(qtbot, empty_session, theme):
     qtbot.addWidget(bar)
     detail = bar.findChild(QLabel, "statusDetail")
     before = detail.text()
-    empty_session.tuning_changed.emit("Tuning kernels… 12 of 51")
+    empty_session.tuning.progressed.emit("Tuning kernels… 12 of 51")
     assert detail.text() == f"{before} · Tuning kernels… 12 of 51"
-    empty_session.tuning_changed.emit("")
+    empty_session.tuning.progressed.emit("")
     assert detail.text() == before
-    empty_session.tuning_changed.emit("Tuning kernels… 13 of 51")
+    empty_session.tuning.progressed.emit("Tuning kernels… 13 of 51")
     empty_session.state_changed.emit()  # something else was asked for
     assert detail.text() == before
 

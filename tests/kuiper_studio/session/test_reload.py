@@ -303,7 +303,7 @@ class TestKept:
         settle(session)
         session.set_seed(9)
         settle(session)
-        session.set_memory_limit(1 << 20)
+        session.memory.set_limit(1 << 20)
         session.set_shapes(InputShapes({"0": (1, SIZE)}))
         settle(session)
         run_to(session, "relu", settle)
@@ -312,7 +312,7 @@ class TestKept:
         engine_session = engine_behind(session)
         assert session.backend == engine_session.backend == "numpy"
         assert session.seed == engine_session.seed == 9
-        assert session.memory_limit == engine_session.memory_limit == 1 << 20
+        assert session.memory.limit == engine_session.memory_limit == 1 << 20
         assert session.input_shapes.shapes == {"0": (1, SIZE)}
         assert session.current.name == "relu"
 
