@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from engine.comparison.aligning.calls import function_of
+from engine.comparison.aligning.calls import COPY, function_of
 from engine.comparison.crossed import find_crossed
 from engine.comparison.layouts import has_same_elements
 from engine.comparison.measures import relative_distance
@@ -287,9 +287,11 @@ class Explainer:
             if crossed is not None:
                 return crossed
             found += self._try_moved(wider, span, has_reason=_is_explained(found))
-        if not found:
-            return Explained(operator, tuple(suspects), (), span.starts)
-        return self._choose(found)
+        if found:
+            return self._choose(found)
+        if operator.type == COPY and suspects:  # a copy is right
+            *suspects, operator = suspects
+        return Explained(operator, tuple(suspects), (), span.starts)
 
     def _try_unclear_first(
         self, span: Span, suspects: Sequence[RuntimeOperator]

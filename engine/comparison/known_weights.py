@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.comparison.aligning.calls import function_of, is_layer
+from engine.comparison.aligning.calls import COPY, function_of, is_layer
 from engine.comparison.reasons.constant_weights import product_of
 from engine.comparison.reasons.inner_weights import OUTPUT_WEIGHT, PROJECTIONS
+from engine.comparison.reasons.ncnn_twins import converted_weights
 from engine.comparison.references.reference import hash_weight, is_same_weight
 from engine.comparison.references.sessions import hash_weights
 from engine.errors import EngineError
@@ -27,6 +29,7 @@ __all__ = ["KnownWeights"]
 
 _MOST_ABOVE: Final = 3  # operators without weights
 _MOST_CALLS: Final = 48  # that may compute an attention with its projections
+_MOST_OF_STEPS: Final = 1 << 15  # that may compute a sequence step by step
 _WORD: Final = re.compile(r"[a-z_]+")
 _PRODUCTS: Final = ("mm", "gemm", "matmul", "innerproduct")  # what computes a linear layer
 
@@ -69,14 +72,18 @@ class KnownWeights:
         """Return the names of the weights that differ; None if it is unknown.
 
         Those of which the reference has no hash do not count. Constant operands of a product
-        have the names of a linear layer's weights.
+        have the names of a linear layer's weights, those that ncnn has in other arrays
+        PyTorch's names.
         """
         product = product_of(operator)
         try:
             if product is not None:
                 return self._differing_of_product(operator, product)
-            if OUTPUT_WEIGHT in operator.attributes:
-                return self._differing_of_attention(operator)
+            converted = converted_weights(operator)
+            if OUTPUT_WEIGHT in converted or OUTPUT_WEIGHT in operator.attributes:
+                return self._differing_of_attention(operator, converted)
+            if converted:
+                return self._differing_matrices(operator, converted)
             ours, theirs = hash_weights(operator), self._hashes(operator)
         except EngineError:
             return None
@@ -90,6 +97,21 @@ class KnownWeights:
         # A reference that computes the bias tells nothing of it. A wrong matrix is one anyway.
         certain = any(len(operator.attributes[name].shape) > 1 for name in differing)
         return differing if certain else None
+
+    def _differing_matrices(
+        self, operator: RuntimeOperator, converted: Mapping[str, Array]
+    ) -> frozenset[str] | None:
+        """Return the matrices of a recurrent layer of ncnn that the reference does not have.
+
+        It may compute each step by calls of its own. Unknown if it has all, or no such sizes.
+        Of the biases, which ncnn adds up, no hash tells.
+        """
+        known = self._between(operator, _MOST_OF_STEPS)
+        matrices = {name: array for name, array in converted.items() if array.ndim > 1}
+        if not all(array.size in known for array in matrices.values()):
+            return None
+        absent = [n for n, array in matrices.items() if not _is_among(known[array.size], array)]
+        return frozenset(absent) or None
 
     def _differing_of_product(
         self, operator: RuntimeOperator, product: ConstantProduct
@@ -110,26 +132,31 @@ class KnownWeights:
             if not any(_is_among(known[a.size], a) for a in (array, array.T))
         )
 
-    def _differing_of_attention(self, operator: RuntimeOperator) -> frozenset[str] | None:
+    def _differing_of_attention(
+        self, operator: RuntimeOperator, converted: Mapping[str, Array]
+    ) -> frozenset[str] | None:
         """Return the weights of an attention that the reference does not take for its tensor.
 
         It may compute the projections of queries, keys and values one by one. Unknown if it
         has no weights of such sizes.
         """
         known = self._between(operator)
-        stored = {n: a.array for n, a in operator.attributes.items() if a.is_stored}
+        own = {n: a.array for n, a in operator.attributes.items() if a.is_stored}
+        stored = converted or own
         absent = {name for name, array in stored.items() if not _has(known, name, array)}
         sizes = {array.size for array in stored.values() if array.ndim > 1}
         tells = any(size in known or size // 3 in known for size in sizes)
         return frozenset(absent) if tells else None
 
-    def _between(self, operator: RuntimeOperator) -> Mapping[int, list[WeightHash]]:
+    def _between(
+        self, operator: RuntimeOperator, most: int = _MOST_CALLS
+    ) -> Mapping[int, list[WeightHash]]:
         """Return hashes by size of weights from an operator's inputs to its first result."""
         ends = {self._key_of(operand) for operand in operator.inputs}
-        waiting, seen = [self._key_of(operator.outputs[0])], set[str | None]()
+        waiting, seen = deque([self._key_of_result(operator)]), set[str | None]()
         found: dict[int, list[WeightHash]] = {}
-        while waiting and len(seen) < _MOST_CALLS:
-            key = waiting.pop(0)
+        while waiting and len(seen) < most:
+            key = waiting.popleft()
             call = self._by_output.get(key)
             if key in seen or key in ends or call is None:
                 continue
@@ -138,6 +165,12 @@ class KnownWeights:
                 found.setdefault(each.size, []).append(each)
             waiting += call.inputs
         return found
+
+    def _key_of_result(self, operator: RuntimeOperator) -> str | None:
+        """Return the key of an operator's first result, or of a copy that ncnn makes of it."""
+        (result, *_) = operator.outputs
+        copies = [o for c in result.consumers if c.type == COPY for o in c.outputs]
+        return next((key for o in (result, *copies) if (key := self._key_of(o))), None)
 
     def _hashes(self, operator: RuntimeOperator) -> Mapping[str, Sequence[WeightHash]]:
         """Return what the weights of an operator may be in the reference, by our names."""

@@ -250,6 +250,39 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         backwards = bool(number % self.directions)
         return _scan(x, self._cell, states, self.prepared(x.dtype)[number], backwards=backwards)
 
+    def follow(self, number: int, x: Array, hidden: Array, memory: States) -> Array:
+        """Run one direction of one layer, each step from a hidden state that is given.
+
+        This is teacher forcing. A unit reads the others only by the hidden state, so a wrong
+        number of one of its rows changes its own results alone.
+
+        Parameters
+        ----------
+        number : int
+            Of the cell in `cells`.
+        x : ndarray of shape (L, N, I)
+            In the order of the direction.
+        hidden : ndarray of shape (L, N, P)
+            Before each step, of the same dtype.
+        memory : tuple of ndarray of shape (N, H)
+            Other states before the first step, which are not given afterwards.
+
+        Returns
+        -------
+        ndarray of shape (L, N, P)
+        """
+        weights = self.prepared(x.dtype)[number]
+        gates = weights.of_input(x)
+        if not memory:  # steps do not depend on each other
+            rows = gates.reshape(-1, gates.shape[-1])
+            (after,) = self._cell(rows, (hidden.reshape(rows.shape[0], -1),), weights)
+            return after.reshape(hidden.shape)
+        result = np.empty_like(hidden)
+        for step, before in enumerate(hidden):
+            states = self._cell(gates[step], (before, *memory), weights)
+            result[step], memory = states[0], states[1:]
+        return result
+
     def order_operands(self, first: Any, others: Sequence[Any]) -> list[Any]:
         """Order the operands as input, states; pnnx writes learnt states first.
 

@@ -10,6 +10,7 @@ import numpy as np
 from engine.comparison.reasons.case import Alternative
 from engine.comparison.reasons.inner_weights import RECURRENT
 from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.teacher_forcing import forced_directions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,12 +40,17 @@ def inner_biases(case: Case) -> Iterator[Alternative]:
         return
     if expected.dtype.kind != "f" or not np.isfinite(expected).all():
         return
+    directions = {each.ending: each for each in forced_directions(case)}
     for name, bias in case.weights.items():
         if "bias" not in name or bias.dtype.kind != "f" or not case.may_differ(name):
             continue
-        if bias.size > _MOST_NUMBERS or bias.size * expected.size > _MOST_WORK:
+        forced = directions.get(name[name.find("_l") :])
+        if forced is not None:
+            found = forced.fit_bias(name)
+        elif bias.size > _MOST_NUMBERS or bias.size * expected.size > _MOST_WORK:
             continue
-        found = _fitted(case, name, bias, expected)
+        else:
+            found = _fitted(case, name, bias, expected)
         if found is None:
             continue
         changed = int(np.count_nonzero(found != bias))

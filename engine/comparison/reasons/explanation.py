@@ -56,6 +56,7 @@ from engine.comparison.reasons.rewiring import (
 )
 from engine.comparison.reasons.sampling import make_preview
 from engine.comparison.reasons.sliding import other_groups, other_windows
+from engine.comparison.reasons.teacher_forcing import wrong_units
 from engine.comparison.reasons.weight_layouts import other_layouts
 from engine.comparison.reasons.weight_values import (
     differing_weights,
@@ -118,6 +119,7 @@ _OF_RESULTS: Final[tuple[Hypothesis, ...]] = (
     solved_weights,
     inner_biases,
     differing_weights,
+    wrong_units,
 )
 _HYPOTHESES: Final = (*_OF_SETTINGS, *_OF_RESULTS)
 _OF_INPUTS: Final[tuple[Hypothesis, ...]] = (

@@ -4,8 +4,16 @@ The alternatives of parameters and weights are those of PyTorch's operators. A l
 has other names for the same numbers, and no batch axis.
 """
 
-from engine.comparison.reasons.ncnn_twins.finding import twin_of
+from engine.comparison.reasons.ncnn_twins.finding import converted_weights, twin_of
 from engine.comparison.reasons.ncnn_twins.stored import in_float32
 from engine.comparison.reasons.ncnn_twins.twin import Border, Twin, add_batch, put_border
 
-__all__ = ["Border", "Twin", "add_batch", "in_float32", "put_border", "twin_of"]
+__all__ = [
+    "Border",
+    "Twin",
+    "add_batch",
+    "converted_weights",
+    "in_float32",
+    "put_border",
+    "twin_of",
+]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.comparison.reasons.ncnn_twins import arithmetic, norms, sequences, windows
 from engine.errors import EngineError
+from engine.layers import OperatorCall
 from engine.layers.ncnn.activations import activate
 from engine.ncnn.types import PREFIX, Params, is_quantized
 
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.comparison.reasons.ncnn_twins.twin import Twin
-    from engine.layers import OperatorCall
-    from engine.values import Value
+    from engine.runtime import RuntimeOperator
+    from engine.values import Array, Value
 
     Maker = Callable[[OperatorCall, Params, Sequence[Value]], Twin | None]
 
-__all__ = ["twin_of"]
+__all__ = ["converted_weights", "twin_of"]
 
 _MAKERS: Final[Mapping[str, Maker]] = {
     "BatchNorm": norms.batch_norm,
@@ -75,3 +76,16 @@ def twin_of(call: OperatorCall, inputs: Sequence[Value]) -> Twin | None:
         return None
     activation = partial(activate, kind=kind, params=numbers) if kind else None
     return replace(made, activation=activation)
+
+
+def converted_weights(operator: RuntimeOperator) -> Mapping[str, Array]:
+    """Return the weights of a layer of ncnn that PyTorch has in other arrays, by its names.
+
+    Empty for a layer whose weights only have other names.
+    """
+    if not operator.type.startswith(PREFIX) or operator.error is not None:
+        return {}
+    stored = {name: a.array for name, a in operator.attributes.items() if a.is_stored}
+    call = OperatorCall(operator.name, operator.type, operator.params, stored)
+    twin = twin_of(call, (None,) * len(operator.inputs))
+    return {} if twin is None or twin.convert is None else twin.convert(stored)

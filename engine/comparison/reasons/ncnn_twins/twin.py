@@ -85,9 +85,9 @@ class Twin:
         }
 
     def rename_all(self, names: frozenset[str] | None) -> frozenset[str] | None:
-        """Return PyTorch's names of weights; None if each has numbers of several."""
+        """Return PyTorch's names of weights; those that are converted are known by them."""
         if names is None or self.convert is not None:
-            return None
+            return names
         return frozenset(self.names.get(name, name) for name in names)
 
 
