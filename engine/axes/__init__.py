@@ -18,11 +18,15 @@ from.
 
 from __future__ import annotations
 
-from engine.axes import rules  # registers the rules
-from engine.axes.inference import infer_layouts
-from engine.axes.layout import Axis, Kind, Layout, Size
-from engine.axes.plan import Role, ViewPlan, parts_of, plan_view
-from engine.axes.weights import weight_layout
+from typing import TYPE_CHECKING
+
+from engine.lazy_import import lazy_names
+
+if TYPE_CHECKING:
+    from engine.axes.inference import infer_layouts
+    from engine.axes.layout import Axis, Kind, Layout, Size
+    from engine.axes.plan import Role, ViewPlan, parts_of, plan_view
+    from engine.axes.weights import weight_layout
 
 __all__ = [
     "Axis",
@@ -34,6 +38,21 @@ __all__ = [
     "infer_layouts",
     "parts_of",
     "plan_view",
-    "rules",
     "weight_layout",
 ]
+
+# The window needs the words from its start, and infers on another thread.
+_HOME = {
+    "Axis": "engine.axes.layout",
+    "Kind": "engine.axes.layout",
+    "Layout": "engine.axes.layout",
+    "Role": "engine.axes.plan",
+    "Size": "engine.axes.layout",
+    "ViewPlan": "engine.axes.plan",
+    "infer_layouts": "engine.axes.inference",
+    "parts_of": "engine.axes.plan",
+    "plan_view": "engine.axes.plan",
+    "weight_layout": "engine.axes.weights",
+}
+
+__getattr__ = lazy_names(__name__, _HOME)

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.random import PCG64, Generator, SeedSequence
 from typing_extensions import override
 
 from engine.errors import (
@@ -34,6 +33,8 @@ from engine.values import describe_value, freeze
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from numpy.random import Generator
 
     from engine.layers import Layer, LayerFile, Storage
     from engine.layers.notes import OperatorNote
@@ -439,6 +440,9 @@ class RuntimeOperator:
         seed : int
             Not negative.
         """
+        # Imported here: the window has operators too, but draws no numbers.
+        from numpy.random import PCG64, Generator, SeedSequence
+
         return Generator(PCG64(SeedSequence(seed, spawn_key=(self.index,))))
 
     def forward(

@@ -173,3 +173,25 @@ def test_window_is_imported_by_plain_imports():
         "assert 'kuiper_studio.main_window' in sys.modules\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_start_imports_nothing_that_comes_later():
+    """What nobody has asked for yet; what rests or the first use of a part imports it."""
+    code = (
+        "import sys\n"
+        "from kuiper_studio.cli.program import import_window\n"
+        "import_window()\n"
+        "print(*[name for name in sys.argv[1:] if name in sys.modules])\n"
+    )
+    later = (
+        "PIL", "engine.attention", "engine.axes.inference", "engine.comparison",
+        "engine.conversion.convert", "engine.datasets", "engine.expression",
+        "engine.layers.convolution", "engine.meanings.results", "engine.precision",
+        "engine.provenance", "engine.session", "ncnn", "networkx", "numpy.random",
+        "onnxruntime", "pyqtgraph",
+    )  # fmt: skip
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *later], check=True, capture_output=True, text=True
+    )
+    assert ended.stdout.split() == []
