@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
@@ -63,7 +62,7 @@ class Memory(QObject):
         Values beyond it are evicted, and recomputed when they are shown.
         """
         shown = format_exact_bytes(limit) if limit is not None else "none"
-        self._set(replace(self._request, limit=limit), f"memory limit {shown}")
+        self._set(self._request._replace(limit=limit), f"memory limit {shown}")
 
     def set_bound(self, bound: int | None) -> None:
         """Set the memory bound in bytes; None for half of the machine's memory.
@@ -73,7 +72,7 @@ class Memory(QObject):
         shown = (
             format_exact_bytes(bound) if bound is not None else "half of the machine's memory"
         )
-        self._set(replace(self._request, bound=bound), f"memory bound {shown}")
+        self._set(self._request._replace(bound=bound), f"memory bound {shown}")
 
     def _set(self, request: MemoryRequest, text: str) -> None:
         if request != self._request:

@@ -1,7 +1,9 @@
 """The messages between a window and its engine.
 
-The window sends requests; the engine sends replies and events. All are frozen and can be
-pickled.
+The window sends requests; the engine sends replies and events. None can be changed, and all can
+be pickled. Most are named tuples: a window imports dozens of them before it is seen, and Python
+makes such a class in a fifth of the time of a dataclass. Dataclasses are those that are looked
+up, because they equal no message of another type, and those with defaults of their own.
 
 A request that has a `run_id` is carried out when those before it are, and answered by one reply
 with the same number: `Done`, `LayersLoaded`, `SelfChecked`, `Compared`, `Extracted`,

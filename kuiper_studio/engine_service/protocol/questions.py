@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from engine.attention import Attention
@@ -26,8 +26,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class DistancesWanted:
+class DistancesWanted(NamedTuple):
     """How far the channels of a value are from the reference's.
 
     Attributes
@@ -44,8 +43,7 @@ class DistancesWanted:
     limit: float
 
 
-@dataclass(frozen=True, slots=True)
-class FetchRequest:
+class FetchRequest(NamedTuple):
     """Send a value, or a summary of it; answered by an `Answer`.
 
     An evicted value is recomputed as soon as there is no other work; `Evicted` announces it.
@@ -70,8 +68,7 @@ class FetchRequest:
     wanted: DistancesWanted | ChannelView | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureRequest:
+class MeasureRequest(NamedTuple):
     """Measure what operators gave; answered by an `Answer`, also while a model runs.
 
     Its result is an array of shape (K, 6), float64: a row of `summary.MEASURES` for each
@@ -242,8 +239,7 @@ class MeaningRequest:
         return self.serials[0]
 
 
-@dataclass(frozen=True, slots=True)
-class WeightRequest:
+class WeightRequest(NamedTuple):
     """Send the bytes of a weight; answered by an `Answer` with an array of uint8.
 
     Attributes
@@ -261,8 +257,7 @@ class WeightRequest:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Evicted:
+class Evicted(NamedTuple):
     """The value of a `FetchRequest` was evicted; it is recomputed before the answer.
 
     Attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +50,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRequest:
+class MemoryRequest(NamedTuple):
     """Set the memory limit and the memory bound. Has no reply.
 
     Attributes
@@ -66,8 +65,7 @@ class MemoryRequest:
     bound: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TuningRequest:
+class TuningRequest(NamedTuple):
     """Allow the engine to tune kernels while it rests, or not. Has no reply.
 
     Attributes
@@ -78,8 +76,7 @@ class TuningRequest:
     allowed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
+class OpenRequest(NamedTuple):
     """Open a model, feed it and run it to the requested operator.
 
     `Opened` is sent as soon as the model is open. If that fails, the previous model stays open.
@@ -106,15 +103,13 @@ class OpenRequest:
     tunes: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class CloseRequest:
+class CloseRequest(NamedTuple):
     """Close the model and drop its values."""
 
     run_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequest:
+class CancelRequest(NamedTuple):
     """Stop runs between operators; their replies are as at a normal end.
 
     Attributes
@@ -132,31 +127,27 @@ class CancelRequest:
     ticket: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LoadLayersRequest:
+class LoadLayersRequest(NamedTuple):
     """Run layer files, in order, up to the first that fails."""
 
     run_id: int
     paths: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UnloadLayersRequest:
+class UnloadLayersRequest(NamedTuple):
     """Unload all layer files."""
 
     run_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class FeedRequest:
+class FeedRequest(NamedTuple):
     """Feed the model; the session goes to the start and clears overrides."""
 
     run_id: int
     plan: Plan
 
 
-@dataclass(frozen=True, slots=True)
-class SupplyRequest:
+class SupplyRequest(NamedTuple):
     """Override outputs of an operator by files; the session goes back to it.
 
     Attributes
@@ -171,38 +162,33 @@ class SupplyRequest:
     steps_over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawRequest:
+class WithdrawRequest(NamedTuple):
     """Clear overrides of operands."""
 
     run_id: int
     operands: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReseedRequest:
+class ReseedRequest(NamedTuple):
     """Set the random seed; the session goes back to the first random operator."""
 
     run_id: int
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class RestartRequest:
+class RestartRequest(NamedTuple):
     """Go to the first operator."""
 
     run_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepBackRequest:
+class StepBackRequest(NamedTuple):
     """Undo the last step, or the failed one."""
 
     run_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
+class RunRequest(NamedTuple):
     """Run operators, if any can run.
 
     Attributes
@@ -268,8 +254,7 @@ class NotesRead:
     notes: Mapping[str, OperatorNote] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class FaultNote:
+class FaultNote(NamedTuple):
     """A fault of the export, as text; see `engine.runtime.export_faults.ExportFault`.
 
     Attributes
@@ -290,8 +275,7 @@ class FaultNote:
     certain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FaultsFound:
+class FaultsFound(NamedTuple):
     """Faults of the export that the file of a model itself shows.
 
     Attributes
@@ -306,15 +290,13 @@ class FaultsFound:
     faults: tuple[FaultNote, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsKept:
+class WeightsKept(NamedTuple):
     """All weights of a model are read or copied."""
 
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
+class Tuned(NamedTuple):
     """How far the engine has tuned kernels, which it does while nothing is asked for.
 
     Attributes
@@ -332,8 +314,7 @@ class Tuned:
     wrong: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LayersLoaded:
+class LayersLoaded(NamedTuple):
     """Layer files were loaded.
 
     Attributes
@@ -369,8 +350,7 @@ class Stepped:
     values: Mapping[str, Value] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """A request has been carried out, or cancelled.
 
     Attributes
@@ -391,8 +371,7 @@ class Done:
     stepped: Stepped | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkFailed:
+class WorkFailed(NamedTuple):
     """A request failed.
 
     Attributes

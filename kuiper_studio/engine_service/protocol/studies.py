@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +33,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ExportRequest:
+class ExportRequest(NamedTuple):
     """Write a dump of the computed values."""
 
     run_id: int
@@ -42,16 +41,14 @@ class ExportRequest:
     options: DumpOptions
 
 
-@dataclass(frozen=True, slots=True)
-class SelfCheckRequest:
+class SelfCheckRequest(NamedTuple):
     """Compare every backend with NumPy on the current model and inputs."""
 
     run_id: int
     tolerance: float
 
 
-@dataclass(frozen=True, slots=True)
-class SelfChecked:
+class SelfChecked(NamedTuple):
     """A self-check ended or was cancelled."""
 
     run_id: int
@@ -59,8 +56,7 @@ class SelfChecked:
     status: Status
 
 
-@dataclass(frozen=True, slots=True)
-class OtherRun:
+class OtherRun(NamedTuple):
     """Another run of the open model.
 
     Attributes
@@ -85,8 +81,7 @@ class OtherRun:
         return f"another run ({self.backend}, seed {self.seed}{inputs})"
 
 
-@dataclass(frozen=True, slots=True)
-class CompareRequest:
+class CompareRequest(NamedTuple):
     """Compare the model and its inputs with a reference; answered by `Compared`.
 
     Attributes
@@ -102,8 +97,7 @@ class CompareRequest:
     tolerance: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectRequest:
+class CorrectRequest(NamedTuple):
     """Compare again with the same reference and other matches by hand; answered by `Compared`.
 
     Attributes
@@ -120,16 +114,14 @@ class CorrectRequest:
     undoes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRequest:
+class ReportRequest(NamedTuple):
     """Write the last comparison as a page of HTML."""
 
     run_id: int
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceEntry:
+class ReferenceEntry(NamedTuple):
     """A tensor of a reference.
 
     Attributes
@@ -173,8 +165,7 @@ class Compared:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractRequest:
+class ExtractRequest(NamedTuple):
     """Write operators as a model of their own; answered by `Extracted`.
 
     Attributes
@@ -196,8 +187,7 @@ class ExtractRequest:
     overwrites: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
+class Extracted(NamedTuple):
     """Operators were written as a model of their own.
 
     Attributes
@@ -211,8 +201,7 @@ class Extracted:
     status: Status
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionRequest:
+class PrecisionRequest(NamedTuple):
     """Simulate formats of lower precision; answered by `Simulated`.
 
     Attributes
@@ -228,8 +217,7 @@ class PrecisionRequest:
     wanted_error: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PrecisionResult:
+class PrecisionResult(NamedTuple):
     """A format of lower precision.
 
     Attributes
@@ -243,8 +231,7 @@ class PrecisionResult:
     kept: KeptOperators | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
+class Simulated(NamedTuple):
     """Formats were simulated.
 
     Attributes
