@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from engine.axes.products import BETWEEN, PRODUCTS, SOFTMAX, find_product
+from engine.axes.products import BETWEEN, PRODUCTS, SOFTMAX, find_product, mixes_heads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,9 @@ _FUNCTIONS: Final = frozenset(
     {"F.scaled_dot_product_attention", "aten::scaled_dot_product_attention", NCNN_FUNCTION}
 )
 # Between the softmax and the product with the values there may also stand:
-_AFTER: Final = BETWEEN | {"nn.Dropout", "F.dropout", "nn.Identity"}
+_AFTER: Final = BETWEEN | {
+    "nn.Dropout", "F.dropout", "nn.Identity", "Tensor.slice", "torch.transpose",
+}  # fmt: skip
 _COPY: Final = "ncnn.Split"  # the same value for each consumer
 _MOST_STEPS: Final = 8
 # How far the projections of one input may be from it: a linear layer, a split into heads.
@@ -110,13 +112,17 @@ def _written_out(softmax: RuntimeOperator) -> Attention | None:
         return None
     second, place = last
     query, key = first.inputs[-2:]  # torch.baddbmm takes what it adds first
+    weights = softmax.outputs[0]
+    used = second.inputs[place]
+    if used.producer is not None and used.producer.type == "Tensor.slice":
+        weights = used  # without that of a sink, which has no value
     return Attention(
         softmax.name,
         query.name,
         key.name,
         second.inputs[1 - place].name,
         second.outputs[0].name,
-        softmax.outputs[0].name,
+        weights.name,
         softmax.inputs[0].name,
     )
 
@@ -139,7 +145,8 @@ def _product_after(softmax: RuntimeOperator) -> tuple[RuntimeOperator, int] | No
                 if consumer.type in PRODUCTS and len(consumer.inputs) == 2:
                     return consumer, consumer.inputs.index(operand)
                 if consumer.type == _COPY or (
-                    consumer.type in _AFTER and len(consumer.outputs) == 1
+                    (consumer.type in _AFTER or mixes_heads(consumer))
+                    and len(consumer.outputs) == 1
                 ):
                     following = following or consumer
         if following is None:

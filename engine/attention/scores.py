@@ -420,11 +420,8 @@ def _check_product(
         return None, "the product with the values is no plain one"
     if product.params.get("transB"):
         return None, "the product with the values is transposed"
-    if product.inputs[1].name != attention.value:
-        return None, "the product with the values is transposed"
-    left = _as_array(read(product.inputs[0].name))
-    made = np.matmul(left, values[attention.value])
-    return difference([made], [values[attention.output]]), ""
+    left, right = (_as_array(read(operand.name)) for operand in product.inputs)
+    return difference([np.matmul(left, right)], [values[attention.output]]), ""
 
 
 # Rollout

@@ -135,6 +135,86 @@ def test_other_softmaxes_are_none(make_pair, old: str, new: str) -> None:
     assert find_attentions(engine.load(make_pair(*lines))) == ()
 
 
+def some(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+SCORES = "torch.matmul first 2 1 q kt s $input=q $other=kt #s=(1,4,6,6)f32"
+MIXED = (
+    "bias=True in_channels=4 out_channels=4 kernel_size=(1,1) @bias=(4)f32 @weight=(4,4,1,1)f32"
+)
+LAYER = "bias=True in_features=4 out_features=4 @bias=(4)f32 @weight=(4,4)f32"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param(
+            (
+                (
+                    "torch.where hide 2 1 m s z other=-100.0 $condition=m $input=s "
+                    "#m=(1,1,6,6)bool #z=(1,4,6,6)f32"
+                ),
+            ),
+            id="hidden-by-a-mask",  # as GPT-Neo hides keys: the mask is the first operand
+        ),
+        pytest.param(
+            (
+                "pnnx.Expression scale 1 1 s y expr=mul(@0,2.0) #y=(1,4,6,6)f32",
+                "torch.cat rows 2 1 y m z dim=-1 #m=(1,4,6,1)f32 #z=(1,4,6,7)f32",
+            ),
+            id="joined",
+        ),
+        pytest.param((f"nn.Conv2d mix 1 1 s z {MIXED} #z=(1,4,6,6)f32",), id="heads-by-conv"),
+        pytest.param(
+            (
+                "Tensor.permute last 1 1 s x dims=(0,2,3,1) $input=s #x=(1,6,6,4)f32",
+                f"nn.Linear mix 1 1 x y {LAYER} #y=(1,6,6,4)f32",
+                "Tensor.permute back 1 1 y z dims=(0,3,1,2) $input=y #z=(1,4,6,6)f32",
+            ),
+            id="heads-by-linear",
+        ),
+    ],
+)
+def test_what_stands_between_a_product_and_its_softmax(make_pair, between) -> None:
+    masks = [line for line in between if " m " in line]
+    shape = masks[0].partition("#m=")[2].split()[0] if masks else "(1)f32"
+    lines = (
+        f"pnnx.Input in0 0 1 m #m={shape}",
+        "pnnx.Input in1 0 1 q #q=(1,4,6,3)f32",
+        "pnnx.Input in2 0 1 kt #kt=(1,4,3,6)f32",
+        "pnnx.Input in3 0 1 v #v=(1,4,6,3)f32",
+        SCORES,
+        *between,
+        "F.softmax soft 1 1 z w dim=-1 $input=z",
+        "torch.matmul second 2 1 w v o $input=w $other=v #o=(1,4,6,3)f32",
+        "pnnx.Output out 1 0 o",
+    )
+    mixed = {
+        "mix.bias": some(4),
+        "mix.weight": some(4, 4, *([1, 1] if "Conv" in lines[5] else [])),
+    }
+    weights = mixed if any(" mix " in line for line in between) else {}
+    (attention,) = find_attentions(engine.load(make_pair(*lines, weights=weights)))
+    assert attention.operands == ("q", "kt", "v", "z", "w", "o")
+
+
+def test_a_layer_of_features_mixes_no_heads(make_pair) -> None:
+    """A router chooses experts by what an attention gave: its softmax is of no attention."""
+    lines = (
+        "pnnx.Input in0 0 1 q #q=(1,6,3)f32",
+        "pnnx.Input in1 0 1 k #k=(1,3,4)f32",
+        "pnnx.Input in2 0 1 v #v=(1,4,3)f32",
+        "torch.matmul first 2 1 q k s $input=q $other=k #s=(1,6,4)f32",
+        f"nn.Linear router 1 1 s z {LAYER} #z=(1,6,4)f32",
+        "F.softmax soft 1 1 z w dim=-1 $input=z #w=(1,6,4)f32",
+        "torch.matmul second 2 1 w v o $input=w $other=v #o=(1,6,3)f32",
+        "pnnx.Output out 1 0 o",
+    )
+    weights = {"router.bias": some(4), "router.weight": some(4, 4)}
+    assert find_attentions(engine.load(make_pair(*lines, weights=weights))) == ()
+
+
 def test_without_layouts_places_are_not_known(make_pair) -> None:
     graph = engine.load(make_pair(*vit_lines(), weights=vit_weights()))
     (first, _) = find_attentions(graph)

@@ -160,6 +160,57 @@ def test_weights_that_are_an_operand(make_pair) -> None:
     assert [stage.operand for stage in found.stages] == ["q", "kt", "z", "w", "v", "o"]
 
 
+def test_scores_beside_a_sink(make_pair) -> None:
+    """GPT-OSS has one more score for each query, which takes weight and has no value."""
+    lines = (
+        "pnnx.Input in0 0 1 q #q=(1,2,3,4)f32",
+        "pnnx.Input in1 0 1 k #k=(1,2,4,3)f32",
+        "pnnx.Input in2 0 1 v #v=(1,2,3,4)f32",
+        "pnnx.Input in3 0 1 s #s=(1,2,3,1)f32",
+        "torch.matmul first 2 1 q k a $input=q $other=k #a=(1,2,3,3)f32",
+        "torch.cat join 2 1 a s b dim=-1 #b=(1,2,3,4)f32",
+        "torch.max peak 1 1 b c dim=-1 keepdim=True $input=b #c=(1,2,3,1)f32",
+        "pnnx.Expression less 2 1 b c d expr=sub(@0,@1) #d=(1,2,3,4)f32",
+        "F.softmax soft 1 1 d w dim=-1 $input=d #w=(1,2,3,4)f32",
+        "Tensor.slice cut 1 1 w x dim=3 start=0 end=-1 step=1 $input=w #x=(1,2,3,3)f32",
+        "torch.matmul second 2 1 x v o $input=x $other=v #o=(1,2,3,4)f32",
+        "pnnx.Output out 1 0 o",
+    )
+    q, k, v, sink = some(1, 2, 3, 4), some(1, 2, 4, 3), some(1, 2, 3, 4), some(1, 2, 3, 1)
+    found = compute(Run(make_pair(*lines), q, k, v, sink))
+    assert found.shape == (1, 2, 3, 3)
+    for head in (0, 1):
+        for row in range(3):
+            scores = [float(q[0, head, row] @ k[0, head, :, column]) for column in range(3)]
+            shares = np.exp([*scores, float(sink[0, head, row, 0])])
+            expected = shares[:3] / shares.sum()
+            np.testing.assert_allclose(found.weights[0, head, row], expected, rtol=1e-4)
+    assert found.difference.agrees
+
+
+def test_values_before_their_weights(make_pair) -> None:
+    """YOLO11 keeps positions in the last dimension, and weighs values by transposed weights."""
+    lines = (
+        "pnnx.Input in0 0 1 q #q=(1,2,5,3)f32",
+        "pnnx.Input in1 0 1 k #k=(1,2,3,5)f32",
+        "pnnx.Input in2 0 1 v #v=(1,2,4,5)f32",
+        "torch.matmul first 2 1 q k a $input=q $other=k #a=(1,2,5,5)f32",
+        "F.softmax soft 1 1 a w dim=-1 $input=a #w=(1,2,5,5)f32",
+        "torch.transpose turn 1 1 w t dim0=-2 dim1=-1 $input=w #t=(1,2,5,5)f32",
+        "torch.matmul second 2 1 v t o $input=v $other=t #o=(1,2,4,5)f32",
+        "pnnx.Output out 1 0 o",
+    )
+    q, k, v = some(1, 2, 5, 3), some(1, 2, 3, 5), some(1, 2, 4, 5)
+    run = Run(make_pair(*lines), q, k, v)
+    found = compute(run)
+    for head in (0, 1):
+        expected = slow_weights(q[0, head], k[0, head].T, scale=1.0)
+        np.testing.assert_allclose(found.weights[0, head], expected, rtol=2e-4, atol=1e-6)
+        mixed = np.array([[sum(row * one) for one in v[0, head]] for row in expected]).T
+        np.testing.assert_allclose(run.session.value("o")[0, head], mixed, rtol=2e-3, atol=1e-5)
+    assert found.difference.agrees
+
+
 def test_many_weights_are_computed_in_blocks(make_pair, monkeypatch) -> None:
     q, k, v = some(2, 3, 9, 8), some(2, 3, 7, 8), some(2, 3, 7, 8)
     run = Run(make_pair(*sdpa_line(q.shape, k.shape)), q, k, v)
