@@ -304,7 +304,7 @@ class Factors:
         if self._can_split(made, leaves):
             self._parts[made] = leaves
         origin = self._common_origin(leaves)
-        if origin is not None:
+        if origin is not None and len({self._side(leaf) for leaf in leaves} - {None}) < 2:
             self.relate(made, origin)
         return made
 

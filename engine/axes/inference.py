@@ -130,6 +130,7 @@ class _Inference:
                 self._claim_summed(operator)
         self._claim_experts()
         self._claim_levels()
+        self._claim_sampled()
         self._claim_outputs()
         for operand in self.graph.input_operands:
             self._claim_spectrogram(self.dims.get(operand.name, ()))
@@ -390,6 +391,18 @@ class _Inference:
             for sampler in samplers:
                 self._claim_grid(sampler)
 
+    def _claim_sampled(self) -> None:
+        """Name the sides of a grid by which a picture is sampled, if nothing else tells them.
+
+        RAFT looks up the neighbours of the place that each position flows to.
+        """
+        for operator in self.graph.operators:
+            dims = self.dims.get(operator.outputs[0].name, ()) if operator.outputs else ()
+            sides = dims[-2:] if operator.type == _SAMPLER and len(dims) == 4 else ()
+            if sides and all(self.factors.kind(side[0]) is Kind.UNKNOWN for side in sides):
+                for side, kind in zip(sides, (Kind.ROW, Kind.COLUMN), strict=True):
+                    self.factors.claim(side, kind, Rank.DERIVED)
+
     def _claim_grid(self, sampler: RuntimeOperator | None) -> None:
         """Name the levels of which the grid of a sampling is one."""
         operator = sampler.inputs[-1].producer if sampler is not None else None
@@ -459,11 +472,12 @@ class _Inference:
         distinct: dict[_Key, Dims] = {}
         for name, dims in shown.items():
             distinct.setdefault(keys[name], dims)
+        read = self._read_by_linear()
         for name, dims in shown.items():
             if len(dims) < 2:
                 self._claim_vector(outputs[name], dims)
                 continue
-            self._claim_classes(outputs[name], dims)
+            self._claim_classes(outputs[name], dims, read)
             if self.factors.size(dims[-1]) == 4:
                 others = [d for key, d in distinct.items() if key != keys[name]]
                 others += [dims] * (counts[keys[name]] > 1)
@@ -492,6 +506,15 @@ class _Inference:
                 if not same or len(others) == 1:
                     factors.claim(other[-1], Kind.CLASS, Rank.STATED)
 
+    def _read_by_linear(self) -> set[int]:
+        """Return the dimensions that linear layers replace."""
+        read = [
+            self.dims.get(operator.inputs[0].name, ())
+            for operator in self.graph.operators
+            if operator.type in _LINEAR and operator.inputs
+        ]
+        return {self.factors.find(dims[-1][0]) for dims in read if dims}
+
     def _claim_vector(self, operand: RuntimeOperand, dims: Dims) -> None:
         """Name classes without a batch; files of ncnn have no names of modules."""
         producer = operand.producer
@@ -500,7 +523,8 @@ class _Inference:
         if not self.has_batch and dims and producer is not None and producer.type in _LINEAR:
             self.factors.claim(dims[0], Kind.CLASS, Rank.STATED)
 
-    def _claim_classes(self, operand: RuntimeOperand, dims: Dims) -> None:
+    def _claim_classes(self, operand: RuntimeOperand, dims: Dims, read: set[int]) -> None:
+        """Name the classes of a result, which no linear layer of the set reads."""
         producer = operand.producer
         is_softmax = producer is not None and producer.type in SOFTMAX | _LOG_SOFTMAX
         if is_softmax and producer is not None and producer.inputs:
@@ -514,6 +538,8 @@ class _Inference:
         made = self.dims.get(producer.outputs[0].name)
         if not made or self.factors.leaves(made[-1]) != self.factors.leaves(dims[-1]):
             return
+        if self.factors.find(made[-1][0]) in read:
+            return  # features, to which each layer adds
         is_text = bool(self.vocabularies) and "lm_head" in producer.name
         if is_text or self.factors.size(dims[-1]) in self.vocabularies:
             self.factors.claim(dims[-1], Kind.VOCABULARY, Rank.STATED)

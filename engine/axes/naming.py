@@ -77,7 +77,7 @@ class _Namer:
         whole = self.factors.find(dim[0])
         if len(dim) == 1 and len(merged) > 1 and self.factors.is_split_to(whole, found[0]):
             merged = [whole]  # its parts also complete others, by which they were merged
-        if len(merged) == 1 and self.factors.kind(merged[0]) is Kind.FEATURE:
+        if len(merged) == 1 and self.factors.kind(merged[0]) in {Kind.FEATURE, Kind.UNKNOWN}:
             kinds = {self.factors.kind(leaf) for leaf in found}
             if len(kinds) > 1 and kinds <= SPATIAL:
                 return found
@@ -126,7 +126,8 @@ class _Namer:
             parts = list(group)
             axis = self._plain(parts[0])
             if len(parts) > 1:
-                axis = Axis(axis.kind, self.factors.extent(tuple(parts)), shift=axis.shift)
+                kind = self._kind_of_parts(parts)
+                axis = Axis(kind, self.factors.extent(tuple(parts)), shift=axis.shift)
             if axis.kind in SPATIAL:
                 grid.append(replace(axis, stride=min(map(self._stride, parts))))
                 is_outer &= any(self._is_window(part, place) for part in parts)
@@ -140,6 +141,12 @@ class _Namer:
         """Return what neighbouring factors share that are parts of one axis."""
         kind = self.factors.kind(member)
         return self.factors.origin(member), kind if kind in SPATIAL else None
+
+    def _kind_of_parts(self, parts: list[int]) -> Kind:
+        """Return what neighbouring parts of one axis mean: those by head are features."""
+        kinds = {self.factors.kind(part) for part in parts}
+        origin = self.factors.origin(parts[0])
+        return self.factors.kind(origin if len(kinds) > 1 else parts[0])
 
     def _plain(self, member: int) -> Axis:
         shift = self._shift(member)

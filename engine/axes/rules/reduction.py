@@ -51,8 +51,10 @@ def _claim_codes(call: Call, dims: Dims, places: tuple[int, ...]) -> None:
             for reader in (each.outputs[0].consumers if each.type in _RESHAPES else (each,))
         ]
     count = call.factors.size(dims[places[0]])
+    is_nearest = call.operator.type.endswith("argmin")
     for each in readers:
-        if each.type.endswith("mbedding") and _rows_of_table(each) == count:
+        is_lookup = each.type.endswith("mbedding") and _rows_of_table(each) == count
+        if is_lookup or (is_nearest and each.type.endswith("one_hot")):
             call.factors.claim(dims[places[0]], Kind.VOCABULARY, Rank.STATED)
 
 
@@ -61,6 +63,19 @@ def _rows_of_table(embedding: RuntimeOperator) -> Size:
     shape = embedding.tied_inputs[0].shape if embedding.tied_inputs else None
     shape = weight.shape if weight is not None else shape
     return shape[0] if shape else None
+
+
+@rule("onehot")
+def encode_one_hot(call: Call) -> Results:
+    """Add a dimension with a one at the place of each number, such as a code's."""
+    dims, shape = call.first, call.shape
+    if dims is None or shape is None or len(shape) != len(dims) + 1:
+        return []
+    made = (call.factors.make(shape[-1]),)
+    producer = call.operator.inputs[0].producer
+    if producer is not None and producer.type.endswith("argmin"):
+        call.factors.claim(made, Kind.VOCABULARY, Rank.STATED)
+    return [call.fit((*dims, made))]
 
 
 def drop(call: Call, dims: Dims, places: tuple[int, ...] | None, at: int = 0) -> Dims | None:

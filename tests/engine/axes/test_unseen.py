@@ -1373,3 +1373,104 @@ def test_blocks_of_a_sequence(texts: Callable[..., dict[str, str]]) -> None:
     assert found["h"] == "heads × windows × tokens × features"
     assert found["k"] == "heads × windows × queries × keys"
     assert found["n"] == "heads × windows × features"
+
+
+def test_queries_of_heads_with_their_keys(texts: Callable[..., dict[str, str]]) -> None:
+    """Persimmon has query, key and value of each head beside each other."""
+    found = texts(
+        "pnnx.Input ids 0 1 a #a=(1,5)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=8 num_embeddings=20 #b=(1,5,8)f32",
+        "nn.Linear q 1 1 b c #c=(1,5,24)f32",
+        "Tensor.reshape r 1 1 c d shape=(1,5,2,3,4) $input=c #d=(1,5,2,3,4)f32",
+        "torch.unbind u 1 3 d g h i dim=3 #g=(1,5,2,4)f32 #h=(1,5,2,4)f32 #i=(1,5,2,4)f32",
+        "torch.transpose tg 1 1 g j dim0=1 dim1=2 $input=g #j=(1,2,5,4)f32",
+        "torch.transpose th 1 1 h k dim0=1 dim1=2 $input=h #k=(1,2,5,4)f32",
+        "torch.transpose ti 1 1 i l dim0=1 dim1=2 $input=i #l=(1,2,5,4)f32",
+        "F.scaled_dot_product_attention s 3 1 j k l m $query=j $key=k $value=l #m=(1,2,5,4)f32",
+        "torch.transpose tm 1 1 m n dim0=1 dim1=2 $input=m #n=(1,5,2,4)f32",
+        "Tensor.reshape f 1 1 n o shape=(1,5,8) $input=n #o=(1,5,8)f32",
+        "nn.Linear p 1 1 o q #q=(1,5,8)f32",
+        "pnnx.Output out 1 0 q",
+    )
+    assert found["d"] == "tokens × heads × parts × features"
+    assert found["n"] == "tokens × heads × features"
+    assert found["o"] == "tokens × features"
+
+
+def test_features_to_which_each_layer_adds_are_no_classes(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """The result of TimesFM is what its last layer, which is called fc2, adds to its input."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,5,8)f32",
+        "nn.Linear fc1 1 1 a b #b=(1,5,8)f32",
+        "pnnx.Expression x 2 1 b a c expr=add(@0,@1) #c=(1,5,8)f32",
+        "nn.Linear fc2 1 1 c d #d=(1,5,8)f32",
+        "pnnx.Expression y 2 1 d c e expr=add(@0,@1) #e=(1,5,8)f32",
+        "pnnx.Output out 1 0 e",
+    )
+    assert found["e"] == "tokens × features"
+
+
+def test_nearest_codes_as_vectors(texts: Callable[..., dict[str, str]]) -> None:
+    """A quantiser may look its codes up by a product with vectors of one 1."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,12,15)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) stride=(3,3) #b=(1,8,4,5)f32",
+        "Tensor.permute p 1 1 b d dims=(0,2,3,1) $input=b #d=(1,4,5,8)f32",
+        "Tensor.reshape r 1 1 d e shape=(20,8) $input=d #e=(20,8)f32",
+        "pnnx.Attribute book 0 1 g @data=(7,8)f32 #g=(7,8)f32",
+        "torch.cdist m 2 1 e g h p=2.0 $x1=e $x2=g #h=(20,7)f32",
+        "torch.argmin n 1 1 h i dim=1 keepdim=False $input=h #i=(20)i64",
+        "aten::one_hot o 1 1 i j num_classes=7 #j=(20,7)i64",
+        "Tensor.to f 1 1 j k dtype=torch.float $input=j #k=(20,7)f32",
+        "torch.matmul q 2 1 k g l $input=k $other=g #l=(20,8)f32",
+        "pnnx.Output out 1 0 l",
+        book=np.zeros((7, 8), np.float32),
+    )
+    assert found["e"] == "4×5 tokens × features"
+    assert found["h"] == found["k"] == "4×5 tokens × vocabulary"
+    assert found["g"] == "vocabulary × features"
+    assert found["i"] == "4×5 tokens"
+
+
+def test_neighbours_of_the_places_of_a_flow(texts: Callable[..., dict[str, str]]) -> None:
+    """RAFT samples a correlation for each position at places around that it flows to."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,6,4,5)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) padding=(1,1) #b=(1,6,4,5)f32",
+        "torch.flatten f 1 1 b d start_dim=2 end_dim=-1 $input=b #d=(1,6,20)f32",
+        "torch.transpose t 1 1 d e dim0=1 dim1=2 $input=d #e=(1,20,6)f32",
+        "torch.matmul m 2 1 e d g $input=e $other=d #g=(1,20,20)f32",
+        "Tensor.reshape r 1 1 g h shape=(20,1,4,5) $input=g #h=(20,1,4,5)f32",
+        "pnnx.Input at 0 1 i #i=(20,3,3,2)f32",
+        "F.grid_sample s 2 1 h i j mode=bilinear $input=h $grid=i #j=(20,1,3,3)f32",
+        "pnnx.Output out 1 0 j",
+    )
+    assert found["i"] == "4×5 tokens × rows × columns × coordinates"
+    assert found["j"] == "4×5 tokens × rows × columns"
+
+
+def test_scores_beside_a_sink_have_heads(texts: Callable[..., dict[str, str]]) -> None:
+    """Two heads of GPT-OSS share their keys, and a sink takes a part of the weight."""
+    found = texts(
+        "pnnx.Input ids 0 1 a #a=(1,5)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=12 num_embeddings=20 #b=(1,5,12)f32",
+        "nn.Linear q 1 1 b c #c=(1,5,12)f32",
+        "Tensor.reshape rq 1 1 c d shape=(1,5,4,3) $input=c #d=(1,5,4,3)f32",
+        "torch.transpose tq 1 1 d g dim0=1 dim1=2 $input=d #g=(1,4,5,3)f32",
+        "nn.Linear k 1 1 b h #h=(1,5,6)f32",
+        "Tensor.reshape rk 1 1 h i shape=(1,5,2,3) $input=h #i=(1,5,2,3)f32",
+        "Tensor.permute tk 1 1 i j dims=(0,2,3,1) $input=i #j=(1,2,3,5)f32",
+        "torch.unsqueeze uk 1 1 j k dim=2 $input=j #k=(1,2,1,3,5)f32",
+        "Tensor.expand ek 1 1 k l sizes=(1,2,2,3,5) $input=k #l=(1,2,2,3,5)f32",
+        "Tensor.reshape sk 1 1 l m shape=(1,4,3,5) $input=l #m=(1,4,3,5)f32",
+        "torch.matmul m 2 1 g m n $input=g $other=m #n=(1,4,5,5)f32",
+        "pnnx.Input sink 0 1 o #o=(1,4,5,1)f32",
+        "torch.cat j 2 1 n o p dim=-1 #p=(1,4,5,6)f32",
+        "F.softmax s 1 1 p q dim=-1 $input=p #q=(1,4,5,6)f32",
+        "pnnx.Output out 1 0 q",
+    )
+    assert found["d"] == "tokens × heads × features"
+    assert found["m"] == "heads × features × tokens"
+    assert found["q"] == "heads × queries × keys"
