@@ -44,6 +44,8 @@ class CommandState:
     run : RunState
     is_stepping : bool
         Whether single steps are under way and nothing else.
+    is_working : bool
+        Whether the engine does something long that is no run, such as a comparison.
     selected : bool
         Whether an operator is selected; the next six are about that operator.
     has_output, has_weights : bool
@@ -62,8 +64,9 @@ class CommandState:
     is_compared, has_other_origin : bool
         Whether there is a comparison with a reference, and whether it has an origin that is
         not selected.
-    has_worst : bool
-        Whether an element of the shown tensor differs most from the reference's.
+    has_theirs, has_worst : bool
+        Whether the shown tensor is compared with one of the reference, and whether an element
+        of it differs most from that.
     lacks_match : bool
         Whether an operand of the model has no tensor of the reference.
     is_matched_by_hand, can_undo_match : bool
@@ -88,6 +91,7 @@ class CommandState:
 
     run: RunState
     is_stepping: bool = False
+    is_working: bool = False
     selected: bool = False
     has_output: bool = False
     has_weights: bool = False
@@ -99,6 +103,7 @@ class CommandState:
     has_pinned_kernels: bool = False
     is_compared: bool = False
     has_other_origin: bool = False
+    has_theirs: bool = False
     has_worst: bool = False
     lacks_match: bool = False
     is_matched_by_hand: bool = False
@@ -131,6 +136,10 @@ def _runs_at_most_steps(state: CommandState) -> bool:
     return state.run is not RunState.RUNNING or state.is_stepping
 
 
+def _is_at_leisure(state: CommandState) -> bool:
+    return not state.is_working
+
+
 def _has_unmatched(state: CommandState) -> bool:
     return state.has_output or state.lacks_match
 
@@ -148,30 +157,38 @@ _not_failed: Final = _run_is_not(
 _not_finished: Final = _run_is_not(
     "the run is finished: step back, or restart", RunState.FINISHED
 )
+_free: Final = need(
+    _is_at_leisure,
+    "something else is still going on: wait for it, or cancel it in the status bar",
+)
 # Without an input a run asks for one.
 _can_step: Final = (
     _open & need(_runs_at_most_steps, "the model is running") & _not_failed & _not_finished
 )
 _stoppable: Final = _open & _fed & _begun
 _started: Final = _stoppable & _idle
-_checkable_now: Final = _at_rest & _fed
+_checkable_now: Final = _at_rest & _fed & _free
 
 _compared: Final = _has("is_compared", "there is no comparison yet: Analyse → Compare…")
 _is_compared: Final = _at_rest & _compared
 _has_other_origin: Final = _compared & _has(
     "has_other_origin", "no other operator is the origin of a difference"
 )
+_has_theirs: Final = _is_compared & _has(
+    "has_theirs", "the reference has no tensor that is compared with the shown one"
+)
 _has_worst: Final = _is_compared & _has(
     "has_worst", "the shown tensor has no element to compare with the reference's"
 )
 _selected: Final = _open & _has("selected", "no operator is selected")
 _with_output: Final = _has("has_output", "the selected operator has no output")
-_can_match: Final = _is_compared & _with_output
-_can_match_any: Final = _is_compared & need(_has_unmatched, "every operand is matched")
+_can_report: Final = _is_compared & _free
+_can_match: Final = _can_report & _with_output
+_can_match_any: Final = _can_report & need(_has_unmatched, "every operand is matched")
 _is_matched_by_hand: Final = _can_match & _has(
     "is_matched_by_hand", "no output of the selected operator is matched by hand"
 )
-_can_undo_match: Final = _is_compared & _has(
+_can_undo_match: Final = _can_report & _has(
     "can_undo_match", "there is no match by hand to undo"
 )
 _can_extract: Final = _checkable_now & _selected
@@ -181,11 +198,13 @@ _shows_operand: Final = _open & _has("shows_operand", "the tensor view shows no 
 _has_weights: Final = _selected & _has("has_weights", "the selected operator has no weights")
 _can_supply: Final = (
     _at_rest
+    & _free
     & _selected
     & _has("can_supply", "the output of the selected operator cannot be supplied")
 )
 _is_supplied: Final = (
     _at_rest
+    & _free
     & _selected
     & _has("is_supplied", "no output is supplied for the selected operator")
 )
@@ -532,7 +551,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "show_overlay", (Place(_S.ANALYSE, 6),), ("Shift+O",), enabled=_shows_operand),
     Command("analyse.flicker", "&Flicker with reference",
             "Switch between the model's tensor and the reference's", "tensor_view.flicker",
-            (Place(_S.ANALYSE, 2),), ("V",), enabled=_is_compared),
+            (Place(_S.ANALYSE, 2),), ("V",), enabled=_has_theirs),
     Command("analyse.worstElement", "Go to &worst element",
             "Pick the element that differs most, to see where in the tensor it is",
             "tensor_view.show_worst",
@@ -553,7 +572,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("analyse.report", "Save &report…",
             "Write the comparison as an HTML page, to send to somebody",
             "analysing.write_report", (Place(_S.ANALYSE, 5),), icon="save",
-            enabled=_is_compared),
+            enabled=_can_report),
     Command("analyse.extract", "&Extract operators…",
             "Write the selected operators as a model of their own, with data and a check",
             "analysing.extract",

@@ -797,6 +797,7 @@ class MainWindow(QMainWindow):
         return CommandState(
             session.state,
             is_stepping=session.is_stepping,
+            is_working=session.progress is not None,
             selected=operator is not None,
             has_output=operator is not None and bool(operator.outputs),
             has_weights=operator is not None
@@ -810,6 +811,7 @@ class MainWindow(QMainWindow):
             has_pinned_kernels=session.kernels_from is not None,
             is_compared=session.comparing.comparison is not None,
             has_other_origin=any(name != selected for name in session.comparing.origins),
+            has_theirs=self.tensor_view.has_theirs,
             has_worst=self.tensor_view.has_worst,
             lacks_match=bool(session.comparing.lacking),
             is_matched_by_hand=operator is not None
@@ -936,7 +938,8 @@ class MainWindow(QMainWindow):
 
     @Slot(object)
     def _on_progress_changed(self, progress: Progress | None) -> None:
-        """Clear the message about a study: another one has begun."""
+        """Only one study at a time; when it begins, clear the message about the last one."""
+        self.commands.update(self._command_state())
         if progress is not None and self.banner.concerns_study:
             self.session.dismiss_failure()
             self.banner.clear()

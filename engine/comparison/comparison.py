@@ -64,7 +64,8 @@ def compare(
         What inputs were made from, by operand: so another way of resizing can be found.
     progress : callable, optional
         Called with the number of operators done and the total, also while a copy or a reference
-        runs; an exception ends the comparison.
+        runs; with the total twice while origins and reasons are sought. An exception ends the
+        comparison.
 
     Returns
     -------

@@ -41,11 +41,13 @@ _MOVING: Final = frozenset({
     Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown,
 })  # fmt: skip
 _NONE: Final = "None: the reference does not have it"
+_TYPE: Final = ("Type", "")
+_SHAPE: Final = ("Shape", "")
 _COLUMNS: Final = (
     ("Tensor", "Key of the tensor in the reference"),
     ("Operator", "What gave it, where the reference says so"),
-    ("Type", ""),
-    ("Shape", ""),
+    _TYPE,
+    _SHAPE,
     ("Matched with", "Our operator whose output it is compared with now"),
 )
 
@@ -191,8 +193,11 @@ class MatchDialog(Question):
         table.setTabKeyNavigation(False)
         table.verticalHeader().hide()
         table.verticalHeader().setDefaultSectionSize(_ROW)
-        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        header = table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        for short in (_COLUMNS.index(_TYPE), _COLUMNS.index(_SHAPE)):  # names need the room
+            header.setSectionResizeMode(short, QHeaderView.ResizeMode.ResizeToContents)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         return table
 
     def _select(self, key: str | None) -> None:

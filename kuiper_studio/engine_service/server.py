@@ -638,7 +638,9 @@ class EngineServer:
             check_cancelled()
             if time.monotonic() >= due:
                 due = time.monotonic() + SECONDS_BETWEEN_REPORTS
-                self._send(Progress(label, done, total))
+                # What follows the last operator cannot be counted.
+                rest = Progress(f"{label}: finding origins and reasons")
+                self._send(rest if done == total else Progress(label, done, total))
 
         check_cancelled = self._check_cancelled(run_id)
         self._serial += 1

@@ -285,6 +285,11 @@ class TensorView(QWidget):
             self.pane.show_element(worst)
 
     @property
+    def has_theirs(self) -> bool:
+        """Whether the reference's tensor can be shown instead of the current tab's."""
+        return self.sides.has(self.operand)
+
+    @property
     def has_worst(self) -> bool:
         """Whether an element of the current tab's operand differs most from the reference's."""
         return bool(self._worst_of(self.operand))

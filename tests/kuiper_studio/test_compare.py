@@ -242,6 +242,64 @@ def test_from_origin_to_origin(compared):
     assert visited == ["sign", "times", "sign"]
 
 
+def test_only_a_tensor_that_the_reference_has_flickers(
+    qtbot, open_window, make_pair, tmp_path, wait_for_turns
+):
+    np.savez(tmp_path / "part.npz", **{"0": INPUT, "1": INPUT * 2})
+    window = open_window(make_pair(*net(3)), [INPUT])
+    session, flicker = window.session, window.actions_by_id["analyse.flicker"]
+    assert session.wait_idle(10)
+    session.resume()
+    assert session.wait_idle(10)
+    session.studies.compare(tmp_path / "part.npz")
+    assert session.wait_idle(20)
+    wait_for_turns()
+    qtbot.waitUntil(flicker.isEnabled)  # at the origin
+    session.select("sign")
+    qtbot.waitUntil(lambda: not flicker.isEnabled())
+    assert "The reference has no tensor that is compared with" in flicker.toolTip()
+    session.select("times")
+    qtbot.waitUntil(flicker.isEnabled)
+
+
+def test_what_follows_the_last_operator_has_no_full_bar(
+    open_window, make_pair, reference, monkeypatch
+):
+    """A full bar for the seconds that the reasons take would look like a program that hangs."""
+    monkeypatch.setattr("kuiper_studio.engine_service.server.SECONDS_BETWEEN_REPORTS", 0)
+    window = open_window(make_pair(*net(3)), [INPUT])
+    session = window.session
+    assert session.wait_idle(10)
+    said = []
+    session.progress_changed.connect(said.append)
+    session.studies.compare(reference)
+    assert session.wait_idle(20)
+    told = [each for each in said if each is not None]
+    words = "Comparing with reference.npz: finding origins and reasons"
+    assert words in [each.label for each in told]
+    assert all(each.total == 0 for each in told if each.label == words)
+    assert all(each.done < each.total for each in told if each.total)
+
+
+def test_a_second_comparison_is_not_offered_while_one_is_under_way(
+    open_window, make_pair, reference
+):
+    """What its dialog asked for was ignored, without a word."""
+    window = open_window(make_pair(*net(3)), [INPUT])
+    session, compare = window.session, window.actions_by_id["analyse.compare"]
+    assert session.wait_idle(10)
+    assert compare.isEnabled()
+    seen = []
+    session.progress_changed.connect(lambda _: seen.append(compare.isEnabled()))
+    session.studies.compare(reference)
+    assert not compare.isEnabled()
+    assert "cancel it in the status bar" in compare.toolTip()
+    assert session.wait_idle(20)
+    assert not any(seen[:-1])
+    assert compare.isEnabled()
+    assert "\n" not in compare.toolTip()
+
+
 def test_equal_models(compared):
     window = compared(*net(2))
     panel = window.comparison_panel

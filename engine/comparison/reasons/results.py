@@ -141,7 +141,7 @@ def _more_activations(case: Case, ours: Array, expected: Array | None) -> Iterat
             "activation_missing", text, after=function, by_element=single, least=_EXACT
         )
         if is_activation(case.type):
-            text = f"The reference applies {name} instead of {case.type}. Use it."
+            text = f"The reference applies {name} instead of {case.type}. Use {name}."
             yield Alternative(
                 "activation_missing", text, result=case.input, after=function,
                 by_element=single, least=_EXACT,
