@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.backends.blas import one_blas_thread
 from engine.comparison.aligned import Aligned
 from engine.comparison.aligning import align
 from engine.comparison.corrections import read_corrections
@@ -90,8 +91,9 @@ def compare(
         if progress is not None:
             progress(count, count)
 
-    # NumPy warns of a signalling NaN, which a file may hold, when it converts it.
-    with np.errstate(invalid="ignore"), _arranging_values(run):
+    # NumPy warns of a signalling NaN, which a file may hold, when it converts it. Where other
+    # programs compute, the threads of BLAS wait for each other longer than one needs for all.
+    with np.errstate(invalid="ignore"), one_blas_thread, _arranging_values(run):
         index = FingerprintIndex(reference)
         matcher = Matcher(run.graph, reference, index, corrections)
         alignment = align(run, reference, index, matcher, tolerances.float32, progress)

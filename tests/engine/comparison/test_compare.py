@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -42,6 +43,26 @@ def test_equal_runs_have_no_origin(make_session, tensors):
     assert {row.matched_by for row in found.rows} == {"input", "content"}
     assert found.rows[6].reference in {"x5", "x6"}  # which have the same elements
     assert all(row.born < 1e-5 for row in found.rows)
+
+
+def test_matrices_are_multiplied_by_one_thread(make_session, tensors):
+    """Several threads wait for each other where other programs compute as well."""
+    controller = pytest.importorskip("threadpoolctl").ThreadpoolController()
+
+    def threads():
+        return [i["num_threads"] for i in controller.info() if "numpy" in i["filepath"]]
+
+    seen, before = [], threads()
+
+    def load(array):
+        seen.append(threads())
+        return array
+
+    loading = [ReferenceTensor(k, partial(load, array)) for k, array in tensors.items()]
+    engine.compare(make_session(), Reference("theirs", loading, (), ("0",), ("7",)))
+    assert len(seen) >= len(tensors)
+    assert {count for each in seen for count in each} <= {1}
+    assert threads() == before
 
 
 FAULTS = [
