@@ -44,6 +44,7 @@ _MOST_SUSPECTS: Final = 24  # operators of an origin
 _WHOLE: Final = 0.999  # share of a reason that leaves nothing to others
 _EXACT: Final = 1 - 1e-9  # share of a reason that leaves only rounding
 _LIKELY: Final = 3  # likelihood of a setting of the operator
+_FUNCTION: Final = 2  # likelihood of a function of the result
 _BEST: Final = (_WHOLE, _LIKELY + 1)  # rank of a setting that leaves nothing
 _IDLE: Final = frozenset({"identity", "dropout", "alias"})
 _OF_MOVES: Final = frozenset(
@@ -375,6 +376,11 @@ class Explainer:
         best = max(each.rank for each in found)
         equal = [each for each in found if each.rank == best]
         equal = [each for each in equal if each.is_exact] or equal
+        if best[0] >= _WHOLE and not equal[0].is_exact:
+            # A number that is fitted leaves a little, where another function leaves nothing.
+            exact = [each for each in found if each.is_exact and each.rank[1] >= _FUNCTION]
+            best = max((each.rank for each in exact), default=best)
+            equal = [each for each in exact if each.rank == best] or equal
         if best[1] < _LIKELY:
             # A function of what is moved is one of what it is moved from as well.
             acting = [

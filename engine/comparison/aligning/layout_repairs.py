@@ -65,6 +65,8 @@ class LayoutRepairs:
         if readings and self._agrees_already(operator, source):
             return False
         for read in readings:
+            if self._is_unmoved(source, read):
+                continue
             if self._agrees(operator, source, read):
                 first, (reading, _) = self._first(source, read, self._in_own_layout)
                 if self._may_give(first, reading):
@@ -79,6 +81,17 @@ class LayoutRepairs:
             return False
         ours = self._read(source, [now])
         return bool(ours) and self._agrees(operator, source, ours[0])
+
+    def _is_unmoved(self, source: RuntimeOperand, read: _Read) -> bool:
+        """Whether a tensor that is read with its axes in another order has the same elements.
+
+        As the weights of an attention that attends to all alike: no layout of them is wrong.
+        """
+        now = self._now(source)
+        if now is None or not now.layout.axes:
+            return False
+        ours = self._values.read(source.name, now)
+        return ours is not None and np.array_equal(ours.reshape(-1), read.value.reshape(-1))
 
     def _may_give(self, operand: RuntimeOperand, reading: Reading) -> bool:
         """Whether an operator can be so wrong: a reshape keeps the order of its input."""

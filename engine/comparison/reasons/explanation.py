@@ -169,9 +169,10 @@ class Explanation(NamedTuple):
     reasons : tuple of Reason
         As `explain` returns them.
     likelihood : int
-        Tells apart operators that explain as much, by their first reasons: 4 for a setting or
-        weight of the operator, 3 if a few numbers were fitted for it, 2 for a function of the
-        result, 1 for one of the inputs, 0 if many numbers were fitted to few elements.
+        Tells apart operators that explain as much, by their first reasons: 4 for a setting,
+        weight or order of joined operands of the operator, 3 if a few numbers were fitted for
+        it, 2 for a function of the result, 1 for one of the inputs, 0 if many numbers were
+        fitted to few elements.
     corrected : callable or None
         Computes what our operator gives with the first reason removed; None if no reason
         explains the difference alone.
@@ -321,6 +322,7 @@ def _likelihood(case: Case, alternative: Alternative) -> int:
         return 0
     names = {change.name for change in alternative.changes}
     settings = {*case.params, *case.weights, *alternative.params, *alternative.weights}
+    settings.add("operands")  # of a join, whose order is as much its own
     if alternative.type or names & settings or settings.intersection(alternative.params):
         return 3 if alternative.fitted else 4
     return 1 if alternative.has_other_inputs else 2

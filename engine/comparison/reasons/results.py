@@ -529,7 +529,9 @@ def other_channel_order(case: Case) -> Iterator[Alternative]:
         for order in orders:
             text = f"The reference joins the operands in the order {order}. Reorder them."
             inputs = [case.inputs[place] for place in order]
-            yield Alternative("channel_order", text, inputs=inputs)
+            yield Alternative(
+                "channel_order", text, (Change("operands", order),), inputs=inputs
+            )
     if case.pair is None:
         return
     ours, expected = case.pair

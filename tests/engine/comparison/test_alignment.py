@@ -1068,3 +1068,28 @@ def test_a_reshape_is_not_taken_for_a_transposition_where_it_matters_little(make
     found = engine.compare(run(path, x, others), reference_of(arrays, calls, ("sum",)))
     assert (found.verdict, found.origins) == ("same", ())
     assert by_operand(found)["3"].reference == "all"
+
+
+def test_weights_of_an_attention_to_all_alike_have_no_wrong_layout(make_pair):
+    """Equal elements are at the same places in every order of the axes."""
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal(shape).astype("f4") for shape in ((1, 6, 4, 5), (4, 1, 6, 5)))
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,6,4,5)f32",
+        "pnnx.Input in2 0 1 5 #5=(4,1,6,5)f32",
+        "pnnx.Expression none 1 1 0 1 expr=mul(@0,0.0) #1=(1,6,4,5)f32",
+        "F.softmax share 1 1 1 2 dim=-1 $input=1 #2=(1,6,4,5)f32",
+        "Tensor.permute turn 1 1 2 3 dims=(0,2,1,3) $input=2 #3=(1,4,6,5)f32",
+        "Tensor.reshape heads 1 1 3 4 shape=(4,1,6,5) $input=3 #4=(4,1,6,5)f32",
+        "pnnx.Expression end 2 1 4 5 6 expr=mul(@0,@1) #6=(4,1,6,5)f32",
+        "pnnx.Output out 1 0 6",
+    )
+    share = np.full((1, 6, 4, 5), 0.2, "f4")
+    arrays = {"in": x, "in2": y, "none": 0 * x, "share": share,
+              "end": share.transpose(0, 2, 1, 3).reshape(4, 1, 6, 5) * y}  # fmt: skip
+    calls = (
+        ("mul", ("in",), ("none",)), ("softmax", ("none",), ("share",)),
+        ("mul", ("share", "in2"), ("end",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x, y), reference_of(arrays, calls, ("end",)))
+    assert (found.verdict, found.origins) == ("same", ())

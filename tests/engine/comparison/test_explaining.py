@@ -1391,3 +1391,52 @@ def test_an_added_activation_before_residual_blocks_before_training(run):
     )  # fmt: skip
     found = engine.compare(session, shown(theirs, operators=calls))
     assert blamed(found) == [("added", [], ["activation_extra"])]
+
+
+def test_a_join_in_a_wrong_order_that_the_reference_makes_with_the_next(run):
+    """An order of all channels of the outer join explains as much, but says less."""
+    x = normal(1, 6, 5, 5)
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,6,5,5)f32",
+        "F.tanh one 1 1 0 1 $input=0 #1=(1,6,5,5)f32",
+        "Tensor.slice part 1 1 1 2 dim=1 start=0 end=2 step=1 $input=1 #2=(1,2,5,5)f32",
+        "torch.cat inner 2 1 2 1 3 dim=1 #3=(1,8,5,5)f32",
+        "torch.cat outer 2 1 0 3 4 dim=1 #4=(1,14,5,5)f32",
+        "pnnx.Output out0 1 0 4",
+    )
+    y = np.tanh(x)
+    arrays = {"in0x": x, "tanh": y, "slice": y[:, :2],
+              "cat": np.concatenate([x, y, y[:, :2]], 1)}  # fmt: skip
+    calls = (
+        ReferenceOperator("tanh", "tanh", ("in0x",), ("tanh",)),
+        ReferenceOperator("slice", "slice", ("tanh",), ("slice",)),
+        ReferenceOperator("cat", "cat", ("in0x", "tanh", "slice"), ("cat",)),
+    )
+    found = engine.compare(session, shown(arrays, operators=calls))
+    assert blamed(found) == [("inner", [], ["channel_order"])]
+    assert "in the order (1, 0)" in found.origins[0].reasons[0].text
+
+
+def test_a_function_too_many_is_likelier_than_a_number_that_leaves_a_little(run):
+    """A factor of the sum comes near to what the function changes."""
+    x = normal(1, 8, 40) / 40
+    size = "(1,8,40)f32"
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={size}",
+        f"F.silu more 1 1 0 1 $input=0 #1={size}",
+        f"F.relu half 1 1 0 8 $input=0 #8={size}",
+        f"pnnx.Expression sum 2 1 1 8 2 expr=add(@0,@1) #2={size}",
+        f"F.tanh one 1 1 2 3 $input=2 #3={size}",
+        f"F.tanh two 1 1 3 4 $input=3 #4={size}",
+        f"F.tanh three 1 1 4 5 $input=4 #5={size}",
+        f"F.tanh four 1 1 5 6 $input=5 #6={size}",
+        f"F.softmax last 1 1 6 7 dim=2 $input=6 #7={size}",
+        "pnnx.Output out0 1 0 7",
+    )
+    y = x + np.maximum(x, 0).astype(np.float64)
+    powers = np.exp(np.tanh(np.tanh(np.tanh(np.tanh(y)))))
+    share = (powers / powers.sum(2, keepdims=True)).astype(np.float32)
+    found = engine.compare(session, shown({"in0x": x, "share": share}))
+    assert blamed(found) == [("more", [], ["activation_extra"])]
