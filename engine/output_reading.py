@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.meanings import Option, Reading
     from engine.meanings.registry import OptionValue
     from engine.meanings.results import Result
-    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.session import Session
     from engine.values import Array, Value
 
@@ -164,6 +164,7 @@ def find_ends(
     Values that are no arrays are left out.
     """
     graph = session.graph
+    words = _words(graph)
     ends, arrays = [], []
     for operand in members_of(graph.output_operands):
         last = tuple(_find_last(operand))
@@ -179,6 +180,7 @@ def find_ends(
                         types,
                         pieces,
                         is_projection,
+                        value.shape[-1:] == (words,),
                     )
                 )
                 arrays.append(value)
@@ -186,6 +188,21 @@ def find_ends(
     integers = any(value.dtype.kind in "iu" for value in inputs)
     found = Ends(tuple(ends), tuple(value.shape for value in inputs), integers)
     return found, tuple(arrays)
+
+
+def _words(graph: RuntimeGraph) -> int | None:
+    """Return the rows of the largest table of an input; None without one."""
+    tables = [
+        (operator.attributes.get("weight") or operator.tied_inputs[0]).shape
+        for operator in graph.operators
+        if operator.type.endswith("mbedding")
+        and operator.inputs
+        and operator.inputs[0].producer is not None
+        and operator.inputs[0].producer.is_input
+        and ("weight" in operator.attributes or operator.tied_inputs)
+    ]
+    rows = [shape[0] for shape in tables if shape and isinstance(shape[0], int)]
+    return max(rows, default=None)
 
 
 def _is_projection(last: tuple[RuntimeOperator, ...]) -> bool:

@@ -26,6 +26,9 @@ class OutputEnd:
         is none: ``(4, 80)`` for boxes and classes.
     is_projection : bool
         Whether the last linear layer adds no bias, as projections to embeddings do.
+    has_vocabulary : bool
+        Whether the last dimension has as many numbers as the table in which the model looks its
+        input up.
     """
 
     name: str
@@ -34,6 +37,7 @@ class OutputEnd:
     types: tuple[str, ...] = ()
     pieces: tuple[int, ...] = ()
     is_projection: bool = False
+    has_vocabulary: bool = False
 
     @property
     def is_real(self) -> bool:
@@ -84,6 +88,11 @@ class Ends:
             if len(shape) == 4 and shape[1] in {1, 3, 4, 6} and min(shape[2:]) > 1:
                 return shape
         return None
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether an input has one number for each sample, such as the step of a diffusion."""
+        return any(len(shape) < 2 or shape[1:] == (1,) for shape in self.inputs)
 
     @property
     def size(self) -> tuple[int, int] | None:

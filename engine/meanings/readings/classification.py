@@ -22,6 +22,12 @@ __all__ = ["Classification"]
 _LARGEST: Final = 100_000
 _HEADS: Final = ("linear", "innerproduct", "gemm", "softmax", "sigmoid", "log_softmax")
 _USUAL: Final = frozenset({1000, 1001, 21841})  # classes of ImageNet
+_POOLED: Final = (
+    "conv1d", "conv2d", "conv3d", "matmul", "einsum", "mean", "avg_pool2d", "avgpool2d",
+    "adaptiveavgpool1d", "adaptiveavgpool2d", "adaptiveavgpool3d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+)  # fmt: skip
+_FAR: Final = 4
 # What stands between the head and the output without changing what it means.
 _BEHIND: Final = 3
 
@@ -60,6 +66,8 @@ class Classification(OutputReading):
             return Fit(0.2, f"an output is a vector of {count} numbers, rather features")
         if output.ends_with(*_HEADS, among=_BEHIND) or count in _USUAL:
             return Fit(0.9, f"an output is a vector of {count} scores")
+        if output.types and not output.ends_with(*_HEADS, *_POOLED, among=_FAR):
+            return Fit(0.45, f"an output is a vector of {count} numbers, rather features")
         return Fit(0.6, f"an output is a vector of {count} numbers")
 
     @override

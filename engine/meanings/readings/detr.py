@@ -57,6 +57,8 @@ class Detr(Reading):
         _, queries, classes = ends.outputs[found[0]].shape
         sure = ends.outputs[found[1]].ends_with("sigmoid") or queries in {100, 300, 900}
         reason = f"two outputs have {classes} classes and boxes of {queries} queries"
+        if any(each.shape[1:] == (queries, 1) for each in ends.outputs):
+            return Fit(0.4, f"{reason}, and a third one how central each place is, as of FCOS")
         if ends.size is None and not sure:
             return Fit(0.4, f"{reason}, but no input is a picture")
         return Fit(0.9 if sure else 0.6, reason)

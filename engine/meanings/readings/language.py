@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LENS", "NextToken", "add_layers"]
 
 _FEWEST: Final = 1000  # words of a vocabulary
+_FEWEST_LETTERS: Final = 16
 _MOST: Final = 1 << 20
 LENS: Final = "lens"
 
@@ -51,7 +52,9 @@ class NextToken(OutputReading):
     @override
     def fits_output(self, output: OutputEnd, ends: Ends) -> Fit:
         shape = output.shape
-        if len(shape) != 3 or not output.is_real or not _FEWEST <= shape[2] <= _MOST:
+        is_text = ends.integers and output.has_vocabulary  # such as of letters
+        fewest = _FEWEST_LETTERS if is_text else _FEWEST
+        if len(shape) != 3 or not output.is_real or not fewest <= shape[2] <= _MOST:
             return Fit(0, "no output has scores of a vocabulary for each position")
         reason = f"an output has {shape[2]} scores at each of {shape[1]} positions"
         if ends.integers:

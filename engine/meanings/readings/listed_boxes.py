@@ -68,6 +68,8 @@ class ListedBoxes(Reading):
         count = ends.outputs[found.boxes].shape[-2]
         score = 0.85 if found.classes is not None else 0.6
         reason = f"outputs have corners and scores of {count} boxes"
+        if any(each.shape[1:] == (count, 1) for each in ends.outputs):
+            return Fit(0.4, f"{reason}, and how central each place is, as of FCOS")
         if ends.size is None and found.classes is None:
             return Fit(0.4, f"{reason}, but no input is a picture")
         return Fit(score, reason)

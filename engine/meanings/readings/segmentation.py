@@ -61,20 +61,12 @@ class Segmentation(OutputReading):
         smaller = size[0] // height
         if count > MOST_CLASSES or (height * smaller, width * smaller) != size:
             return Fit(0, "no output has the size of the input picture")
-        score = _SCORE_OF_SIZE.get(smaller, 0)
         reason = f"an output has {count} scores for each {smaller}×{smaller} pixels"
         if smaller == 1:
             reason = f"an output has {count} scores for each pixel"
-        picture = ends.picture
-        if count == 1:
-            score = 0.75 if output.ends_with("sigmoid", "hardsigmoid") else 0.45
-        elif output.ends_with("softmax", "log_softmax"):
-            score = min(score + 0.15, 0.95)
-        elif count in {3, 4} and picture is not None and smaller == 1:
-            score = 0.5 if picture[1] == 1 else 0.4  # rather a picture
-        elif count > 256 or has_limbs(output, ends):
-            score = min(score, 0.3)  # rather features, or maps of limbs and points
-        return Fit(score, reason)
+        if ends.has_steps or output.ends_with("layernorm", "layer_norm", among=2):
+            return Fit(0.3, f"{reason}, rather features or the noise of a step")
+        return Fit(_score(output, ends, smaller), reason)
 
     @override
     def options_for(self, ends: Ends) -> tuple[Option, ...]:
@@ -103,6 +95,20 @@ class Segmentation(OutputReading):
         if count == 2 and len(context.labels) != 2:
             names = ("background", "foreground")
         return describe_labels(labels, names, expected_labels(context, labels.shape))
+
+
+def _score(output: OutputEnd, ends: Ends, smaller: int) -> float:
+    """Return how well an output fits that is so many times smaller than the picture."""
+    score, count, picture = _SCORE_OF_SIZE.get(smaller, 0), output.shape[1], ends.picture
+    if count == 1:
+        return 0.75 if output.ends_with("sigmoid", "hardsigmoid") else 0.45
+    if output.ends_with("softmax", "log_softmax"):
+        return min(score + 0.15, 0.95)
+    if count in {3, 4} and picture is not None and smaller == 1:
+        return 0.5 if picture[1] == 1 else 0.4  # rather a picture
+    if count > 256 or has_limbs(output, ends):
+        return min(score, 0.3)  # rather features, or maps of limbs and points
+    return score
 
 
 def _is_asked(output: OutputEnd, ends: Ends) -> bool:

@@ -460,8 +460,10 @@ class YoloEndToEnd(_YoloHead):
     @override
     def fit_head(self, output: OutputEnd, ends: Ends, *, known: bool) -> Fit:
         boxes = output.shape[1]
-        score = 0.9 if known and boxes in {100, 300} else 0.5
-        return Fit(score, f"an output has {boxes} rows of corners, score and class")
+        reason = f"an output has {boxes} rows of corners, score and class"
+        if not known:
+            return Fit(0.3, f"{reason}, but no input is a picture")
+        return Fit(0.9 if boxes in {100, 300} else 0.5, reason)
 
     @override
     def read_head(self, values: Array, context: ReadingContext) -> Boxes:

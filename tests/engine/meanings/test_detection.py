@@ -401,3 +401,16 @@ def test_four_numbers_without_a_picture_are_no_boxes():
     assert best_of(ends)[1] < 0.5
     seen = ends_of(states, actions, inputs=((1, 3, 64, 64),))
     assert best_of(seen) == ("detr", 0.6)
+
+
+def test_distances_to_sides_are_no_boxes_of_queries():
+    """FCOS gives how central each place is beside classes and distances."""
+    classes, sides, central = (np.zeros((1, 84, n), np.float32) for n in (9, 4, 1))
+    assert best_of(ends_of(classes, sides))[0] == "detr"
+    assert best_of(ends_of(classes, sides, central))[1] < 0.5
+
+
+def test_six_features_of_tokens_are_no_boxes():
+    rows = np.zeros((2, 19, 6), np.float32)
+    assert best_of(ends_of(rows, inputs=((2, 19, 12),)))[1] < 0.5
+    assert best_of(ends_of(rows))[0] == "yolov10"

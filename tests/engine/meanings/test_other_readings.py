@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from reading_tools import best_of, ends_of, read
 
+import engine
 from engine.errors import MeaningError
+from engine.meanings import find_reading
 from engine.meanings.vocabulary import read_vocabulary
+from engine.output_reading import read_output
 
 RNG = np.random.default_rng(8)
 
@@ -104,6 +107,35 @@ def test_the_next_token(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "best"),
+    [pytest.param(65, "tokens", id="letters"), pytest.param(9, "", id="names")],
+)
+def test_letters_are_a_vocabulary_and_kinds_of_names_are_not(make_pair, words, best):
+    """Scores of as many numbers as the table of the input has are the next letter's."""
+    lines = (
+        "pnnx.Input in 0 1 a #a=(1,4)i64",
+        (
+            "nn.Embedding table 1 1 a b embedding_dim=6 num_embeddings=65 @weight=(65,6)f32 "
+            "#b=(1,4,6)f32"
+        ),
+        (
+            f"nn.Linear head 1 1 b c bias=False in_features=6 out_features={words} "
+            f"@weight=({words},6)f32 #c=(1,4,{words})f32"
+        ),
+        "pnnx.Output out 1 0 c",
+    )
+    tables = (np.eye(rows, 6, dtype=np.float32) for rows in (65, words))
+    weights = dict(zip(("table.weight", "head.weight"), tables, strict=True))
+    session = engine.Session(engine.load(make_pair(*lines, weights=weights)))
+    session.feed([np.array([[3, 1, 4, 5]])])
+    session.run()
+    found = read_output(session)
+    assert found.reading == best
+    if best:
+        assert found.result.rows[0].entry == 5  # the identity gives the letter itself
+
+
 def test_labels_name_tokens(tmp_path):
     """A vocabulary that was opened as labels does, also of a model with padding tokens."""
     scores = np.zeros((1, 6, 5000), np.float32)
@@ -188,3 +220,22 @@ def test_silence_and_too_short_a_sound():
     assert read("sound", np.zeros((1, 2048), np.float32)).decibels.max() <= -119
     with pytest.raises(MeaningError, match="fewer than the window"):
         read("sound", np.zeros((1, 1500), np.float32), window="2048")
+
+
+def test_one_of_several_sources_of_a_sound():
+    """Separation gives two channels of four sources of a sound."""
+    times = np.arange(4096) / 8000
+    values = np.zeros((1, 4, 2, 4096), np.float32)
+    values[0, 2, 1] = np.sin(2 * np.pi * 1500 * times)
+    ends = ends_of(values, inputs=((1, 2, 4096),))
+    assert best_of(ends)[0] == "sound"
+    assert best_of(ends_of(values, inputs=((1, 3, 64, 64),)))[1] < 0.5
+    assert read("sound", values, ends=ends, rate=8000, window="256").peak == 0
+    found = read("sound", values, ends=ends, rate=8000, window="256", channel=5)
+    assert (found.loudest, found.samples) == (1500, 4096)
+    with pytest.raises(MeaningError, match="has 8 channels, so there is no 8"):
+        read("sound", values, ends=ends, channel=8)
+    names = [option.name for option in find_reading("sound").options_for(ends)]
+    assert "channel" in names
+    alone = ends_of(values[:, 0, 0], inputs=((1, 2, 4096),))
+    assert "channel" not in [each.name for each in find_reading("sound").options_for(alone)]

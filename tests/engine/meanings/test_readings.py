@@ -239,6 +239,29 @@ def test_a_picture_with_other_numbers_is_stretched():
     assert found.pixels[0, 0].tolist() == [0] * 3
 
 
+def test_features_and_noise_are_no_classes_of_pixels():
+    """A diffusion transformer takes the number of its step; SAM's encoder ends with a norm."""
+    noise = np.zeros((2, 8, 12, 16), np.float32)
+    picture = (2, 4, 12, 16)
+    assert best_of(ends_of(noise, inputs=(picture,)))[0] == "segmentation"
+    assert best_of(ends_of(noise, inputs=(picture, (2,))))[1] < 0.5
+    features = np.zeros((1, 32, 8, 8), np.float32)
+    types = (("Tensor.permute", "nn.LayerNorm", "Tensor.permute", "nn.Conv2d"),)
+    assert best_of(ends_of(features, types=types, inputs=((1, 3, 64, 64),)))[1] < 0.5
+    heads = (("nn.Conv2d", "nn.LayerNorm"),)
+    ends = ends_of(features, types=heads, inputs=((1, 3, 64, 64),))
+    assert best_of(ends)[0] == "segmentation"
+
+
+def test_a_sum_of_a_layer_and_its_input_is_no_class():
+    """SigLIP pools by an attention, and adds a perceptron to it."""
+    vector = np.zeros((1, 96), np.float32)
+    types = (("torch.unbind", "pnnx.Expression", "nn.MultiheadAttention"),)
+    assert best_of(ends_of(vector, types=types))[1] < 0.5
+    convolved = (("torch.flatten", "nn.AdaptiveAvgPool2d", "nn.ReLU", "nn.Conv2d"),)
+    assert best_of(ends_of(vector, types=convolved)) == ("classification", 0.6)
+
+
 # The choice
 
 
