@@ -82,8 +82,8 @@ class StatusBar(QStatusBar):
         self._announcement = _label("statusAnnouncement", mono=True, cell=True)
         self._silence = QTimer(self, singleShot=True, interval=_ANNOUNCED_MS)
         self._silence.timeout.connect(self._announcement.hide)
-        left = QWidget()
-        row = QHBoxLayout(left)
+        self._left = QWidget()
+        row = QHBoxLayout(self._left)
         row.setContentsMargins(10, 0, 0, 0)
         row.setSpacing(6)
         for widget in (
@@ -92,8 +92,10 @@ class StatusBar(QStatusBar):
         ):  # fmt: skip
             row.addWidget(widget)
         # As wide as its text: spare room belongs after the backend.
-        left.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-        self._cells: list[QWidget] = [left, self._backend, self._memory, self._announcement]
+        self._left.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        self._cells: list[QWidget] = [
+            self._left, self._backend, self._memory, self._announcement
+        ]  # fmt: skip
         for cell in self._cells:
             self.addWidget(cell)
         self._announcement.hide()  # adding a widget shows it
@@ -185,6 +187,9 @@ class StatusBar(QStatusBar):
 
     @Slot()
     def _on_theme_changed(self) -> None:
+        # A bar that grows for the button is laid out anew, and Qt shows then what it hides for
+        # the text of a menu entry.
+        self._left.setMinimumHeight(self._cancel.sizeHint().height())
         token = "nan" if self._alarming else "text2"
         restyle(self._special, f"color: {self._theme.color(token).name()};")
 

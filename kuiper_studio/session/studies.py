@@ -222,10 +222,11 @@ class Studies(QObject):
     def _on_compared(self, answer: Compared, request: Request) -> None:
         comparison = answer.comparison
         if comparison is None:
-            return  # it was cancelled
+            self._workspace.announce("the comparison was cancelled")
+            return
         if answer.note:
             text = f"the matches by hand are not kept: {answer.note}"
-            self._workspace.log("warning", text)
+            self._workspace.announce(text, "warning")
         origins = ", ".join(origin.operator.name for origin in comparison.origins[:_LISTED])
         text = f"compared with {comparison.reference}: {comparison.verdict}"
         level = "info" if comparison.verdict == "same" else "warning"
@@ -234,13 +235,16 @@ class Studies(QObject):
         self._comparing.show(answer, comparison, correction)
 
     def _on_extracted(self, answer: Extracted, _: Request) -> None:
-        if answer.path is not None:
-            self._workspace.announce(f"reproducer written to {answer.path}")
-            self.extracted.emit(answer.path)
+        if answer.path is None:
+            self._workspace.announce("no operators were extracted: it was cancelled")
+            return
+        self._workspace.announce(f"reproducer written to {answer.path}")
+        self.extracted.emit(answer.path)
 
     def _on_simulated(self, answer: Simulated, _: Request) -> None:
         if not answer.results:
-            return  # it was cancelled
+            self._workspace.announce("the simulation of precision was cancelled")
+            return
         names = ", ".join(each.simulation.format.name for each in answer.results)
         self._workspace.log("info", f"simulated {names}")
         self._precision.show(answer.results)

@@ -82,7 +82,7 @@ class Workspace(QObject):
         del self._entries[:-_LOG_LIMIT]
         self.logged.emit(entry)
 
-    def announce(self, text: str) -> None:
-        """Log a completed action and emit `announced`."""
-        self.log("info", text)
+    def announce(self, text: str, level: str = "info") -> None:
+        """Log what an action has led to, and emit `announced`."""
+        self.log(level, text)
         self.announced.emit(text)

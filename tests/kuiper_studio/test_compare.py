@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -22,10 +23,12 @@ from PySide6.QtWidgets import (
     QTabBar,
 )
 
+from engine.comparison import compare
 from engine.comparison.reasons import Reason
 from engine.inputs import InputSource
 from kuiper_studio.cli import main
 from kuiper_studio.elided_label import ElidedLabel
+from kuiper_studio.engine_service import compared_run
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
 from kuiper_studio.tensor_view.sides import Side
 from kuiper_studio.theme import Scheme
@@ -279,6 +282,30 @@ def test_what_follows_the_last_operator_has_no_full_bar(
     assert words in [each.label for each in told]
     assert all(each.total == 0 for each in told if each.label == words)
     assert all(each.done < each.total for each in told if each.total)
+
+
+def test_a_cancelled_comparison_says_so(qtbot, open_window, make_pair, reference, monkeypatch):
+    pressed = threading.Event()
+
+    def compare_later(*given, **options):
+        pressed.wait(10)
+        return compare(*given, **options)
+
+    monkeypatch.setattr(compared_run, "compare", compare_later)
+    window = open_window(make_pair(*net(3)), [INPUT])
+    session = window.session
+    assert session.wait_idle(10)
+    session.studies.compare(reference)
+    cancel = window.status_bar.findChild(QPushButton, "statusCancel")
+    qtbot.waitUntil(cancel.isVisible)
+    cancel.click()
+    qtbot.wait(100)  # until the engine has heard of it
+    pressed.set()
+    assert session.wait_idle(20)
+    assert session.comparing.comparison is None
+    said = window.status_bar.findChild(QLabel, "statusAnnouncement")
+    assert said.isVisible()
+    assert said.text() == "the comparison was cancelled"
 
 
 def test_a_second_comparison_is_not_offered_while_one_is_under_way(

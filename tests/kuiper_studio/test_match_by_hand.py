@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from kuiper_studio.elided_label import WrappedLabel
 from kuiper_studio.surfaces import Surface
@@ -213,12 +213,15 @@ def test_the_reference_is_not_opened_again(window, answer, tmp_path):
 
 
 def test_a_file_that_cannot_be_written(window, answer, pair):
-    """The match holds, and the log says that it is not kept."""
+    """The match holds, and log and status bar say that it is not kept."""
     pair.with_name("m.pnnx.matches.json").write_text("no JSON")
     answer("times", "doubled")
     assert window.comparison_panel.verdict.text() == "= Same"
     texts = [entry.text for entry in window.session.workspace.log_entries]
     assert any("matches by hand are not kept" in text for text in texts)
+    said = window.status_bar.findChild(QLabel, "statusAnnouncement")
+    assert said.isVisible()
+    assert "matches by hand are not kept" in said.text()
 
 
 def test_where_it_is_offered(window):

@@ -151,6 +151,30 @@ def test_the_text_of_a_menu_entry_is_not_drawn_over_cells(qtbot, studio, theme):
     assert announced.text() == "saved"
 
 
+def test_work_that_ends_under_the_text_of_a_menu_entry_shows_no_cells(
+    qtbot, open_window, make_pair
+):
+    """Qt lays the bar out anew when its height changes, and shows what it had hidden."""
+    lines = "pnnx.Input in 0 1 0 #0=(3)f32", "nn.ReLU act 1 1 0 1", "pnnx.Output out 1 0 1"
+    window = open_window(make_pair(*lines), ["ones"])
+    session, bar = window.session, window.status_bar
+    assert session.wait_idle(10)
+    backend = bar.findChild(QLabel, "statusBackend")
+    height = bar.sizeHint().height()
+    session.progress_changed.emit(Progress("Comparing with net.onnx", 1, 4))
+    qtbot.waitUntil(bar.findChild(QPushButton, "statusCancel").isVisible)
+    QApplication.processEvents()
+    assert bar.sizeHint().height() == height
+    bar.showMessage("Compare every operand")
+    session.progress_changed.emit(None)
+    bar.show_range("-2 … 2")
+    QApplication.processEvents()
+    assert not backend.isVisible()
+    assert not bar.findChild(QLabel, "statusState").isVisible()
+    bar.clearMessage()
+    qtbot.waitUntil(backend.isVisible)
+
+
 PAIR = "[0, 42, 66, 22] relu 0.19370885, layer1.0.conv1 0.3018372, difference 0.10812835"
 
 
