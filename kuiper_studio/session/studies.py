@@ -225,7 +225,7 @@ class Studies(QObject):
             self._workspace.announce("the comparison was cancelled")
             return
         if answer.note:
-            text = f"the matches by hand are not kept: {answer.note}"
+            text = f"matches by hand are not kept: {answer.note}"
             self._workspace.announce(text, "warning")
         origins = ", ".join(origin.operator.name for origin in comparison.origins[:_LISTED])
         text = f"compared with {comparison.reference}: {comparison.verdict}"
