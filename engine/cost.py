@@ -400,11 +400,20 @@ _FREE_TYPES: Final = """
     zeropad1d zeropad2d zeropad3d zeros zeros_like
 """
 _FREE: Final = frozenset(_FREE_TYPES.split())
+_FREE_OF_NCNN: Final = frozenset({
+    "Concat", "Crop", "Dropout", "ExpandDims", "Flatten", "Flip", "MemoryData", "Noop",
+    "Permute", "PixelShuffle", "Reorg", "Reshape", "ShuffleChannel", "Slice", "Squeeze", "Tile",
+})  # fmt: skip
 
 
 def is_free(operator_type: str) -> bool:
-    """Return whether operators of a type of PyTorch have no arithmetic, as views have none."""
-    namespace = operator_type.partition(".")[0]
+    """Return whether operators of a type have no arithmetic, as views have none.
+
+    Only types of PyTorch and of ncnn are known.
+    """
+    namespace, _, name = operator_type.partition(".")
+    if namespace == "ncnn":
+        return name in _FREE_OF_NCNN
     return namespace in {"nn", "F", "torch", "Tensor"} and _kind(operator_type) in _FREE
 
 

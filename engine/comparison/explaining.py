@@ -322,10 +322,10 @@ class Explainer:
         first, *rest = self._likeliest(found)
         self._corrections.append(first)
         others = [each.operator for each in rest]
-        blamed, kind = first.operator, first.explanation.reasons[0].kind
+        blamed, kind = first.explanation.at or first.operator, first.explanation.reasons[0].kind
         if kind == "activation_extra":
             others += [each for each in _same_above(blamed) if each not in others]
-        if kind == "activation_missing" and not others:
+        if kind == "activation_missing" and not others and blamed is first.operator:
             blamed = self._idle_below(blamed) or blamed
         return Explained(blamed, tuple(others), first.explanation.reasons)
 

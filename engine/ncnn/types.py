@@ -28,6 +28,7 @@ __all__ = [
     "WeightSpec",
     "has_fused_activation",
     "is_quantized",
+    "may_fuse_activation",
     "param_id",
     "require_ints",
     "takes_bytes",
@@ -219,6 +220,11 @@ def is_quantized(params: Mapping[str, Value]) -> bool:
 def has_fused_activation(params: Mapping[str, Value]) -> bool:
     """Whether a layer applies an activation to its own result."""
     return bool(params.get("activation_type"))
+
+
+def may_fuse_activation(kind: str) -> bool:
+    """Whether layers of a type have a parameter for an activation of their own results."""
+    return kind in TYPES and "activation_type" in TYPES[kind].kinds
 
 
 # Layers that move elements of any size, and ReLU, which has code for bytes.

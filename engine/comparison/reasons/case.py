@@ -73,6 +73,8 @@ class Alternative:
         Other inputs.
     before : tuple of int and callable, or None
         Place of an input, and an element-wise function that is applied to it.
+    at : RuntimeOperator or None
+        The operator above whose change gives what `before` does; None for ours.
     type : str
         Another operator type; ``""`` for the same.
     after : callable or None
@@ -102,6 +104,7 @@ class Alternative:
     weights: Mapping[str, Any] = field(default_factory=dict)
     inputs: Sequence[Value] | None = None
     before: tuple[int, Callable[[Array], Array]] | None = None
+    at: RuntimeOperator | None = None
     type: str = ""
     after: Callable[[Array], Array] | None = None
     result: Value = None

@@ -178,12 +178,15 @@ class Explanation(NamedTuple):
         explains the difference alone.
     inputs : callable or None
         Returns the inputs with the first reason removed; None as for `corrected`.
+    at : RuntimeOperator or None
+        The operator above that the first reason is one of; None for our operator.
     """
 
     reasons: tuple[Reason, ...] = ()
     likelihood: int = 0
     corrected: Callable[[], Value] | None = None
     inputs: Callable[[], Sequence[Value]] | None = None
+    at: RuntimeOperator | None = None
 
 
 def explain(
@@ -257,6 +260,7 @@ def find_explanation(case: Case | None, tried: str = "all") -> Explanation:
             _likelihood(case, first),
             partial(case.corrected, first),
             partial(case.corrected_inputs, first),
+            first.at,
         )
     for part in parts[:_MOST_PARTS] if tried == "all" else ():
         both = _with_second(case, part)

@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _FEW: Final = 4  # channels up to which every order is tried, or each is scaled separately
+# Activations that layers of ncnn apply to their own results.
+_FUSED: Final = ("relu", "leaky_relu", "sigmoid", "mish", "hardswish")
 _WEIGHTY: Final = ("nn.Conv", "nn.Linear", "F.conv")
 
 
@@ -106,11 +108,16 @@ def _activated(case: Case, fits: Callable[[int, int], bool]) -> Iterator[Alterna
         if not isinstance(x, np.ndarray) or x.dtype.kind != "f" or not fits(x.size, most):
             continue
         which = "the input" if len(case.inputs) == 1 else f"input {place}"
+        above = case.surroundings.fusing_above(place) if case.surroundings else None
         for name, function in functions_giving(x, None):
+            fusing = above if name.startswith(_FUSED) else None
+            where = which if fusing is None else f"the result of {fusing.name}"
+            change = "Add it before" if fusing is None else "Add it there"
             yield Alternative(
                 "activation_missing",
-                f"The reference applies {name} to {which}, the file does not. Add it before.",
+                f"The reference applies {name} to {where}, the file does not. {change}.",
                 before=(place, function),
+                at=fusing,
                 least=0.995,
             )
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.ncnn.types import PREFIX, has_fused_activation, may_fuse_activation
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -94,6 +96,18 @@ class Surroundings:
                 seen.update(each.index for each in below)
                 waiting += below
         return seen
+
+    def fusing_above(self, place: int) -> RuntimeOperator | None:
+        """Return the layer of ncnn that gives an input, if it could apply an activation to it.
+
+        Only one that applies none, and whose result nothing else reads.
+        """
+        operand = self.operator.inputs[place]
+        above = operand.producer
+        if above is None or len(operand.consumers) != 1 or not above.type.startswith(PREFIX):
+            return None
+        fuses = may_fuse_activation(above.type.removeprefix(PREFIX))
+        return above if fuses and not has_fused_activation(above.params) else None
 
     def lost_tensors(self) -> Mapping[str, Array]:
         """Return what only the reference computes the operator's result from, by key."""

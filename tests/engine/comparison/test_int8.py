@@ -36,14 +36,14 @@ SHAPES = {
 QUANTISED = ["first", "deep", "mix", "side", "fc"]
 
 
-def write_float_pair(folder):
+def write_float_pair(folder, lines=LINES, name="float.ncnn"):
     rng = np.random.default_rng(11)
     data = b""
     for shape in SHAPES.values():
         size = np.sqrt(np.prod(shape[1:]))
         data += tagged((rng.standard_normal(shape) / size).astype(np.float32))
         data += f32(rng.standard_normal(shape[0]) / 4)
-    return write_pair(folder, LINES, data, "float.ncnn")
+    return write_pair(folder, lines, data, name)
 
 
 def run(param, image, backend="numpy"):
@@ -353,6 +353,32 @@ def test_a_wrong_padding_on_top_of_int8(tmp_path, image):
     (reason, *_) = explain(operator, [float_run.value("3a")], float_run.value("4"))
     assert reason.kind == "padding"
     assert "Set padding=(1, 1)." in reason.text
+
+
+@pytest.mark.parametrize(
+    ("layer", "read", "instead"),
+    [("deep", " mix 1 1 2 3", " mix 1 1 2r 3"), ("side", " 2 1 4 3b", " 2 1 4r 3b")],
+)
+def test_a_lost_activation_is_named_where_it_was_fused(tmp_path, image, layer, read, instead):
+    """The layer agrees with what the reference gives to its activation, its reader does not."""
+    lines = [line.replace(read, instead) for line in LINES]
+    blob = instead.split()[-2]
+    place = next(i for i, line in enumerate(LINES) if line.split()[1] == layer) + 1
+    lines.insert(place, f"ReLU own 1 1 {blob[0]} {blob}")
+    session = run(write_float_pair(tmp_path, lines, "other.ncnn"), image)
+    names = [o.name for each in session.graph.operators for o in each.outputs]
+    calls = [
+        (each.type, tuple(o.name for o in each.inputs), each.outputs[0].name, {})
+        for each in session.graph.operators
+        if each.inputs and len(each.outputs) == 1
+    ]
+    arrays = {name: np.array(session.value(name))[np.newaxis] for name in names}
+    param = write_int8_pair(write_float_pair(tmp_path), [image], tmp_path)
+    (origin,) = engine.compare(run(param, image), reference_of(arrays, calls)).origins
+    assert (origin.operator.name, origin.among) == (layer, ())
+    assert origin.reasons[0].text.startswith(
+        f"The reference applies relu to the result of {layer}"
+    )
 
 
 def test_clipped_inputs_are_no_fault_of_the_weights(compared):

@@ -520,3 +520,26 @@ def test_a_gate_that_hardly_depends_on_it_clears_nothing(tmp_path):
     )  # fmt: skip
     (origin,) = compare(path, reference_of(arrays, calls), SQUARE[0]).origins
     assert (origin.operator.name, origin.reasons[0].kind) == ("it", "stride")
+
+
+def test_a_permutation_is_named_instead_of_a_reader_that_fails(tmp_path):
+    """What it leaves in place has the elements of the reference before it, and after it."""
+    lines = (
+        "Input in0 0 1 in0", "MemoryData pos 0 1 0 0=6 1=9",
+        "Convolution conv 1 1 in0 1 0=6 1=1 6=36", "Reshape flat 1 1 1 2 0=9 1=6",
+        "Permute it 1 1 2 3 0=0", "BinaryOp sum 2 1 3 0 4 0=0", "TanH end 1 1 4 out0",
+    )  # fmt: skip
+    x, pos = normal(110, 1, 6, 3, 3), normal(111, 1, 9, 6)
+    weight = normal(112, 6, 6)
+    made = np.einsum("oi,nihw->nohw", weight, x)
+    moved = made.reshape(1, 6, 9).swapaxes(1, 2)
+    arrays = {"in": x, "made": made, "moved": moved, "pos": pos, "sum": moved + pos}
+    arrays["tanh"] = np.tanh(arrays["sum"])
+    calls = (
+        ("conv", ("in",), "made", {"weight": weight}), ("transpose", ("made",), "moved", {}),
+        ("add", ("moved", "pos"), "sum", {}), ("tanh", ("sum",), "tanh", {}),
+    )  # fmt: skip
+    path = write_pair(tmp_path, lines, f32(pos) + tagged(weight))
+    (origin,) = compare(path, reference_of(arrays, calls), x[0]).origins
+    assert origin.operator.name == "it"
+    assert "Set order_type=1." in origin.reasons[0].text
