@@ -18,6 +18,7 @@ from engine.values import Array, Value
 __all__ = [
     "aminmax",
     "count_nonzero",
+    "find_edges",
     "histc",
     "histogram",
     "nanquantile",
@@ -182,7 +183,7 @@ def histc(input: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
     ndarray of shape (bins,)
         Of the input's dtype.
     """
-    edges = _find_edges(input, as_int(bins, "bins"), (as_python(min), as_python(max)), around=1)
+    edges = find_edges(input, as_int(bins, "bins"), (as_python(min), as_python(max)), around=1)
     counts = np.histogram(input.reshape(-1), edges)[0]
     return counts.astype(input.dtype)
 
@@ -221,13 +222,13 @@ def histogram(
     edges = bins if isinstance(bins, np.ndarray) and bins.ndim else None
     if edges is None:
         limits = (0, 0) if range is None else (range[0], range[1])
-        edges = _find_edges(input, as_int(bins, "bins"), limits, around=0.5)
+        edges = find_edges(input, as_int(bins, "bins"), limits, around=0.5)
     weights = None if weight is None else weight.reshape(-1)
     counts = np.histogram(input.reshape(-1), edges, weights=weights, density=density)[0]
     return Outputs([counts.astype(input.dtype), edges.astype(input.dtype)])
 
 
-def _find_edges(input: Array, count: int, limits: tuple[Any, Any], around: float) -> Array:
+def find_edges(input: Array, count: int, limits: tuple[Any, Any], around: float) -> Array:
     """Return the edges of equal intervals; equal limits mean those of the elements.
 
     If all elements are equal, the range extends by `around` on both sides.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from engine.layers.exactness import is_elementwise
 from engine.layers.expression import Expression
 from engine.provenance import rules
 from engine.provenance.call import CANNOT, Call
-from engine.provenance.records import Interval, Kind, Provenance, Source
+from engine.provenance.records import Interval, Kind, Provenance, Source, Step
 from engine.provenance.rules.elementwise import explain_function, locate_elementwise
 from engine.provenance.rules.moving import explain_move, locate_move
 from engine.provenance.table import find_explanation, find_location, find_moved
@@ -141,16 +142,17 @@ def _break_down(
         rule = explanation_of(call.layer)
         if rule is None:
             return None, f"There is no breakdown for {operator.type} yet."
-        return _with_underflow(rule(call, index), session, operand), ""
+        return _rounded(rule(call, index), session, operand), ""
     except CANNOT as exc:
         text = str(exc)
         return None, f"{text[:1].upper()}{text[1:]}."
 
 
-def _with_underflow(found: Breakdown, session: Session, operand: str) -> Breakdown:
-    """Add what numbers near 0 lose to the error of a result that is rounded.
+def _rounded(found: Breakdown, session: Session, operand: str) -> Breakdown:
+    """Add what numbers near 0 and beyond the largest one become when a result is rounded.
 
-    Below the smallest normal number a library may lose digits, or give 0.
+    Below the smallest normal number a library may lose digits, or give 0. Two bounds of a mask
+    that are added give infinity.
     """
     metadata = session.metadata(operand)
     if not found.error or not isinstance(metadata, ArrayMetadata):
@@ -158,6 +160,10 @@ def _with_underflow(found: Breakdown, session: Session, operand: str) -> Breakdo
     if np.dtype(metadata.dtype).kind != "f":
         return found
     limits = np.finfo(metadata.dtype)
+    if float(limits.max) < abs(found.total) - found.error and math.isfinite(found.total):
+        step = Step("before it overflows", found.total)
+        infinite = math.copysign(math.inf, found.total)
+        return replace(found, total=infinite, steps=(*found.steps, step))
     lost = limits.tiny if limits.dtype == np.float32 else limits.smallest_subnormal
     return replace(found, error=found.error + float(lost))
 

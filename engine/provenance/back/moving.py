@@ -10,8 +10,10 @@ from engine.layers.concatenate import cat
 from engine.layers.indexing import index_add, index_put, scatter_add, scatter_reduce
 from engine.layers.ncnn import shapes as ncnn_shapes
 from engine.layers.ncnn.products import Embed
+from engine.layers.searching import one_hot
 from engine.provenance.call import NoBreakdownError
 from engine.provenance.rules.constants import CONSTANTS
+from engine.provenance.rules.counting import COUNTS
 from engine.provenance.rules.joining import put_places, read_joined
 from engine.provenance.rules.moving import joined_members, moved_numbers
 from engine.provenance.slopes import accumulate, wide
@@ -119,7 +121,7 @@ def _combined(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:
     return found
 
 
-@passes_back(*CONSTANTS, Embed)
+@passes_back(*CONSTANTS, *COUNTS, one_hot, Embed)
 def _constant(call: Call, gradient: Gradient) -> Mapping[str, Gradient]:  # noqa: ARG001 - nothing
     """Return nothing: only sizes go into a constant, and places into an embedding of ncnn."""
     return {}
