@@ -123,8 +123,8 @@ _PROVENANCE_WIDTH: Final = 330  # at least, for indices of four dimensions
 _ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PANELS_MS: Final = 1000  # after opening a model, until panels are imported ahead
 _PANELS: Final = (
-    "provenance_panel", "output_panel", "comparison_panel", "history_panel", "overlay_panel",
-    "attention_panel", "precision_panel", "data_set_panel",
+    "weight_view", "provenance_panel", "output_panel", "comparison_panel", "history_panel",
+    "overlay_panel", "attention_panel", "precision_panel", "data_set_panel",
 )  # fmt: skip
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = QSize(1440, 900)  # that the docks were designed for
@@ -745,7 +745,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _import_panels(self) -> None:
-        """Import the panels of results while nobody waits for them, one a turn."""
+        """Import panels that come later while nobody waits for them, one a turn."""
         for name in _PANELS:
             module = f"kuiper_studio.panels.{name}"
             if module not in sys.modules:

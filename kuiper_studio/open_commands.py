@@ -16,10 +16,9 @@ from engine.paths import beside, exists, files_with_suffix, is_folder
 from engine.shapes import parse_shapes
 from engine.text import format_count
 from kuiper_studio.item_models.text import caption_text
-from kuiper_studio.panels.dropping import name_files
+from kuiper_studio.panels.dropping import dropped_model, name_files
 from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.recents import Recents
-from kuiper_studio.panels.start_page import dropped_model
 from kuiper_studio.remembered_models import ModelChoices, RememberedModels, settings_key
 from kuiper_studio.sample_models import SampleModel, find_samples
 from kuiper_studio.surfaces import Surface

@@ -10,7 +10,6 @@ from PySide6.QtCore import QObject, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
 
 from engine.errors import EngineError, SweepError
-from kuiper_studio.engine_service.sweep_process import SweepJob, image_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,6 +98,8 @@ class SweepCommands(QObject):
 
     def run(self, inputs: str, output: str, limit: int | None = None, workers: int = 0) -> None:
         """Run a data set as the open model is set up."""
+        from kuiper_studio.engine_service.sweep_process import SweepJob
+
         session, graph = self._session, self._session.graph
         if graph is None or session.sweeping.is_running:
             return
@@ -147,6 +148,8 @@ class SweepCommands(QObject):
     @Slot(int)
     def open_input(self, index: int) -> None:
         """Open an input of the data set, and run to the operator that is shown."""
+        from kuiper_studio.engine_service.sweep_process import image_options
+
         session, found = self._session, self._session.sweeping.found
         graph, shown = session.graph, self._shown()
         if found is None or graph is None:

@@ -24,13 +24,13 @@ from engine.errors import (
 from engine.model_files import load as load_pair
 from engine.model_files import pair
 from engine.pnnx import DTYPES
-from engine.runtime.executor import Executor, OperatorStatus, RunInputs
 from engine.runtime.layer_source import LayerSource
 from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.storage import find_storage
 from engine.runtime.structure import find_structure
 from engine.runtime.tied_weights import NONE, find_tied_inputs
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
+from engine.states import OperatorStatus
 from engine.text import format_count, format_shape
 from engine.values import flatten_value, materialise_all
 
@@ -193,6 +193,9 @@ class RuntimeGraph:
         InferenceError, UnsupportedOperatorError, ParameterError
             If an operator cannot run.
         """
+        # Imported here: the window has graphs too, but runs none itself.
+        from engine.runtime.executor import Executor, RunInputs
+
         fed = self.check_inputs(inputs)
         executor = Executor(self.operators, self.input_operands, RunInputs(fed, seed=seed))
         values: dict[str, Held] = {}

@@ -10,6 +10,8 @@ from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from typing_extensions import override
 
+from engine.conversion.suffixes import SUFFIXES
+from engine.paths import is_folder
 from engine.text import format_count
 from kuiper_studio.icons import pixmap
 from kuiper_studio.item_models.text import elided
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from kuiper_studio.theme import Theme
 
-__all__ = ["DropHint", "dropped_paths", "name_files", "take_copy"]
+__all__ = ["DropHint", "dropped_model", "dropped_paths", "name_files", "take_copy"]
 
 _LONGEST_NAME: Final = 48  # characters
 
@@ -29,6 +31,20 @@ _LONGEST_NAME: Final = 48  # characters
 def dropped_paths(event: QDropEvent) -> list[str]:
     """Return the files and folders of this machine that are dragged."""
     return [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+
+
+def dropped_model(paths: Sequence[str]) -> str:
+    """Return the model among dropped files: a ``.param``, else what else can be opened.
+
+    Returns
+    -------
+    str
+        ``""`` for none.
+    """
+    found = [path for path in paths if Path(path).suffix.lower() == ".param"]
+    others = {".bin", *SUFFIXES}
+    found += [p for p in paths if Path(p).suffix.lower() in others or is_folder(p)]
+    return found[0] if found else ""
 
 
 def take_copy(event: QDropEvent) -> None:

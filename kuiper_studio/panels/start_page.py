@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal, Slot
@@ -21,10 +20,13 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.conversion.suffixes import SUFFIXES
-from engine.paths import is_folder
 from kuiper_studio.icons import icon, pixmap
-from kuiper_studio.panels.dropping import dropped_paths, name_files, take_copy
+from kuiper_studio.panels.dropping import (
+    dropped_model,
+    dropped_paths,
+    name_files,
+    take_copy,
+)
 from kuiper_studio.panels.message_banner import MessageBanner
 from kuiper_studio.panels.recent_row import RecentRow
 
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session import Failure
     from kuiper_studio.theme import Theme
 
-__all__ = ["StartPage", "dropped_model"]
+__all__ = ["StartPage"]
 
 WIDTH: Final = 622
 _SAMPLES_IN_A_ROW: Final = 2  # also with fonts that are half as large again
@@ -54,20 +56,6 @@ _HINTS: Final = (
     ("help.shortcuts", "keyboard sheet"),
     ("view.toggleTheme", "theme"),
 )
-
-
-def dropped_model(paths: Sequence[str]) -> str:
-    """Return the model among dropped files: a ``.param``, else what else can be opened.
-
-    Returns
-    -------
-    str
-        ``""`` for none.
-    """
-    found = [path for path in paths if Path(path).suffix.lower() == ".param"]
-    others = {".bin", *SUFFIXES}
-    found += [p for p in paths if Path(p).suffix.lower() in others or is_folder(p)]
-    return found[0] if found else ""
 
 
 class _DropArea(QFrame):

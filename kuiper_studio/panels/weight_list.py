@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from engine.errors import EngineError, ModelFileError
 from engine.int8_scales import find_scales
 from kuiper_studio.background import Background, Done
-from kuiper_studio.panels.weight_view import WeightSummary, WeightView, summarize
 
 if TYPE_CHECKING:
     from engine.runtime import RuntimeAttribute, RuntimeOperator
     from engine.values import Array
+    from kuiper_studio.panels.weight_view import WeightSummary, WeightView
     from kuiper_studio.theme import Theme
 
 __all__ = ["WeightList"]
@@ -115,6 +115,9 @@ class WeightList(QWidget):
         self.request_summaries()
 
     def _add_view(self) -> None:
+        # Not before there is a weight: an input, which is shown first, has none.
+        from kuiper_studio.panels.weight_view import WeightView
+
         view = WeightView(self._theme)
         view.unfolded.connect(partial(self._request, view, asked=True))
         view.tensor_requested.connect(partial(self._show_tensor, view))
@@ -190,13 +193,14 @@ class WeightList(QWidget):
         if not isinstance(key, WeightKey) or key.graph_number != self._graph_number:
             return
         self._asked.discard(key)
-        if isinstance(done.result, WeightSummary):
-            self._summaries[key] = done.result
+        found = cast("WeightSummary | None", done.result)
+        if found is not None:
+            self._summaries[key] = found
         if self._operator is None or self._operator.name != key.operator:
             return
         view = self.views[key.name]
-        if isinstance(done.result, WeightSummary):
-            view.show_summary(done.result, self._operator.attributes[key.name].array)
+        if found is not None:
+            view.show_summary(found, self._operator.attributes[key.name].array)
             if key == self._to_show:
                 self._to_show = None
                 self._show_tensor(view)
@@ -206,6 +210,8 @@ class WeightList(QWidget):
 
 def _summary_of(attribute: RuntimeAttribute, axis: int) -> WeightSummary:
     """Read a weight, which may take long, and summarise it."""
+    from kuiper_studio.panels.weight_view import summarize
+
     return summarize(attribute.array, axis)
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
 
-from engine.operator_numbers import read_operator_numbers
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -103,6 +101,8 @@ class Overlaying(QObject):
         NumbersFileError
             If the file is not one of numbers for this model; then nothing changes.
         """
+        from engine.operator_numbers import read_operator_numbers
+
         graph = self._get_graph()
         names = (each.name for each in graph.operators) if graph is not None else ()
         found = read_operator_numbers(path, frozenset(names))

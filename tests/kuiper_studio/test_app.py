@@ -188,8 +188,10 @@ def test_start_imports_nothing_that_comes_later():
         "PIL", "engine.attention", "engine.axes.inference", "engine.comparison",
         "engine.conversion.convert", "engine.datasets", "engine.expression",
         "engine.layers.convolution", "engine.meanings.results", "engine.precision",
-        "engine.provenance", "engine.session", "ncnn", "networkx", "numpy.random",
-        "onnxruntime", "pyqtgraph",
+        "engine.operator_numbers", "engine.provenance", "engine.runtime.executor",
+        "engine.session", "kuiper_studio.engine_service.sweep_process",
+        "kuiper_studio.panels.start_page", "kuiper_studio.panels.weight_view", "ncnn",
+        "networkx", "numpy.random", "onnxruntime", "pyqtgraph",
     )  # fmt: skip
     ended = subprocess.run(
         [sys.executable, "-c", code, *later], check=True, capture_output=True, text=True

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from kuiper_studio.elided_label import ElidedLabel
 from kuiper_studio.item_models import OperatorColumn, OperatorRole
+from kuiper_studio.panels.dropping import dropped_model
 from kuiper_studio.panels.recents import RecentModel, to_json
-from kuiper_studio.panels.start_page import dropped_model
 from kuiper_studio.session import RunState
 
 CHAIN = (

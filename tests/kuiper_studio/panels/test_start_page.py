@@ -9,9 +9,10 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QPushButton
 
+from kuiper_studio.panels.dropping import dropped_model
 from kuiper_studio.panels.recent_row import RecentRow
 from kuiper_studio.panels.recents import Recents
-from kuiper_studio.panels.start_page import StartPage, dropped_model
+from kuiper_studio.panels.start_page import StartPage
 from kuiper_studio.session import Failure
 
 DIGITS = SimpleNamespace(name="digits", title="Handwritten digits", description="Reads digits.")
