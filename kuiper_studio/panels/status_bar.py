@@ -86,9 +86,9 @@ class StatusBar(QStatusBar):
         row = QHBoxLayout(self._left)
         row.setContentsMargins(10, 0, 0, 0)
         row.setSpacing(6)
-        for widget in (
-            self._icon, self._state, self._detail, self._nonfinite, self._progress_bar,
-            self._cancel,
+        for widget in (  # the button before what changes while somebody aims at it
+            self._icon, self._state, self._progress_bar, self._cancel, self._detail,
+            self._nonfinite,
         ):  # fmt: skip
             row.addWidget(widget)
         # As wide as its text: spare room belongs after the backend.

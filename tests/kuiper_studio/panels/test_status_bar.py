@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, QPoint
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QPushButton
 from typing_extensions import override
 
@@ -129,6 +129,20 @@ def test_other_work_stands_for_the_state(qtbot, empty_session, theme):
     assert not state.isVisible()
     empty_session.progress_changed.emit(None)
     assert state.isVisible()
+
+
+def test_cancel_stays_in_its_place(qtbot, empty_session, theme):
+    bar = StatusBar(empty_session, theme)
+    qtbot.addWidget(bar)
+    bar.resize(1200, 24)
+    bar.show()
+    cancel = bar.findChild(QPushButton, "statusCancel")
+    places = set()
+    for words in ("pass_level5", "inline module = torchvision.models.vision_transformer.MLP"):
+        empty_session.progress_changed.emit(Progress(f"Converting net.pt: {words}"))
+        QApplication.processEvents()
+        places.add(cancel.mapTo(bar, QPoint(0, 0)).x())
+    assert len(places) == 1
 
 
 def test_the_text_of_a_menu_entry_is_not_drawn_over_cells(qtbot, studio, theme):
