@@ -16,6 +16,7 @@ from engine.conversion.failures import explain, find_notes
 from engine.conversion.inspection import inspect
 from engine.conversion.inverted_masks import invert_masks
 from engine.conversion.lost_constants import restore_constants
+from engine.conversion.lost_sizes import restore_sizes
 from engine.conversion.old_defaults import state_defaults
 from engine.conversion.onnx_rewriting import (
     find_control_flow,
@@ -174,6 +175,7 @@ def _make_entry(
         inverted = invert_masks(work / PARAM, work / BIN)
         if source.kind == "onnx":
             state_defaults(work / _name_of(source), work / PARAM, work / BIN)
+            restore_sizes(work / PARAM, work / BIN)
             restore_bools(source.inputs, work / PARAM, work / BIN)
         ncnn = (work / NCNN_PARAM, work / NCNN_BIN)
         has_ncnn = not ended.status and not ended.timed_out and all(map(_is_made, ncnn))

@@ -17,7 +17,7 @@ from engine.conversion.protobuf import (
     encode_integer,
     read_bytes,
     read_fields,
-    read_float,
+    read_floats,
     read_integers,
     read_text,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-    _Number = int | float | str | tuple[int, ...]
+    _Number = int | float | str | tuple[int, ...] | tuple[float, ...]
     AttributeValue = _Number | bytes  # bytes are the message of any other attribute
 
 __all__ = ["OnnxNode", "constant_node", "encode_note", "read_node"]
@@ -35,15 +35,17 @@ __all__ = ["OnnxNode", "constant_node", "encode_note", "read_node"]
 # Of NodeProto
 _INPUT, _OUTPUT, _TYPE, _ATTRIBUTE, _NOTE, _DOMAIN = 1, 2, 4, 5, 6, 7
 # Of AttributeProto
-_NAME, _FLOAT, _INTEGER, _TEXT, _INTEGERS, _KIND = 1, 2, 3, 4, 8, 20
+_NAME, _FLOAT, _INTEGER, _TEXT, _FLOATS, _INTEGERS, _KIND = 1, 2, 3, 4, 7, 8, 20
 _TENSOR: Final = 5
-_FLOAT_KIND, _INTEGER_KIND, _TEXT_KIND, _TENSOR_KIND, _INTEGERS_KIND = 1, 2, 3, 4, 7
+_FLOAT_KIND, _INTEGER_KIND, _TEXT_KIND, _TENSOR_KIND = 1, 2, 3, 4
+_FLOATS_KIND, _INTEGERS_KIND = 6, 7
 _DIMS, _DATA_TYPE, _RAW_DATA = 1, 2, 9  # of TensorProto
 _DTYPES: Final = {"<f4": 1, "<i8": 7}
 _ZEROS: Final[Mapping[int, _Number]] = {
     _FLOAT_KIND: 0.0,
     _INTEGER_KIND: 0,
     _TEXT_KIND: "",
+    _FLOATS_KIND: (),
     _INTEGERS_KIND: (),
 }
 _LONGEST_NODE: Final = 1 << 20  # bytes of a node that may be read as a whole
@@ -58,7 +60,7 @@ class OnnxNode:
     type : str
     inputs, outputs : tuple of str
         Names; ``""`` where an optional one is left out.
-    attributes : mapping of str to int, float, str, tuple of int or bytes
+    attributes : mapping of str to int, float, str, tuple of int, tuple of float or bytes
         Bytes are the message of an attribute of another kind.
     note : str
         Its documentation, which pnnx keeps.
@@ -95,7 +97,14 @@ class OnnxNode:
     def integers(self, name: str) -> tuple[int, ...] | None:
         """Return an attribute that is a list of integers; None if it is left out."""
         value = self.attributes.get(name)
-        return value if isinstance(value, tuple) else None
+        if not isinstance(value, tuple):
+            return None
+        return tuple(each for each in value if isinstance(each, int))
+
+    def floats(self, name: str) -> tuple[float, ...] | None:
+        """Return an attribute that is a list of floats; None if it is left out."""
+        value = self.attributes.get(name)
+        return tuple(map(float, value)) if isinstance(value, tuple) else None
 
     def text(self, name: str, default: str) -> str:
         """Return an attribute that is a text."""
@@ -150,6 +159,7 @@ def encode_note(text: str) -> bytes:
 def _read_attribute(file: BinaryIO, place: Field) -> tuple[str, AttributeValue]:
     name, kind = "", 0
     integers: list[int] = []
+    floats: list[float] = []
     value: _Number | None = None
     for each in read_fields(file, place.value, place.end):
         if each.number == _NAME:
@@ -159,13 +169,15 @@ def _read_attribute(file: BinaryIO, place: Field) -> tuple[str, AttributeValue]:
         elif each.number == _INTEGER and each.wire == VARINT:
             (value,) = read_integers(file, each)
         elif each.number == _FLOAT:
-            value = read_float(file, each)
+            (value,) = read_floats(file, each)
         elif each.number == _TEXT and each.wire == BYTES:
             value = read_bytes(file, each).decode("utf-8", "replace")
         elif each.number == _INTEGERS:
             integers += read_integers(file, each)
+        elif each.number == _FLOATS:
+            floats += read_floats(file, each)
     if value is None:  # a writer may leave zeros out
-        value = tuple(integers) if integers else _ZEROS.get(kind)
+        value = tuple(integers or floats) or _ZEROS.get(kind)
     return name, read_bytes(file, place) if value is None else value
 
 
@@ -173,8 +185,14 @@ def _encode_attribute(name: str, value: AttributeValue) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, tuple):
-        kind = _INTEGERS_KIND
-        data = b"".join(encode_integer(_INTEGERS, each) for each in value)
+        is_floats = any(isinstance(each, float) for each in value)
+        kind = _FLOATS_KIND if is_floats else _INTEGERS_KIND
+        data = b"".join(
+            encode_float(_FLOATS, each)
+            if isinstance(each, float)
+            else encode_integer(_INTEGERS, each)
+            for each in value
+        )
     elif isinstance(value, str):
         kind, data = _TEXT_KIND, encode_bytes(_TEXT, value.encode())
     elif isinstance(value, float):

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from engine.conversion.node_meanings import AT_ONCE, BY_SIZES, NodeSizes
-from engine.conversion.onnx_constants import find_integers
+from engine.conversion.onnx_constants import find_floats, find_integers
 from engine.conversion.onnx_file import read_input, read_weight_name
 from engine.conversion.onnx_nodes import OnnxNode, encode_note, read_node
 from engine.conversion.onnx_weights import FilePart, write_parts
@@ -207,13 +207,15 @@ def rewrite_copy(prepared: Path, simplified: Path, rewritten: Path) -> bool:
         return False
     with prepared.open("rb") as file:
         opset, graph = _find_graph(file)
-        changes = [
-            (field, _encode_nodes(new))
-            for _, field, node in _nodes(file, graph)
-            if node.type in BY_SIZES
-            and node.note in known
-            and (new := BY_SIZES[node.type].rewrite(node, opset, known[node.note]))
-        ]
+        floats = find_floats(file, graph)
+        changes: list[tuple[Field, bytes]] = []
+        for _, field, node in _nodes(file, graph):
+            if node.type not in BY_SIZES or node.note not in known:
+                continue
+            numbers = tuple(map(floats.get, node.inputs))
+            sizes = known[node.note]._replace(numbers=numbers)
+            if new := BY_SIZES[node.type].rewrite(node, opset, sizes):
+                changes.append((field, _encode_nodes(new)))
     return _write(prepared, graph, changes, rewritten)
 
 

@@ -23,7 +23,7 @@ __all__ = [
     "encode_integer",
     "read_bytes",
     "read_fields",
-    "read_float",
+    "read_floats",
     "read_integers",
     "read_text",
 ]
@@ -107,19 +107,20 @@ def read_text(file: BinaryIO, field: Field) -> str:
     return read_bytes(file, field).decode("utf-8", "replace")
 
 
-def read_float(file: BinaryIO, field: Field) -> float:
-    """Read a float32.
+def read_floats(file: BinaryIO, field: Field) -> list[float]:
+    """Read float32, which protobuf stores one by one or packed.
 
     Raises
     ------
     WireError
-        If the field is none.
+        If the field has none.
     """
-    if field.wire != _FIXED32:
+    start = field.value if field.wire == BYTES else field.end - 4
+    count, rest = divmod(field.end - start, 4)
+    if field.wire not in (BYTES, _FIXED32) or rest:
         raise WireError("it is no protobuf")
-    file.seek(field.end - 4)
-    (value,) = struct.unpack("<f", file.read(4))
-    return float(value)
+    file.seek(start)
+    return list(struct.unpack(f"<{count}f", file.read(4 * count)))
 
 
 def encode_integer(number: int, value: int) -> bytes:

@@ -8,6 +8,7 @@ import numpy as np
 
 from engine.conversion.node_meanings import resizing, slicing, windows
 from engine.conversion.node_meanings.sizes import NodeSizes, known_sizes
+from engine.conversion.node_meanings.tensor_sizes import cast_sizes
 from engine.conversion.onnx_nodes import OnnxNode, constant_node
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ AT_ONCE: Final[Mapping[str, Callable[[OnnxNode, int, Integers], Sequence[OnnxNod
     "Max": _each_alone,
     "Min": _each_alone,
     "Resize": resizing.keep_resize,
+    "Shape": cast_sizes,
     "Slice": slicing.write_slice,
     "Unique": _name_all,
     **dict.fromkeys(_REDUCTIONS, _element_by_element),

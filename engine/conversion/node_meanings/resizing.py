@@ -43,8 +43,11 @@ def keep_resize(node: OnnxNode, opset: int, _integers: Integers) -> Sequence[Onn
 
 
 def _with_part(node: OnnxNode) -> Sequence[OnnxNode] | None:
-    """Name a part of the image, which means nothing here, but PyTorch has none."""
-    if any(node.inputs[1:2]):
+    """Name a part of the image, which means nothing here, but PyTorch has none.
+
+    An empty one, which the file may name itself, is dropped.
+    """
+    if node.text("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         return None
     part = f"{node.outputs[0]}/part"
     inputs = (*node.inputs[:1], part, *node.inputs[2:])
@@ -83,7 +86,11 @@ def resize_by_products(
         return None
     result = node.outputs[0]
     across, down, wide = (f"{result}/{word}" for word in ("across", "down", "wide"))
-    last = _resizing_weights(old[-1], new[-1])
+    (given,) = sizes.numbers[1:2] or (node.floats("scales"),)  # Upsample has had both
+    scales = given or tuple(n / o for o, n in zip(old, new, strict=True))
+    if len(scales) != len(old) or 0 in scales:
+        return None
+    last = _resizing_weights(old[-1], new[-1], scales[-1])
     if len(old) == 3:
         return (
             constant_node(across, last.T.copy()),
@@ -92,14 +99,14 @@ def resize_by_products(
     return (
         constant_node(across, last.T.copy()),
         OnnxNode("MatMul", (node.inputs[0], across), (wide,)),
-        constant_node(down, _resizing_weights(old[2], new[2])),
+        constant_node(down, _resizing_weights(old[2], new[2], scales[2])),
         OnnxNode("MatMul", (down, wide), (result,)),
     )
 
 
-def _resizing_weights(old: int, new: int) -> Array:
+def _resizing_weights(old: int, new: int, scale: float) -> Array:
     """Return a row for each new element, with the weights of the old ones."""
-    places = np.minimum(np.arange(new) * (old / new), old - 1)
+    places = np.minimum(np.arange(new) / scale, old - 1)
     below = places.astype(int)
     weights = np.zeros((new, old))
     np.add.at(weights, (np.arange(new), below), 1 - (places - below))

@@ -19,10 +19,19 @@ MOST_WRITTEN: Final = 1 << 24
 
 
 class NodeSizes(NamedTuple):
-    """The sizes of a node's inputs and outputs; None where not even their number is known."""
+    """The sizes of a node's inputs and outputs.
+
+    Attributes
+    ----------
+    inputs, outputs : tuple of Sizes or None
+        None where not even the number of sizes is known.
+    numbers : tuple of tuple of float or None
+        What the inputs are, if they are small constants of float32.
+    """
 
     inputs: tuple[Sizes | None, ...]
     outputs: tuple[Sizes | None, ...]
+    numbers: tuple[tuple[float, ...] | None, ...] = ()
 
 
 def known_sizes(sizes: Sizes | None) -> tuple[int, ...] | None:

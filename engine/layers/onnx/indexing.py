@@ -23,13 +23,13 @@ __all__ = ["gather_nd", "scatter_elements", "scatter_nd", "slice_axes", "top_k"]
 
 
 @register("Gather")
-def gather_axis(data: Array, indices: OperandOf[Value], axis: int = 0) -> Array:
+def gather_axis(data: Array, indices: Any, axis: int = 0) -> Array:
     """Take indices of one axis: ONNX ``Gather``.
 
     Parameters
     ----------
     data : ndarray of shape (A, N, B)
-    indices : integer ndarray of shape (K...), or int
+    indices : integer ndarray of shape (K...), ints or int
         From -N to N - 1.
     axis : int
         Dimension to index.

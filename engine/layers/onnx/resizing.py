@@ -162,11 +162,11 @@ def resize(
     work = x.dtype if mode == "nearest" else working_dtype(float_dtype(x.dtype))
     result = x.astype(work, copy=False)
     for place, axis in zip(chosen, parts, strict=True):
+        if axis.length == axis.size and not cropped:  # stays, also where positions would not
+            continue
         positions = _POSITIONS[coordinate_transformation_mode](
             axis, np.arange(axis.count, dtype=np.float64)
         )
-        if axis.count == axis.size and np.array_equal(positions, np.arange(axis.size)):
-            continue
         if mode == "nearest":
             # The rounding of float32 scales must not select another pixel.
             near = _NEAREST[nearest_mode](np.round(positions, 5)).astype(np.int64)

@@ -12,6 +12,7 @@ from engine.conversion.onnx_rewriting import (
     prepare_copy,
     rewrite_copy,
 )
+from engine.conversion.records import ConversionOptions
 
 onnx = pytest.importorskip("onnx")
 make_node = onnx.helper.make_node
@@ -39,18 +40,18 @@ def write_model(path, opset, nodes, inputs, weights=(), outputs=("y",)):
     return path
 
 
-def computed(path, inputs):
-    session = engine.Session(engine.load(path), backend="numpy")
+def computed(path, inputs, options=None):
+    session = engine.Session(engine.load(path, conversion=options), backend="numpy")
     session.feed(list(inputs.values()))
     session.run()
     return session.outputs()
 
 
-def compare_with_onnxruntime(path, inputs):
+def compare_with_onnxruntime(path, inputs, options=None):
     onnxruntime = pytest.importorskip("onnxruntime")
     reference = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     expected = reference.run(None, inputs)
-    found = computed(path, inputs)
+    found = computed(path, inputs, options)
     assert [each.shape for each in found] == [each.shape for each in expected]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
@@ -98,6 +99,7 @@ def test_a_softmax_that_is_right_stays_alone(real_exporter, tmp_path, opset, axi
 IMAGE = {"x": normal(2, 3, 8, 9)}
 RESIZED = {"x": normal(1, 2, 5, 6)}
 SCALES = {"s": np.float32([1, 1, 1.6, 0.5])}
+THIRDS = {"s": np.float32([1, 1, 1 / 3, 1 / 3]), "roi": np.zeros(0, "f")}
 MATRIX = {"x": normal(3, 4)}
 THREE = {"a": normal(3, 4), "b": normal(4), "c": normal(3, 1)}
 
@@ -154,6 +156,11 @@ def resize(**attributes):
                 ("asymmetric", {"mode": "nearest", "nearest_mode": "floor"}),
             )
         ),
+        (13, make_node("Resize", ["x", "roi", "s"], ["y"], nearest_mode="floor"),
+         {"x": normal(1, 2, 9, 15)}, THIRDS),
+        (11, make_node("Resize", ["x", "roi", "s"], ["y"], nearest_mode="ceil",
+                       coordinate_transformation_mode="tf_half_pixel_for_nn"),
+         {"x": normal(1, 2, 9, 15)}, THIRDS),
         *(
             (opset, make_node(type_, ["x", "s"], ["y"], mode="linear"), {"x": normal(*shape)},
              {"s": np.float32(scales)})
@@ -161,11 +168,15 @@ def resize(**attributes):
                 (9, "Upsample", (1, 2, 3, 4), [1, 1, 2, 3]),
                 (9, "Upsample", (1, 2, 4), [1, 1, 2]),
                 (10, "Resize", (1, 2, 6, 5), [1, 1, 0.5, 1.6]),
+                (10, "Resize", (1, 2, 9, 9), [1, 1, 0.5, 1.6]),
+                (10, "Resize", (1, 2, 7), [1, 1, 1.3]),
                 (10, "Resize", (2, 7), [1.5, 2]),
                 (10, "Resize", (1, 6, 4, 3), [1, 2, 1.5, 1]),
                 (10, "Resize", (1, 2, 3, 4, 5), [1, 1, 2, 1.5, 1]),
             )
         ),
+        (7, make_node("Upsample", ["x"], ["y"], mode="linear", scales=[1.0, 1, 1.5, 1.3]),
+         RESIZED, {}),
         (10, make_node("Resize", ["x", "s"], ["y"], mode="nearest"), RESIZED,
          {"s": np.float32([1, 1, 1.6, 0.5])}),
         (18, resize(mode="linear", antialias=1), {"x": normal(1, 2, 8, 8)},
@@ -193,6 +204,53 @@ def test_a_slice_backwards_turns_around(real_exporter, tmp_path, in_nodes):
     path = write_model(tmp_path / "m.onnx", 13, nodes, IMAGE, weights)
     (found,) = computed(path, IMAGE)
     np.testing.assert_array_equal(found, IMAGE["x"][:, ::-1, 6:0:-1, 1:8:2])
+
+
+def node(type_, *inputs, to="y", to_=None, **attributes):
+    """A node that gives `to`; a cast has an attribute of that name."""
+    more = {} if to_ is None else {"to": to_}
+    return make_node(type_, inputs, [to], **attributes, **more)
+
+
+SIZES = node("Shape", "x", to="s")
+THIRD = node("Gather", "s", "two", to="g")
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Shape", "x")],
+        [node("Shape", "x", start=1, end=-1)],
+        [SIZES, node("Cast", "s", to_=1)],
+        [SIZES, node("Add", "s", "s")],
+        [SIZES, node("Equal", "s", "two", to="e"), node("Where", "e", "s", "two")],
+        [SIZES, node("ReduceMax", "s", keepdims=0)],
+        [SIZES, node("Gather", "s", "last")],
+        [SIZES, node("Gather", "s", "both")],
+        [SIZES, THIRD, node("Cast", "g", to="c", to_=1), node("Div", "x", "c")],
+        [SIZES, THIRD, node("Range", "zero", "g", "two")],
+        [SIZES, THIRD, node("Unsqueeze", "g", "none", to="u"),
+         node("Concat", "u", "last", to="k", axis=0), node("Reshape", "x", "k")],
+        [SIZES, node("Slice", "s", "none", "two_", to="p"),
+         node("Concat", "p", "last", to="k", axis=0), node("Reshape", "x", "k")],
+    ],
+)  # fmt: skip
+def test_sizes_of_a_tensor_are_numbers(real_exporter, tmp_path, nodes, is_open):
+    """pnnx takes them for the tensor itself, also where it keeps sizes open."""
+    weights = {
+        "zero": np.int64(0), "two": np.int64(2), "none": np.array([0]), "two_": np.array([2]),
+        "last": np.array([-1]), "both": np.array([1, 3]),
+    }  # fmt: skip
+    inputs = {"x": normal(2, 3, 4, 5)}
+    path = write_model(tmp_path / "m.onnx", 15, nodes, inputs, weights)
+    other = ConversionOptions(("1,3,6,5",), ("4,3,4,7",)) if is_open else None
+    if is_open:
+        model = onnx.load(path)
+        for axis in (0, 2, 3):
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"d{axis}"
+        onnx.save(model, path)
+    compare_with_onnxruntime(path, inputs, other)
 
 
 @pytest.mark.parametrize("axes", [[], ["none"]])
