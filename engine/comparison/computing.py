@@ -33,12 +33,16 @@ class Computing:
     ----------
     requantised : dict of str to float
         Scales of results that are int8 in the run, by operand; here they are numbers again.
+    in_numpy : bool
+        Whether NumPy computes all operators.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        backend = _backend_of(session)
+        self.in_numpy = backend == "numpy"
         self._kernels = make_kernels(
-            _backend_of(session),
+            backend,
             session.graph.operators,
             session.excluded,
             NcnnOptions.parse(session.ncnn_options),

@@ -24,8 +24,9 @@ where an operator of ours is wrong, no tensor has the elements of its result.
    tensors that weights and matches downstream name.
 4. **Finish** (`finishing`). Ends of the model, and what could not be computed.
 
-`state` holds what is known meanwhile; `values` reads and computes; `matches` stores a match and
-measures what is born; `calls` is the reference's own graph; `result` is what comes out.
+`state` holds what is known meanwhile; `values` reads and computes; `ahead` computes on another
+thread what the walk will ask for; `matches` stores a match and measures what is born; `calls`
+is the reference's own graph; `result` is what comes out.
 """
 
 from __future__ import annotations

@@ -47,11 +47,17 @@ class Values:
     ----------
     sides : Sides
     state : State
+
+    Attributes
+    ----------
+    in_numpy : bool
+        Whether NumPy computes all operators.
     """
 
     def __init__(self, sides: Sides, state: State) -> None:
         self._sides, self._state, self._session = sides, state, sides.session
         self._computing = Computing(sides.session)
+        self.in_numpy = self._computing.in_numpy
         # Layers that compute in int8: on the reference's values they are only near it.
         self._quantised = {o.index for o in sides.operators if is_quantized(o.params)}
 

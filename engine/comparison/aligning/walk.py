@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.array_files import is_numeric
+from engine.comparison.aligning.ahead import Ahead
 from engine.comparison.aligning.calls import function_of
 from engine.comparison.aligning.limits import EXACT
 from engine.comparison.aligning.result import Born
@@ -46,15 +47,17 @@ class Walk:
         self._matcher, self._state, self._values = sides.matcher, tools.state, tools.values
         self._matches, self._content = tools.matches, content
         self._structure = tools.structure
+        self._ahead = Ahead(sides, tools.state, tools.values, self.known)
         dense = 2 * len(sides.index.shapes) >= len(sides.session.graph.operands)
         self._limit = _MOST_UNCONFIRMED if dense else len(sides.operators)
 
     def run(self, progress: Callable[[int, int], None] | None) -> None:
         """Visit all operators."""
-        for operator in self._sides.operators:
-            if progress is not None:
-                progress(operator.index, len(self._sides.operators))
-            self._visit(operator)
+        with self._ahead.computing():
+            for operator in self._sides.operators:
+                if progress is not None:
+                    progress(operator.index, len(self._sides.operators))
+                self._visit(operator)
 
     def revise_near(self) -> None:
         """Match operands anew that are only near to a tensor which another operand gives.
@@ -176,7 +179,9 @@ class Walk:
         if arguments is None:
             self._state.blocked.add(operator.index)
             return
-        results, failure = self._values.compute(operator, arguments)
+        computed = self._ahead.take(operator)
+        results, failure = computed or self._values.compute(operator, arguments)
+        self._ahead.go_on(operator)
         self._settle_all(operator, results, waiting, failure)
 
     def _take_run(self, operator: RuntimeOperator, waiting: frozenset[str]) -> bool:
