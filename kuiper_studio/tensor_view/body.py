@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal, Slot
@@ -17,6 +18,8 @@ from kuiper_studio.tensor_view.top_list import TopList
 from kuiper_studio.tensor_view.vector_plot import VectorPlot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PySide6.QtGui import QResizeEvent
 
     from kuiper_studio.tensor_view.canvas import ElementCanvas
@@ -69,6 +72,7 @@ class Body(QFrame):
         self._dragged = False
         self._crowded = False  # by three plots or tables, which need more room than pictures
         self._balanced: tuple[object, ...] = ()
+        self._is_changing = False  # parts still come and go
         self._stack = QStackedWidget()
         for widget in (self.planes, self.vectors, self.message):
             self._stack.addWidget(widget)
@@ -145,7 +149,9 @@ class Body(QFrame):
                 whole = parts
         self._crowded = split and part is not self.plane
         self._stack.setCurrentWidget(whole)
-        self.mosaic.setVisible(mosaic)
+        if mosaic is not self.mosaic.isVisibleTo(self):
+            self._balanced = ()  # the splitter shares out its room anew
+            self.mosaic.setVisible(mosaic)
         self._show_statistics()
 
     def _show_statistics(self) -> None:
@@ -163,7 +169,7 @@ class Body(QFrame):
 
     def balance(self) -> None:
         """Give the mosaic the width that its tiles can use, until the user drags it."""
-        if self._dragged or not self.mosaic.isVisibleTo(self):
+        if self._is_changing or self._dragged or not self.mosaic.isVisibleTo(self):
             return
         self._row.activate()  # parts may have come or gone
         whole, height = self._splitter.width(), self.height()
@@ -182,6 +188,16 @@ class Body(QFrame):
             ),
         )  # fmt: skip
         self._splitter.setSizes([min(width, most), max(whole - width, 1)])
+
+    @contextmanager
+    def balanced_once(self) -> Iterator[None]:
+        """Balance at the end of the block only, not each time that a part comes or goes."""
+        before, self._is_changing = self._is_changing, True
+        try:
+            yield
+        finally:
+            self._is_changing = before
+            self.balance()
 
     @Slot(int, int)
     def _on_splitter_moved(self, _position: int, _index: int) -> None:

@@ -343,10 +343,11 @@ class TensorPane(QWidget):
         )
         self.actions_table.show_checked("tensor.folded", checked=model.choice.folded)
         self.tools.show_member(model.choice.member, model.members)
-        self._show_parts()
-        self.colors.forget()
-        self.measures.show_tensor()
-        self._show_sample()
+        with self.body.balanced_once():
+            self._show_parts()
+            self.colors.forget()
+            self.measures.show_tensor()
+            self._show_sample()
 
     def _show_parts(self) -> None:
         """Show the parts for the kind of value."""
