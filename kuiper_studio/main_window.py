@@ -350,10 +350,9 @@ class MainWindow(QMainWindow):
         panel.compare_requested.connect(self.analysing.compare)
         panel.report_requested.connect(self.analysing.write_report)
         panel.menu_requested.connect(self._show_comparison_menu)
-        match = self.actions_by_id["analyse.matchByHand"]
-        panel.match_requested.connect(match.trigger)
-        match.enabledChanged.connect(panel.allow_match)
-        panel.allow_match(match.isEnabled())
+        panel.match_requested.connect(self.analysing.match_by_hand)
+        offered = ("analyse.compare", "analyse.report", "analyse.matchByHand")
+        panel.follow(*(self.actions_by_id[each] for each in offered))
         banner.shown_changed.connect(lambda: panel.give_way(banner.is_shown))
         panel.give_way(banner.is_shown)
         self._add_result(panel)

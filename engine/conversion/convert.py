@@ -105,7 +105,8 @@ def convert(
         key = find_key(files, arguments, format_identity(executable))
         entry = conversions_folder() / key
         found = _read_entry(entry)
-        if found is None:
+        is_new = found is None
+        if is_new:
 
             def export(work: Path) -> Run:
                 return run(
@@ -132,7 +133,7 @@ def convert(
     touch(entry)
     evict(entry.parent)
     has_ncnn, notes, log = found
-    return Conversion(source.path, versions, options, entry, has_ncnn, notes, log)
+    return Conversion(source.path, versions, options, entry, has_ncnn, notes, log, not is_new)
 
 
 def _arguments(source: SourceFile, options: ConversionOptions) -> list[str]:

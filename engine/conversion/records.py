@@ -82,6 +82,8 @@ class Conversion:
         Remarks, one sentence each.
     log : tuple of str
         The exporter's output.
+    was_made_before : bool
+        Whether it was found in the cache, so that the exporter did not run.
     """
 
     source: Path
@@ -91,6 +93,7 @@ class Conversion:
     has_ncnn: bool
     notes: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
+    was_made_before: bool = False
 
     @property
     def param(self) -> Path:

@@ -40,7 +40,7 @@ from kuiper_studio.turns import take_turn
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from PySide6.QtGui import QPainter
+    from PySide6.QtGui import QAction, QPainter
 
     from engine.comparison import Comparison, Origin, Row
     from kuiper_studio.session import StudioSession
@@ -132,6 +132,13 @@ class ComparisonPanel(Panel):
         self._connect()
         self._show()
 
+    def follow(self, compare: QAction, report: QAction, match: QAction) -> None:
+        """Enable each button when the command of the window is that does the same."""
+        pairs = (self._compare, compare), (self._report, report), (self._match, match)
+        for button, action in pairs:
+            action.enabledChanged.connect(button.setEnabled)
+            button.setEnabled(action.isEnabled())
+
     @override
     def keyboard_target(self) -> QWidget:
         return self.table
@@ -185,11 +192,6 @@ class ComparisonPanel(Panel):
         self.table.row_chosen.connect(self._on_row_chosen)
 
     # Slots
-
-    @Slot(bool)
-    def allow_match(self, allowed: bool) -> None:  # noqa: FBT001 - a slot
-        """Enable the button that matches by hand."""
-        self._match.setEnabled(allowed)
 
     @Slot(bool)
     def give_way(self, to_banner: bool) -> None:  # noqa: FBT001 - a slot

@@ -699,6 +699,7 @@ class StudioSession(SessionView):
         weights = f" and {graph.bin_path.name}" if graph.bin_path else ", structure only"
         if graph.conversion is not None:
             weights = ", converted with pnnx"
+            weights += " earlier" if graph.conversion.was_made_before else ""
         log(
             "info",
             f"opened {graph.source_path.name}{weights}: "

@@ -316,14 +316,18 @@ def test_a_second_comparison_is_not_offered_while_one_is_under_way(
     session, compare = window.session, window.actions_by_id["analyse.compare"]
     assert session.wait_idle(10)
     assert compare.isEnabled()
+    buttons = window.comparison_panel.findChildren(QPushButton)
+    (button,) = [each for each in buttons if each.text() == "Compare…"]
     seen = []
     session.progress_changed.connect(lambda _: seen.append(compare.isEnabled()))
     session.studies.compare(reference)
     assert not compare.isEnabled()
+    assert not button.isEnabled()
     assert "cancel it in the status bar" in compare.toolTip()
     assert session.wait_idle(20)
     assert not any(seen[:-1])
     assert compare.isEnabled()
+    assert button.isEnabled()
     assert "\n" not in compare.toolTip()
 
 

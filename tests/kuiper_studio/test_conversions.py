@@ -104,6 +104,16 @@ def test_the_window_shows_the_source(qtbot, window, source):
     assert window.session.graph.conversion.source == path
 
 
+def test_the_log_tells_whether_the_exporter_ran(qtbot, window, source):
+    path = source("traced.pt")
+    for words in ("converted with pnnx: ", "converted with pnnx earlier: "):
+        window.opening.open_model(path)
+        wait(qtbot, window)
+        said = [entry.text for entry in window.session.workspace.log_entries]
+        opened = [text for text in said if text.startswith("opened traced.pt, ")]
+        assert words in opened[-1]
+
+
 def test_progress_is_in_the_words_of_the_exporter(qtbot, window, source, exporter):
     exporter("print('############# pass_level3', flush=True)\ntime.sleep(0.3)\n" + PAIR)
     labels = []
