@@ -27,7 +27,6 @@ from engine.text import format_count, format_duration
 from kuiper_studio.engine_service.plans import ResolvedPlan, resolve
 from kuiper_studio.engine_service.protocol import (
     Answer,
-    CancelRequest,
     CloseRequest,
     Compared,
     CompareRequest,
@@ -150,7 +149,6 @@ class StudioSession(SessionView):
         self._weights: RemoteWeights | None = None
         self._losses = Losses()
         self.next_model = NextModel()
-        self._after_layers: dict[int, Opening] = {}  # by the request that loads them
         self._connect()
 
     # Opening and closing
@@ -191,10 +189,10 @@ class StudioSession(SessionView):
         Inputs, overrides and breakpoints stay as far as they fit, and the model runs to its
         previous position.
         """
-        opening = self._awaited() or self._as_it_is(with_place=True)
+        opening = self._openings.awaited or self._as_it_is(with_place=True)
         if opening is None:
             return
-        files = tuple(file.path for file in self.workspace.layer_files)
+        files = self._layer_paths()
         if files:
             self._load_layers(files, opening)
         else:
@@ -202,7 +200,7 @@ class StudioSession(SessionView):
 
     def use_weights(self, bin_path: str | Path) -> None:
         """Reload the open model with another ``.bin``; inputs and overrides stay."""
-        opening = self._awaited() or self._as_it_is()
+        opening = self._openings.awaited or self._as_it_is()
         if opening is not None:
             model = replace(opening.model, bin=Path(bin_path))
             self._ask_for(replace(opening, model=model))
@@ -211,8 +209,7 @@ class StudioSession(SessionView):
         """Close the model, or cancel opening one; cancel pending work."""
         self._client.drop_spare()
         self._requests.close_model()
-        self._openings.clear()
-        self._after_layers.clear()
+        self._openings.forget()
         self.next_model.clear()
         self._model = None
         self._kernels = {}
@@ -260,7 +257,7 @@ class StudioSession(SessionView):
 
         The results of the first random operator, and of all operators after it, are dropped.
         """
-        awaited = self._awaited()
+        awaited = self._openings.awaited
         if seed == self.seed and not (awaited is not None and awaited.takes_seed):
             return
         if self._graph is not None or awaited is not None:
@@ -278,7 +275,7 @@ class StudioSession(SessionView):
 
     def unload_layers(self) -> None:
         """Unload all layer files and reload the model; inputs stay."""
-        opening = self._awaited() or self._as_it_is()
+        opening = self._openings.awaited or self._as_it_is()
         if self._client.is_process:
             self._restart_engine()  # a fresh interpreter, without side effects of the files
         else:
@@ -388,7 +385,7 @@ class StudioSession(SessionView):
 
     def restart(self) -> None:
         """Go to the first operator; inputs stay."""
-        if self._graph is None or self._awaited() is not None:
+        if self._graph is None or self._openings.awaited is not None:
             return
         self._requests.cancel()
         self._ask(RestartRequest)
@@ -518,50 +515,23 @@ class StudioSession(SessionView):
 
     def _ask_for(self, opening: Opening) -> None:
         """Request to open a model; replaces earlier requests that have not begun."""
-        self._requests.cancel()
-        for run_id in list(self._openings)[1:]:
-            self._client.send(CancelRequest(opening=run_id))
-        seed = None if opening.takes_seed else self.seed
-        options = opening.plan.options or self._inputs.options
-        plan = replace(opening.plan, options=options)
-
-        def make(run_id: int) -> Request:
-            self._openings[run_id] = opening
-            keeps = opening.keeps_place
-            return OpenRequest(
-                run_id,
-                opening.model,
-                plan,
-                seed,
-                self.memory.request,
-                keeps,
-                self.tuning.allowed,
-            )
-
         self._set_progress(Progress(f"Opening {opening.model.path.name}"))
-        self._ask(make)
+        self._openings.ask_for(opening, self._inputs.options, self.seed)
+        self._refresh()
 
     def _load_layers(self, paths: tuple[Path, ...], opening: Opening | None) -> None:
         """Run layer files, and open a model if that succeeds."""
-        self._requests.cancel()
         names = ", ".join(path.name for path in paths)
         self._set_progress(Progress(f"Loading layers of {names}"))
-        loaded = tuple(file.path for file in self.workspace.layer_files)
-        if self._client.has_spare:
-            run_id = self._client.try_spare(lambda r: LoadLayersRequest(r, paths))
-        elif self._client.is_process and loaded:
-            # Run all of them in a fresh interpreter; keep the engine until that succeeds.
-            every = tuple(dict.fromkeys((*loaded, *paths)))
-            run_id = self._client.try_spare(lambda r: LoadLayersRequest(r, every))
-        else:
-            run_id = self._requests.ask(lambda r: LoadLayersRequest(r, paths))
-        if opening is not None:
-            self._after_layers[run_id] = opening
+        self._openings.load_layers(paths, self._layer_paths(), opening)
         self._refresh()
+
+    def _layer_paths(self) -> tuple[Path, ...]:
+        return tuple(file.path for file in self.workspace.layer_files)
 
     def _reopen(self, kernels_from: Path | None) -> None:
         """Reload the model with the kernels of a dump or with the backend."""
-        opening = self._awaited() or self._as_it_is()
+        opening = self._openings.awaited or self._as_it_is()
         if opening is not None:
             model = replace(
                 opening.model,
@@ -651,7 +621,9 @@ class StudioSession(SessionView):
                 handle(reply, request)
 
     def _on_opened(self, answer: Opened, request: OpenRequest) -> None:
-        opening = self._openings.pop(answer.run_id)
+        opening = self._openings.take(answer.run_id)
+        if opening is None:
+            return  # nobody waits for it
         before = self.kernels_from
         self._model, self._kernels = opening.model, answer.kernels
         self._kernel_texts = dict(answer.kernel_texts)
@@ -756,7 +728,7 @@ class StudioSession(SessionView):
     def _on_done(self, answer: Done, request: Request) -> None:
         if isinstance(request, CloseRequest):
             return
-        self._openings.pop(answer.run_id, None)  # a request that was skipped
+        self._openings.take(answer.run_id)  # a request that was skipped
         if isinstance(request, ReseedRequest):
             self._told = replace(self._told, seed=request.seed)
         if answer.status.generation != self._told.generation:
@@ -820,19 +792,19 @@ class StudioSession(SessionView):
             self.position_changed.emit()
 
     def _on_layers_loaded(self, answer: LayersLoaded, _: LoadLayersRequest) -> None:
-        present = self._awaited()
+        present = self._openings.awaited
         if self._client.adopt_spare():
             self.tensors.forget()
-            self._openings.clear()
+            self._openings.forget_asked()
         elif present is not None:
             present = None  # the same engine opens it afterwards
-        opening = self._after_layers.pop(answer.run_id, None)
+        opening = self._openings.take_after_layers(answer.run_id)
         for file in answer.files:
             registered = (*file.types, *file.readings)
             text = f"layers of {file.path.name}: {', '.join(registered)}"
             self.workspace.log("info", text)
         self.workspace.set_layer_files(answer.all)
-        if self._awaited() is None:
+        if self._openings.awaited is None:
             opening = present or opening or self._as_it_is()
             if opening is not None:
                 self._ask_for(opening)
@@ -845,11 +817,11 @@ class StudioSession(SessionView):
         self.studies.take(answer, request)
 
     def _on_failed(self, answer: WorkFailed, request: Request) -> None:
-        opening = self._openings.pop(answer.run_id, None)
+        opening = self._openings.take(answer.run_id)
         if opening is not None:
             self._on_not_opened(answer, opening)
         elif isinstance(request, LoadLayersRequest):
-            self._after_layers.pop(answer.run_id, None)
+            self._openings.take_after_layers(answer.run_id)
             self._client.drop_spare()
             self._refresh()
             self._report(describe_failure(self._graph, answer))
@@ -881,14 +853,14 @@ class StudioSession(SessionView):
             text = f"the model has changed, and is computed by {self._backend} again"
             self.workspace.announce(text)
             model = replace(model, kernels_from=None)
-            self._ask_for(self._awaited() or replace(opening, model=model))
+            self._ask_for(self._openings.awaited or replace(opening, model=model))
             return
         self._refresh()
         is_open = self._graph is not None
         failure = describe_opening(error, model.kernels_from, is_open=is_open, again=is_same)
         if self._graph is not None and is_same:
             failure = replace(failure, lacks_weights=not self._graph.has_weights)
-        if self._model is not None and self._awaited() is None:
+        if self._model is not None and self._openings.awaited is None:
             self._backend = self._model.backend
             self.backend_changed.emit()
         if is_open and answer.status.generation != self._told.generation:
@@ -899,7 +871,7 @@ class StudioSession(SessionView):
     def _bring_back(self, failure: Failure, *, instead_of: Model) -> None:
         """Reopen the shown model: the engine was restarted for one that cannot be opened."""
         present = self._as_it_is(with_place=True)
-        if self._awaited() is not None:
+        if self._openings.awaited is not None:
             self._report(failure)  # the next one may take its place
         elif present is None or present.model == instead_of:
             self._give_up(failure, opened=False)
@@ -1006,8 +978,7 @@ class StudioSession(SessionView):
     def _restart_engine(self) -> None:
         """Restart the engine, without model and layers."""
         self._requests.forget_overdue()
-        self._openings.clear()
-        self._after_layers.clear()
+        self._openings.forget()
         for asked in (self.tensors, self.attentions, self.meanings):
             asked.forget()
         self._forget_studies()
@@ -1033,8 +1004,8 @@ class StudioSession(SessionView):
         if self._graph is not None and failure.operator:
             exclude_kernel(self._graph, lost)
         opening = self._opening_after(failure, stopped=stopped)
-        opened = bool(self._openings) and self._graph is None
-        layers = tuple(file.path for file in self.workspace.layer_files)
+        opened = self._openings.awaited is not None and self._graph is None
+        layers = self._layer_paths()
         self._restart_engine()
         if self._losses.note(failure) and opening is not None:
             if opening.model != self._model:  # another model is being opened
@@ -1059,7 +1030,7 @@ class StudioSession(SessionView):
     def _opening_after(self, failure: Failure, *, stopped: bool) -> Opening | None:
         """Return what to open after a restart of the engine; None for nothing."""
         first = self._requests.first
-        awaited = self._awaited()
+        awaited = self._openings.awaited
         if stopped and awaited is not None and not isinstance(first, OpenRequest):
             return awaited  # its request was queued after the stopped one
         opening = self._as_it_is(with_place=True)
@@ -1074,7 +1045,7 @@ class StudioSession(SessionView):
         reason = "it was stopped" if self._losses.by_force else lost.reason
         self._losses.by_force = False
         self._client.drop_spare()
-        self._after_layers.clear()
+        self._openings.forget_after_layers()
         self._refresh()
         text = f"the process that ran the files of layers ended: {reason}"
         self._report(Failure("The layers cannot be loaded", text))

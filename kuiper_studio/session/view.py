@@ -47,6 +47,7 @@ from kuiper_studio.session.meanings import Meanings
 from kuiper_studio.session.measuring import Measuring
 from kuiper_studio.session.memory import Memory
 from kuiper_studio.session.model_inputs import ModelInputs
+from kuiper_studio.session.openings import Openings
 from kuiper_studio.session.overlaying import Overlaying
 from kuiper_studio.session.precision import Precision
 from kuiper_studio.session.requests import Requests
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.events import FilesNotice
-    from kuiper_studio.session.opening import Opening
 
 __all__ = ["SessionView"]
 
@@ -238,7 +238,7 @@ class SessionView(QObject):
         self._kernel_texts: dict[str, str] = {}
         # The engine's last state, and the shown state
         self._told = self._snapshot = Snapshot()
-        self._openings: dict[int, Opening] = {}  # models not open yet, by request
+        self._openings = Openings(client, self._requests, self.memory, self.tuning)
         self._failure: Failure | None = None
         self._notice: FilesNotice | None = None
         self._progress: Progress | None = None
@@ -294,7 +294,7 @@ class SessionView(QObject):
     @property
     def backend(self) -> str:
         """Name of the backend; ``recorded`` for a dump's kernels."""
-        awaited = self._awaited()
+        awaited = self._openings.awaited
         model = awaited.model if awaited is not None else self._model
         return "recorded" if model is not None and model.kernels_from else self._backend
 
@@ -734,7 +734,7 @@ class SessionView(QObject):
             if isinstance(request, OpenRequest):
                 if self._graph is None:
                     return RunState.LOADING
-                if run_id in self._openings:
+                if self._openings.is_awaited(run_id):
                     continue
                 feeds = True
                 if request.plan.place is not None and not self._requests.is_cancelled(run_id):
@@ -792,7 +792,3 @@ class SessionView(QObject):
             self._selected = following.name
             self.selection_changed.emit(following.name)
         self._show_operand_of(last)
-
-    def _awaited(self) -> Opening | None:
-        """Return the last requested model that is not open yet."""
-        return next(reversed(self._openings.values()), None)

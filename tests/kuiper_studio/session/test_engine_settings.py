@@ -10,21 +10,6 @@ from kuiper_studio.session.tuning import Tuning
 from kuiper_studio.session.workspace import Workspace
 
 
-class Client:
-    """An engine that is told."""
-
-    def __init__(self):
-        self.sent = []
-
-    def send(self, request):
-        self.sent.append(request)
-
-
-@pytest.fixture
-def client():
-    return Client()
-
-
 @pytest.fixture
 def workspace(qapp):
     return Workspace()

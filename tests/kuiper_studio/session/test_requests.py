@@ -9,33 +9,6 @@ from kuiper_studio.session import requests as module
 from kuiper_studio.session.requests import Requests
 
 
-class Client:
-    """Numbers requests, and answers none by itself."""
-
-    def __init__(self):
-        self.waiting, self.sent = {}, []
-
-    def ask(self, make_request):
-        run_id = len(self.sent) + 1
-        self.waiting[run_id] = make_request(run_id)
-        self.sent.append(self.waiting[run_id])
-        return run_id
-
-    def send(self, request):
-        self.sent.append(request)
-
-    def pending(self):
-        return iter(self.waiting.items())
-
-    def abandon(self):
-        self.waiting.clear()
-
-
-@pytest.fixture
-def client():
-    return Client()
-
-
 @pytest.fixture
 def requests(qapp, client, monkeypatch):
     monkeypatch.setattr(module, "_STOP_MS", 1)
