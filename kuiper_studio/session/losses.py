@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import capitalized
+from kuiper_studio.engine_service.protocol import CompareRequest
 from kuiper_studio.session.events import Failure
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from engine.runtime import RuntimeGraph
+    from kuiper_studio.engine_service.protocol import Request
     from kuiper_studio.engine_service.transport import EngineLost
 
-__all__ = ["Losses", "describe_loss", "exclude_from_reference", "exclude_kernel"]
+__all__ = ["Losses", "blame", "exclude_from_reference"]
 
 _MOST: Final = 2  # consecutive losses after which the model is not reopened automatically
 
@@ -51,7 +52,31 @@ class Losses:
         return failure
 
 
-def describe_loss(graph: RuntimeGraph | None, lost: EngineLost, *, stopped: bool) -> Failure:
+def blame(
+    graph: RuntimeGraph | None, lost: EngineLost, at_work: Request | None, *, stopped: bool
+) -> Failure:
+    """Describe the loss of the engine, and exclude a library that crashed it.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph or None
+        The engine's graph.
+    lost : EngineLost
+    at_work : Request or None
+        What the engine was carrying out.
+    stopped : bool
+        Whether the user stopped the work.
+    """
+    failure = _describe_loss(graph, lost, stopped=stopped)
+    reference = at_work.reference if isinstance(at_work, CompareRequest) else None
+    if isinstance(reference, Path) and not stopped:
+        failure = exclude_from_reference(reference, lost) or failure
+    if graph is not None and failure.operator:
+        _exclude_kernel(graph, lost)
+    return failure
+
+
+def _describe_loss(graph: RuntimeGraph | None, lost: EngineLost, *, stopped: bool) -> Failure:
     """Describe which operator and library were running, and what the window did.
 
     Parameters
@@ -82,7 +107,7 @@ def describe_loss(graph: RuntimeGraph | None, lost: EngineLost, *, stopped: bool
     return Failure(f"The engine ended in {operator}", reason, hint, operator)
 
 
-def exclude_kernel(graph: RuntimeGraph, lost: EngineLost) -> None:
+def _exclude_kernel(graph: RuntimeGraph, lost: EngineLost) -> None:
     """Exclude a library that crashed the engine from these operators of this model."""
     # Imported here, because the backends are large and rarely needed.
     from engine.exclusions import exclude_library

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -21,15 +20,13 @@ from engine.errors import (
     SessionStateError,
 )
 from engine.inputs import ImageOptions, InputSource, spread_source
-from engine.runtime.description import DescribedLayers, graph_of
 from engine.states import OperatorStatus
-from engine.text import format_count, format_duration
+from engine.text import format_count
 from kuiper_studio.engine_service.plans import ResolvedPlan, resolve
 from kuiper_studio.engine_service.protocol import (
     Answer,
     CloseRequest,
     Compared,
-    CompareRequest,
     Done,
     Evicted,
     ExportRequest,
@@ -43,7 +40,6 @@ from kuiper_studio.engine_service.protocol import (
     Opened,
     OpenRequest,
     OtherRun,
-    Plan,
     Progress,
     ReseedRequest,
     RestartRequest,
@@ -61,7 +57,7 @@ from kuiper_studio.engine_service.protocol import (
     WorkFailed,
 )
 from kuiper_studio.engine_service.transport import default_engine
-from kuiper_studio.session.client import EngineClient, RemoteWeights
+from kuiper_studio.session.client import EngineClient
 from kuiper_studio.session.events import Failure, RunState
 from kuiper_studio.session.failures import (
     describe_failure,
@@ -72,15 +68,13 @@ from kuiper_studio.session.failures import (
     dump_name,
 )
 from kuiper_studio.session.file_watch import FileWatch
-from kuiper_studio.session.losses import (
-    Losses,
-    describe_loss,
-    exclude_from_reference,
-    exclude_kernel,
-)
+from kuiper_studio.session.losses import Losses, blame
 from kuiper_studio.session.model_inputs import ModelInputs
 from kuiper_studio.session.next_model import NextModel
+from kuiper_studio.session.opened_model import OpenedModel
 from kuiper_studio.session.opening import Looks, Opening, SizesQuestion, make_notice
+from kuiper_studio.session.opening_log import describe_opened, describe_unsupported
+from kuiper_studio.session.reopening import opening_as_shown
 from kuiper_studio.session.snapshot import Snapshot, advance
 from kuiper_studio.session.studies import Studies
 from kuiper_studio.session.view import SessionView
@@ -145,8 +139,6 @@ class StudioSession(SessionView):
             self.workspace,
             self,
         )
-        self._described: DescribedLayers | None = None
-        self._weights: RemoteWeights | None = None
         self._losses = Losses()
         self.next_model = NextModel()
         self._connect()
@@ -211,8 +203,6 @@ class StudioSession(SessionView):
         self._requests.close_model()
         self._openings.forget()
         self.next_model.clear()
-        self._model = None
-        self._kernels = {}
         self._told = Snapshot(seed=self._told.seed)
         self._set_progress(None)
         self.workspace.set_labels(())
@@ -543,56 +533,20 @@ class StudioSession(SessionView):
             self._ask_for(replace(opening, model=model, takes_seed=takes_seed))
 
     def _as_it_is(self, *, with_place: bool = False) -> Opening | None:
-        """Return the open model with its inputs, labels, breakpoints and selection."""
-        graph, model = self._graph, self._model
-        if graph is None or model is None:
+        """Return the open model with all that belongs to it; None if there is none."""
+        if self._opened is None:
             return None
-        inputs = self._inputs
-        coming = (r.supply for _, r in self._requests.pending() if isinstance(r, SupplyRequest))
-        supplies = (*self._told.supplies, *coming)
-        place, keeps = self._place() if with_place else (None, False)
-        return Opening(
-            model,
-            Plan(inputs.sources_of(graph), None, inputs.shapes.texts, supplies, place),
-            Looks(self.workspace.labels, self.breakpoints, self._selected, *self._source()),
-            keeps_place=keeps,
+        pending = [request for _, request in self._requests.pending()]
+        return opening_as_shown(
+            self, self._opened, self._inputs, pending, with_place=with_place
         )
 
-    def _source(self) -> tuple[str, int]:
-        """Return the operator whose output is shown, and which of its outputs that is."""
-        if self._graph is None or not self._operand:
-            return "", 0
-        shown = self._graph.operand(self._operand)
-        if shown.producer is None:
-            return "", 0
-        return shown.producer.name, shown.producer.outputs.index(shown)
-
-    def _place(self) -> tuple[str | None, bool]:
-        """Return the position or destination of the model, and whether to ask the engine."""
-        for _, request in self._requests.pending():
-            if isinstance(request, OpenRequest) and request.plan.place is not None:
-                return request.plan.place, False
-        if not self.position:
-            return None, True
-        current = self.current
-        return current.name if current is not None else "", True
-
-    def _graph_of(self, answer: Opened) -> RuntimeGraph:
-        """Make the window's graph of the model that the engine opened."""
-        archive = answer.graph.archive
-        self._weights = None
-        if archive is not None:
-            self._weights = RemoteWeights(self._client, answer.run_id, archive)
-            self._weights.is_kept = answer.is_kept
-        self._described = DescribedLayers(answer.graph)
-        return graph_of(answer.graph, self._described, self._weights)
-
-    def _adopt(self, graph: RuntimeGraph | None, inputs: ModelInputs) -> None:
+    def _adopt(self, opened: OpenedModel | None, inputs: ModelInputs) -> None:
         """Show another model, or none."""
         self._forget_studies()  # while the views still show their model
         self.sweeping.forget()
-        self._graph = graph
-        self._files.watch(graph.versions if graph is not None else ())
+        self._opened = opened
+        self._files.watch(opened.graph.versions if opened is not None else ())
         self._set_notice(None)
         self._failure = None
         self._export_faults = ()
@@ -625,16 +579,15 @@ class StudioSession(SessionView):
         if opening is None:
             return  # nobody waits for it
         before = self.kernels_from
-        self._model, self._kernels = opening.model, answer.kernels
-        self._kernel_texts = dict(answer.kernel_texts)
-        graph = self._graph_of(answer)
+        opened = OpenedModel(opening.model, answer, self._client)
+        graph = opened.graph
         plan = self._fed_soon(graph, resolve(graph, request.plan))
         names = {operator.name for operator in graph.operators}
         breakpoints = opening.looks.breakpoints & names
         self._told = replace(advance(self._told, answer), breakpoints=breakpoints)
         with collector_paused():  # views make objects for every operator and operand
-            self._adopt(graph, ModelInputs(plan.inputs, plan.shapes, plan.options))
-        self._log_opened(graph, answer, before)
+            self._adopt(opened, ModelInputs(plan.inputs, plan.shapes, plan.options))
+        self._log_opened(graph, answer.seconds, before)
         self.backend_changed.emit()
         self._look_at(graph, opening.looks)
         self.workspace.set_labels(opening.looks.labels)
@@ -666,27 +619,16 @@ class StudioSession(SessionView):
                     )
         return plan
 
-    def _log_opened(self, graph: RuntimeGraph, answer: Opened, before: Path | None) -> None:
+    def _log_opened(self, graph: RuntimeGraph, seconds: float, before: Path | None) -> None:
         log = self.workspace.log
-        weights = f" and {graph.bin_path.name}" if graph.bin_path else ", structure only"
-        if graph.conversion is not None:
-            weights = ", converted with pnnx"
-            weights += " earlier" if graph.conversion.was_made_before else ""
-        log(
-            "info",
-            f"opened {graph.source_path.name}{weights}: "
-            f"{format_count(len(graph.operators), 'operator')} in "
-            f"{format_duration(answer.seconds)}",
-        )
+        log("info", describe_opened(graph, seconds))
         for note in graph.conversion.notes if graph.conversion is not None else ():
             log("warning", note)
         if self.kernels_from is not None:
             log("info", f"kernels of {dump_name(self.kernels_from)}: {self.kernels_text}")
         elif before is not None:
             log("info", f"kernels of {dump_name(before)} are used no more")
-        reasons = Counter(operator.reason for operator in graph.unsupported)
-        for reason, count in list(reasons.items())[:_LISTED]:
-            text = f"{format_count(count, 'operator')}: {reason}" if count > 1 else reason
+        for text in describe_unsupported(graph)[:_LISTED]:
             log("warning", text)
 
     def _look_at(self, graph: RuntimeGraph, looks: Looks) -> None:
@@ -701,7 +643,7 @@ class StudioSession(SessionView):
 
     def _on_stepped(self, answer: Stepped, request: Request, end: Done | None = None) -> None:
         """Process executed steps, and with the last ones the end of the run."""
-        if self._graph is None:
+        if self._opened is None:
             return
         if isinstance(request, OpenRequest | FeedRequest):
             self._set_progress(None)  # the inputs have been read
@@ -710,8 +652,8 @@ class StudioSession(SessionView):
         if goes_back:  # to an operator that was overridden
             self._failure = None
             self.values_reset.emit()
+        self._opened.note_kernels(answer.records)
         for record in answer.records:
-            self._kernel_texts[record.kernel] = record.kernel_text
             if record.status is OperatorStatus.UNSUPPORTED:  # blocked ones follow from it
                 self.workspace.log("warning", record.reason)
         if end is None:
@@ -906,16 +848,16 @@ class StudioSession(SessionView):
             self._report(describe_failure(graph, answer, request))
 
     def _on_weights_kept(self, answer: WeightsKept) -> None:
-        if answer.generation == self._told.generation and self._weights is not None:
-            self._weights.is_kept = True
+        if answer.generation == self._told.generation and self._opened is not None:
+            self._opened.note_weights_kept()
 
     def _on_tuned(self, answer: Tuned) -> None:
         if answer.generation == self._told.generation:
             self.tuning.take(answer)
 
     def _on_notes_read(self, answer: NotesRead) -> None:
-        if answer.generation == self._told.generation and self._described is not None:
-            self._described.notes.update(answer.notes)
+        if answer.generation == self._told.generation and self._opened is not None:
+            self._opened.add_notes(answer.notes)
             self.notes_changed.emit()
 
     def _on_faults_found(self, answer: FaultsFound) -> None:
@@ -965,10 +907,10 @@ class StudioSession(SessionView):
 
     @Slot(object)
     def _on_files_changed(self, changes: tuple[FileChange, ...]) -> None:
-        if self._graph is None or not changes:
+        if self._opened is None or not changes:
             self._set_notice(None)
             return
-        kept = self._weights is None or self._weights.is_kept
+        kept = self._opened.keeps_weights
         notice = make_notice(changes, datetime.now().astimezone(), kept=kept)
         self.workspace.log("warning", notice.title)
         self._set_notice(notice)
@@ -995,14 +937,9 @@ class StudioSession(SessionView):
     def _on_lost(self, lost: EngineLost) -> None:
         """Restart the engine and run the model to its previous position."""
         stopped = self._losses.by_force
-        failure = describe_loss(self._graph, lost, stopped=stopped)
-        reference = self._reference_at_work()
-        if reference is not None and not stopped:
-            failure = exclude_from_reference(reference, lost) or failure
+        failure = blame(self._graph, lost, self._requests.first, stopped=stopped)
         level = "warning" if stopped else "error"
         self.workspace.log(level, f"{failure.title}: {failure.reason}")
-        if self._graph is not None and failure.operator:
-            exclude_kernel(self._graph, lost)
         opening = self._opening_after(failure, stopped=stopped)
         opened = self._openings.awaited is not None and self._graph is None
         layers = self._layer_paths()
@@ -1020,12 +957,6 @@ class StudioSession(SessionView):
         else:
             self._losses.take_pending()  # the model was closed
             self._refresh()
-
-    def _reference_at_work(self) -> Path | None:
-        """Return the reference that the lost engine was comparing with; None for none."""
-        first = self._requests.first
-        source = first.reference if isinstance(first, CompareRequest) else None
-        return source if isinstance(source, Path) else None
 
     def _opening_after(self, failure: Failure, *, stopped: bool) -> Opening | None:
         """Return what to open after a restart of the engine; None for nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from PySide6.QtCore import (
 )
 
 from engine.errors import without_name
-from engine.runtime.kernel import SUPPLIED, backend_of
 from engine.states import OperatorStatus
 from engine.text import format_exact_bytes
 from kuiper_studio.engine_service.channel_totals import ChannelTotals
@@ -70,6 +68,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session.asking import Place
     from kuiper_studio.session.client import EngineClient
     from kuiper_studio.session.events import FilesNotice
+    from kuiper_studio.session.opened_model import OpenedModel
 
 __all__ = ["SessionView"]
 
@@ -231,11 +230,8 @@ class SessionView(QObject):
             client, lambda: self._graph, self.tensors, self.workspace, self
         )
         # The model
-        self._graph: RuntimeGraph | None = None
+        self._opened: OpenedModel | None = None
         self._costs: CostTable | None = None
-        self._model: Model | None = None
-        self._kernels: Mapping[str, str] = {}
-        self._kernel_texts: dict[str, str] = {}
         # The engine's last state, and the shown state
         self._told = self._snapshot = Snapshot()
         self._openings = Openings(client, self._requests, self.memory, self.tuning)
@@ -287,6 +283,14 @@ class SessionView(QObject):
         return self._graph
 
     @property
+    def _graph(self) -> RuntimeGraph | None:
+        return self._opened.graph if self._opened is not None else None
+
+    @property
+    def _model(self) -> Model | None:
+        return self._opened.model if self._opened is not None else None
+
+    @property
     def model_path(self) -> Path | None:
         """The file that was opened: a ``.param``, or what a pair was converted from."""
         return self._graph.source_path if self._graph is not None else None
@@ -306,23 +310,20 @@ class SessionView(QObject):
     @property
     def kernels_from(self) -> Path | None:
         """The dump whose kernels compute the model; None for a backend."""
-        return self._model.kernels_from if self._model is not None else None
+        return self._opened.kernels_from if self._opened is not None else None
 
     @property
     def kernels_text(self) -> str:
         """The dump's kernels by backend, ``3 by onnxruntime, 8 by numpy``; ``""`` for none."""
-        used = (k for k in self._kernels.values() if k not in {"", SUPPLIED})
-        counts = Counter(map(backend_of, used))
-        return ", ".join(f"{count} by {backend}" for backend, count in counts.most_common())
+        return self._opened.kernels_text if self._opened is not None else ""
 
     def pinned_kernel(self, operator: str) -> str:
         """Return the kernel of an operator in the dump; ``""`` for none."""
-        kernel = self._kernels.get(operator, "")
-        return "" if kernel == SUPPLIED else kernel
+        return self._opened.pinned_kernel(operator) if self._opened is not None else ""
 
     def describe_kernel(self, kernel: str) -> str:
         """Describe a kernel by its name."""
-        return self._kernel_texts.get(kernel, kernel)
+        return self._opened.describe_kernel(kernel) if self._opened is not None else kernel
 
     @property
     def seed(self) -> int:
