@@ -125,7 +125,7 @@ class _Inference:
             if operator.type in SOFTMAX and find_product(operator) is not None:
                 self._claim_attention(operator)
         for operator in self.graph.operators:
-            if operator.type in PRODUCTS:
+            if operator.type in PRODUCTS and operator.inputs:
                 self._claim_distances(operator)
                 self._claim_summed(operator)
         self._claim_experts()
@@ -234,6 +234,13 @@ class _Inference:
             self._hint(operand.producer, copies[-1])
         return copies[-1]
 
+    def _dims_of(self, operands: Sequence[RuntimeOperand], place: int = 0) -> Dims:
+        """Return the dimensions of one of several operands, as far as they are known.
+
+        They are empty without any operand: a file may have fewer than a type needs.
+        """
+        return self.dims.get(operands[place].name, ()) if operands else ()
+
     def _hint(self, operator: RuntimeOperator, dims: Dims) -> None:
         """Remember the name of a weight for the tokens that it may hold."""
         for dim in dims:
@@ -294,7 +301,7 @@ class _Inference:
         reshape that shifts.
         """
         factors = self.factors
-        scores = self.dims.get(product.outputs[0].name, ())
+        scores = self._dims_of(product.outputs)
         if len(scores) < 3 or not self._has_heads(scores[:-2]):
             return
         self._claim_summed_distances(product)
@@ -309,7 +316,7 @@ class _Inference:
 
     def _claim_summed_distances(self, product: RuntimeOperator) -> None:
         """Name the rows of a table by which the weights of distances are multiplied."""
-        weights = self.dims.get(product.inputs[0].name, ())
+        weights = self._dims_of(product.inputs)
         table = product.inputs[-1].producer
         if len(weights) < 2 or product.type == "torch.einsum":
             return
@@ -326,9 +333,9 @@ class _Inference:
 
     def _claim_summed(self, product: RuntimeOperator) -> None:
         """Name what a product sums over features, if nothing else tells its meaning."""
-        dims = self.dims.get(product.inputs[0].name) if product.inputs else None
+        dims = self._dims_of(product.inputs)
         for place in summed_places(product) if dims else ():
-            dim = dims[place] if dims and -len(dims) <= place < len(dims) else ()
+            dim = dims[place] if -len(dims) <= place < len(dims) else ()
             if len(dim) == 1 and self.factors.kind(dim[0]) is Kind.UNKNOWN:
                 kind = Kind.TOKEN if _weighs(product) else Kind.FEATURE
                 self.factors.claim(dim, kind, Rank.GUESSED)
@@ -339,36 +346,49 @@ class _Inference:
         Their weights are in one constant, or the choices are sorted to group the tokens.
         """
         factors = self.factors
-        stacks = [
-            dims
-            for operator in self.graph.operators
-            if operator.type in PRODUCTS | _GROUPED
-            for operand in operator.inputs[:2]
-            if operand.name in self.constants
-            for dims in (self.dims[operand.name], *self.copies.get(operand.name, ()))
-            if len(dims) == 3
-        ]
+        stacks = self._stacked_weights()
         counts = {factors.size(dims[0]) for dims in stacks} - {None, 1}
         for operator in self.graph.operators:
-            scores = self.dims.get(operator.inputs[0].name) if operator.inputs else None
-            if (
-                operator.type != "torch.topk"
-                or not scores
-                or _place_of(operator, len(scores)) != len(scores) - 1
-            ):
+            scores = self._chosen_scores(operator)
+            if not scores:
                 continue
-            router = factors.whole(scores[-1])
-            kinds = {factors.kind(each) for each in (router, *scores[-1])}
+            router = factors.whole(scores)
+            parts = (router, *scores)
             is_chosen = factors.sizes[router] in counts or _are_sorted(operator)
+            kinds = {factors.kind(each) for each in parts}
             if not is_chosen or not kinds <= {Kind.FEATURE, Kind.UNKNOWN}:
                 continue
-            for each in (router, *scores[-1]):
+            for each in parts:
                 factors.claim((each,), Kind.EXPERT, Rank.STATED)
             for dims in stacks:
                 if factors.size(dims[0]) == factors.sizes[router]:
                     factors.claim(dims[0], Kind.EXPERT, Rank.STATED)
                     for dim in dims[1:]:
                         factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
+
+    def _stacked_weights(self) -> list[Dims]:
+        """Return the dimensions of constants of products that stack matrices."""
+        constants = [
+            operand.name
+            for operator in self.graph.operators
+            if operator.type in PRODUCTS | _GROUPED
+            for operand in operator.inputs[:2]
+            if operand.name in self.constants
+        ]
+        found = (
+            dims
+            for name in constants
+            for dims in (self.dims.get(name, ()), *self.copies.get(name, ()))
+        )
+        return [dims for dims in found if len(dims) == 3]
+
+    def _chosen_scores(self, operator: RuntimeOperator) -> Dim:
+        """Return the dimension of which an operator chooses the largest; empty for others."""
+        if operator.type != "torch.topk":
+            return ()
+        scores = self._dims_of(operator.inputs)
+        place = _place_of(operator, len(scores))
+        return scores[-1] if place is not None and place == len(scores) - 1 else ()
 
     def _claim_levels(self) -> None:
         """Name the pictures of several sizes that an attention samples at points."""
@@ -377,11 +397,11 @@ class _Inference:
                 continue
             samplers = [operand.producer for operand in operator.inputs]
             dims = [self.dims.get(operand.name, ()) for operand in operator.inputs]
-            joined = self.dims.get(operator.outputs[0].name, ())
+            joined = self._dims_of(operator.outputs)
             place = _place_of(operator, len(joined))
             if place is None or any(each is None or each.type != _SAMPLER for each in samplers):
                 continue
-            for each in dims:
+            for each in filter(None, dims):
                 self.factors.claim(each[-1], Kind.POINT, Rank.STATED)
             self.factors.claim(
                 joined[place],
@@ -397,7 +417,7 @@ class _Inference:
         RAFT looks up the neighbours of the place that each position flows to.
         """
         for operator in self.graph.operators:
-            dims = self.dims.get(operator.outputs[0].name, ()) if operator.outputs else ()
+            dims = self._dims_of(operator.outputs)
             sides = dims[-2:] if operator.type == _SAMPLER and len(dims) == 4 else ()
             if sides and all(self.factors.kind(side[0]) is Kind.UNKNOWN for side in sides):
                 for side, kind in zip(sides, (Kind.ROW, Kind.COLUMN), strict=True):
@@ -405,7 +425,8 @@ class _Inference:
 
     def _claim_grid(self, sampler: RuntimeOperator | None) -> None:
         """Name the levels of which the grid of a sampling is one."""
-        operator = sampler.inputs[-1].producer if sampler is not None else None
+        grids = sampler.inputs[-1:] if sampler is not None else ()
+        operator = grids[0].producer if grids else None
         for _ in range(_MOST_JOINING):
             if operator is None or not operator.inputs or operator.type in _PICKS:
                 break
@@ -524,35 +545,34 @@ class _Inference:
             self.factors.claim(dims[0], Kind.CLASS, Rank.STATED)
 
     def _claim_classes(self, operand: RuntimeOperand, dims: Dims, read: set[int]) -> None:
-        """Name the classes of a result, which no linear layer of the set reads."""
+        """Name classes or a vocabulary, for which a result has a score each.
+
+        No linear layer of the set `read` reads them.
+        """
         producer = operand.producer
         is_softmax = producer is not None and producer.type in SOFTMAX | _LOG_SOFTMAX
-        if is_softmax and producer is not None and producer.inputs:
-            producer = producer.inputs[0].producer
-        for _ in range(_MOST_JOINING):  # a result such as the mean of two heads
-            if producer is None or producer.type not in _JOINING or not producer.inputs:
-                break
-            producer = producer.inputs[0].producer
-        if producer is None or not (producer.type in _LINEAR or _has_constant(producer)):
+        layer = _scoring_layer(operand)
+        made = self._dims_of(layer.outputs) if layer is not None else ()
+        if layer is None or not made:
             return
-        made = self.dims.get(producer.outputs[0].name)
-        if not made or self.factors.leaves(made[-1]) != self.factors.leaves(dims[-1]):
+        if self.factors.leaves(made[-1]) != self.factors.leaves(dims[-1]):
             return
         if self.factors.find(made[-1][0]) in read:
             return  # features, to which each layer adds
-        is_text = bool(self.vocabularies) and "lm_head" in producer.name
-        if is_text or self.factors.size(dims[-1]) in self.vocabularies:
+        if self._scores_words(layer, dims[-1]):
             self.factors.claim(dims[-1], Kind.VOCABULARY, Rank.STATED)
-        elif (
-            is_softmax
-            or any(word in producer.name.lower() for word in _HEADS)
-            or (
-                len(dims) == 2
-                and len(self.graph.output_operands) == 1
-                and _is_nameless(producer)
-            )
-        ):
+        elif is_softmax or _is_head(layer) or self._is_only_result(layer, dims):
             self.factors.claim(dims[-1], Kind.CLASS, Rank.STATED)
+
+    def _scores_words(self, layer: RuntimeOperator, dim: Dim) -> bool:
+        """Whether a layer has a score for each word, as an embedding has a row for each."""
+        is_head = bool(self.vocabularies) and "lm_head" in layer.name
+        return is_head or self.factors.size(dim) in self.vocabularies
+
+    def _is_only_result(self, layer: RuntimeOperator, dims: Dims) -> bool:
+        """Whether a layer without a name of its own gives the one result for each sample."""
+        is_only = len(dims) == 2 and len(self.graph.output_operands) == 1
+        return is_only and _is_nameless(layer)
 
     # The user's layouts
 
@@ -604,6 +624,25 @@ def _read_by(operator: RuntimeOperator) -> tuple[RuntimeOperand, ...]:
     return (operator.inputs[0], *indices, *operator.inputs[2:])
 
 
+def _scoring_layer(operand: RuntimeOperand) -> RuntimeOperator | None:
+    """Return the linear layer that gives a result, before a softmax and what joins heads."""
+    producer = operand.producer
+    if producer is not None and producer.type in SOFTMAX | _LOG_SOFTMAX and producer.inputs:
+        producer = producer.inputs[0].producer
+    for _ in range(_MOST_JOINING):  # a result such as the mean of two heads
+        if producer is None or producer.type not in _JOINING or not producer.inputs:
+            break
+        producer = producer.inputs[0].producer
+    if producer is None or not (producer.type in _LINEAR or _has_constant(producer)):
+        return None
+    return producer
+
+
+def _is_head(layer: RuntimeOperator) -> bool:
+    """Whether a layer is named like one that classifies."""
+    return any(word in layer.name.lower() for word in _HEADS)
+
+
 def _is_nameless(operator: RuntimeOperator) -> bool:
     """Whether a linear layer lost its name, and has a bias, unlike most projections."""
     return operator.name.startswith("F_linear") and operator.params.get("bias") is True
@@ -611,7 +650,8 @@ def _is_nameless(operator: RuntimeOperator) -> bool:
 
 def _has_constant(product: RuntimeOperator) -> bool:
     """Whether an operator multiplies by a matrix of the file, as a linear layer does."""
-    table = product.inputs[-1].producer if product.type == "torch.matmul" else None
+    is_product = product.type == "torch.matmul" and product.inputs
+    table = product.inputs[-1].producer if is_product else None
     return table is not None and table.is_constant
 
 
@@ -636,7 +676,7 @@ def _weighs(product: RuntimeOperator) -> bool:
 
 def _are_sorted(choice: RuntimeOperator) -> bool:
     """Whether the chosen places are sorted afterwards, so that equal ones follow each other."""
-    readers = list(choice.outputs[-1].consumers)
+    readers = list(choice.outputs[-1].consumers) if choice.outputs else []
     flat = [each.outputs[0] for each in readers if each.type in _SHIFTING and each.outputs]
     readers += [reader for operand in flat for reader in operand.consumers]
     return any(each.type in _SORTS for each in readers)

@@ -274,6 +274,38 @@ def test_every_rule_takes_operands_of_any_rank(
         assert tuple(axis.size for axis in layouts[name].axes) == operand.shape
 
 
+LACKING = [
+    ("torch.matmul x 0 1 a", "torch.stack s 2 1 a a b #b=(2,3,4,5)f32"),
+    ("torch.matmul x 2 0 i i",),
+    ("torch.matmul x 2 1 i c a",),  # a constant of unknown shape
+    ("torch.cat x 2 0 i i",),
+    ("torch.topk x 1 0 i dim=-1 k=1",),
+    ("F.grid_sample x 0 1 a #a=(3,4,5)f32", "torch.stack s 2 1 a a b #b=(2,3,4,5)f32"),
+    ("F.grid_sample x 2 1 u u a", "torch.stack s 2 1 a a b #b=(2,3,4,5)f32"),
+    ("F.softmax x 0 1 a dim=-1 #a=(3,4,5)f32", "torch.matmul m 2 1 a i b #b=(3,4,5)f32"),
+    ("nn.Linear x 0 1 a #a=(3,4)f32", "F.softmax s 1 1 a b dim=-1 #b=(3,4)f32"),
+    ("Tensor.index x 1 0 i",),
+]
+
+
+@pytest.mark.parametrize("lines", LACKING, ids=" ".join)
+def test_operands_that_are_missing_or_unknown_are_harmless(
+    structure: Callable[..., RuntimeGraph], lines: tuple[str, ...]
+) -> None:
+    last = "b" if len(lines) > 1 else "a" if " a" in lines[0] else "i"
+    graph = structure(
+        "pnnx.Input in 0 1 i #i=(2,3,4)f32",
+        "pnnx.Input unknown 0 1 u",
+        "torch.zeros constant 0 1 c",
+        *lines,
+        f"pnnx.Output out 1 0 {last}",
+    )
+    layouts = infer_layouts(graph)
+    for name, operand in graph.operands.items():
+        if operand.shape is not None:
+            assert tuple(axis.size for axis in layouts[name].axes) == operand.shape
+
+
 @pytest.mark.parametrize(
     "line",
     [
