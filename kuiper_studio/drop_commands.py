@@ -59,18 +59,16 @@ class DropCommands:
         lacking : str
             The operator under the mouse, if it cannot run; ``""`` otherwise.
         """
-        first = paths[0]
-        if lacking and Path(first).suffix.lower() in {".npy", ".npz"}:
+        first = Path(paths[0])
+        if lacking and first.suffix.lower() in {".npy", ".npz"}:
             return Drop(
                 f"Use {name_files(paths[:1])} as the output of {lacking}",
-                lambda: self._debugging.supply_output(lacking, first),
+                lambda: self._debugging.supply_output(lacking, paths[0]),
             )
-        if len(paths) == 1 and self._compare.isEnabled() and self._is_reference(first):
+        may_compare = len(paths) == 1 and self._compare.isEnabled()
+        if may_compare and self._analysing.is_reference(first):
             return Drop(
                 f"Compare with {name_files(paths)}…",
-                lambda: self._analysing.offer_to_compare(first),
+                lambda: self._analysing.offer_to_compare(paths[0]),
             )
         return Drop(self._opening.say_dropped(paths), lambda: self._opening.open_dropped(paths))
-
-    def _is_reference(self, path: str) -> bool:
-        return self._analysing.is_reference(Path(path))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.adaptive_pooling import adaptive_average
+from engine.layers.adaptive_pooling import adaptive_average, window_bounds
 from engine.layers.arguments import as_ints
 from engine.layers.registry import register
 from engine.layers.windows import new_output, working_dtype
@@ -496,9 +496,8 @@ def _antialiased_taps(axis: _Axis) -> tuple[Array, Array]:
 
 def _area_taps(axis: _Axis) -> tuple[Array, Array]:
     """Positions and weights, each of shape (T, B): means of the pixels that outputs cover."""
-    outputs = np.arange(axis.kept.start, axis.kept.stop)
-    starts = outputs * axis.size // axis.count
-    stops = -(-(outputs + 1) * axis.size // axis.count)
+    kept = slice(axis.kept.start, axis.kept.stop)
+    starts, stops = (bounds[kept] for bounds in window_bounds(axis.size, axis.count))
     lengths = stops - starts
     positions = starts + np.arange(int(lengths.max()))[:, np.newaxis]
     weights = np.where(positions < stops, 1 / lengths, 0)

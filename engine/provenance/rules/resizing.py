@@ -56,13 +56,6 @@ def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float6
         size, scale = given["output_size"], _raw_scales(call)
     corners = given.get("align_corners", call.layer_code is upsample_bilinear)
     sizes, counts = input.shape[2:], call.shape[2:]
-    if mode == "area":
-        reads = area_reads(sizes, counts)
-        weights = []
-        for axis, count in zip(reads, counts, strict=True):
-            inside = axis.positions(np.arange(count)).T >= 0
-            weights.append(inside / inside.sum(axis=0))
-        return reads, weights
     if not all(isinstance(each, (int, float, tuple, type(None))) for each in (size, scale)):
         size, scale = counts, None
     found = interpolation_taps(
@@ -75,10 +68,12 @@ def resize_taps(call: Call) -> tuple[list[AxisReads], list[npt.NDArray[np.float6
         recompute_scale_factor=bool(given.get("recompute_scale_factor")),
         antialias=bool(antialias),
     )
-    return (
-        [Table(length, places) for length, (places, _) in zip(sizes, found, strict=True)],
-        [np.asarray(weights, np.float64) for _, weights in found],
-    )
+    weights = [np.asarray(each, np.float64) for _, each in found]
+    if mode == "area":  # windows of several lengths: their taps differ in number
+        return area_reads(sizes, counts), weights
+    return [
+        Table(length, places) for length, (places, _) in zip(sizes, found, strict=True)
+    ], weights
 
 
 def _raw_scales(call: Call) -> Any:
