@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_int, require_ndim
+from engine.layers.arguments import as_int, require_ndim, require_steps
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
 from engine.promotion import float_dtype, promote, promote_types
@@ -25,6 +25,8 @@ __all__ = [
     "matrix_power",
     "slogdet",
     "solve",
+    "solve_triangular",
+    "substitute",
 ]
 
 
@@ -116,6 +118,75 @@ def solve(input: Array, other: Array, left: bool = True) -> Array:
             InferStatus.kInferArraySizeMismatch,
         ) from None
     return np.asarray(found[..., 0] if vector else found, right.dtype)
+
+
+@register("torch.linalg.solve_triangular", "aten::linalg_solve_triangular")
+def solve_triangular(
+    input: Array, other: Array, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Array:
+    """Solve ``input @ x = other`` for triangular matrices: ``torch.linalg.solve_triangular``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., N, N)
+        Only one triangle is read.
+    other : ndarray of shape (..., N, K)
+    upper : bool
+        Which triangle it is.
+    left : bool
+        False solves ``x @ input = other``, with (..., K, N).
+    unitriangular : bool
+        Whether the diagonal is not read and stands for ones.
+
+    Returns
+    -------
+    ndarray of shape (..., N, K), or (..., K, N)
+        Infinite or NaN where the diagonal has zeros.
+    """
+    matrix, right = promote(input, other)
+    wide, columns = _to_double(matrix), _to_double(right, "other", square=False)
+    if not left:
+        wide, columns, upper = wide.swapaxes(-1, -2), columns.swapaxes(-1, -2), not upper
+    if columns.shape[-2] != wide.shape[-1]:
+        raise LayerError(
+            f"shapes {describe_shapes([input.shape, other.shape])} do not fit",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    found = substitute(wide, columns, upper=upper, unit=unitriangular)
+    return np.asarray(found if left else found.swapaxes(-1, -2), right.dtype)
+
+
+def substitute(matrix: Array, columns: Array, *, upper: bool, unit: bool) -> Array:
+    """Solve triangular equations row by row, each by those before it.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (..., N, N)
+    columns : ndarray of shape (..., N, K)
+    upper : bool
+        Whether to begin with the last row.
+    unit : bool
+        Whether the diagonal stands for ones.
+    """
+    count = matrix.shape[-1]
+    require_steps(count, "equations")
+    try:
+        lead = np.broadcast_shapes(matrix.shape[:-2], columns.shape[:-2])
+    except ValueError:
+        raise LayerError(
+            f"shapes {describe_shapes([matrix.shape, columns.shape])} do not fit",
+            InferStatus.kInferArraySizeMismatch,
+        ) from None
+    found = np.array(np.broadcast_to(columns, (*lead, *columns.shape[-2:])))
+    with np.errstate(all="ignore"):
+        for row in range(count)[:: -1 if upper else 1]:
+            known = slice(row + 1, count) if upper else slice(0, row)
+            found[..., row, :] -= (matrix[..., row : row + 1, known] @ found[..., known, :])[
+                ..., 0, :
+            ]
+            if not unit:
+                found[..., row, :] /= matrix[..., row, row, np.newaxis]
+    return found
 
 
 @register("torch.linalg.cholesky", "torch.cholesky", "aten::linalg_cholesky", "aten::cholesky")

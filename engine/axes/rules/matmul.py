@@ -124,6 +124,20 @@ def multiply_groups(call: Call) -> Results:
     return [call.fit((rows[0], weights[2]))]
 
 
+@rule("linalgsolve", "linalgsolvetriangular", "solve", "solvetriangular")
+def solve(call: Call) -> Results:
+    """Solve equations by a matrix: the result has the dimensions of their right-hand side."""
+    matrix, other = (call.inputs[:2] + [None] * 2)[:2]
+    if matrix is None or other is None or len(other) != len(matrix) or len(other) < 2:
+        return []
+    for place in range(len(other) - 2):
+        call.factors.unify(other[place], matrix[place])
+    for place in (-2, -1):
+        if call.factors.extent(other[-2]) == call.factors.extent(matrix[place]):
+            call.factors.unify(other[-2], matrix[place])
+    return [call.fit(other)]
+
+
 @rule("outer", "ger")
 def outer(call: Call) -> Results:
     """Multiply each element of one vector with each of another."""

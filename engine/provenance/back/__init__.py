@@ -17,6 +17,7 @@ from engine.provenance.back import (
     regions,
     sampling,
     sequences,
+    triangular,
     windows,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "regions",
     "sampling",
     "sequences",
+    "triangular",
     "windows",
 ]

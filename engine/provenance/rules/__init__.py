@@ -29,6 +29,7 @@ from engine.provenance.rules import (
     sampling,
     sequences,
     softmax,
+    triangular,
 )
 
 __all__ = [
@@ -58,4 +59,5 @@ __all__ = [
     "sampling",
     "sequences",
     "softmax",
+    "triangular",
 ]

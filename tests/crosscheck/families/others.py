@@ -164,6 +164,7 @@ ALGEBRA = {
     "det": torch.linalg.det, "inv": torch.linalg.inv, "slogdet": torch.linalg.slogdet,
     "cholesky": torch.linalg.cholesky, "old_det": torch.det, "old_inverse": torch.inverse,
     "old_slogdet": torch.slogdet, "old_cholesky": torch.cholesky, "solve": torch.linalg.solve,
+    "solve_triangular": lambda x, y: torch.linalg.solve_triangular(x, y, upper=False),
     "multi_dot": lambda x, y: torch.linalg.multi_dot([x, y, x]),
     "logdet": torch.logdet, "matrix_exp": torch.linalg.matrix_exp,
 }  # fmt: skip
@@ -175,7 +176,7 @@ def algebra(draw: Draw, name: str):
     batch = () if name == "multi_dot" else draw.shape(draw.integer(0, 2), 1, 2)
     x = draw.normal(*batch, size, size)
     x = x @ x.mT + torch.eye(size)
-    if name in {"solve", "multi_dot"}:
+    if name in {"solve", "solve_triangular", "multi_dot"}:
         return Case(ALGEBRA[name], x, draw.normal(*batch, size, size))
     return Case(ALGEBRA[name], x)
 

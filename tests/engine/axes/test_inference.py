@@ -251,6 +251,19 @@ def test_operators_with_anything_wrong_are_harmless(
         layout.text()
 
 
+def test_a_constant_of_unknown_shape(structure: Callable[..., RuntimeGraph]) -> None:
+    graph = structure(
+        "pnnx.Input in 0 1 a #a=(3,4)f32",
+        "torch.zeros z 0 1 z",
+        "F.relu r 1 1 z c",
+        "torch.matmul m 2 1 a c b #b=(3,5)f32",
+        "pnnx.Output out 1 0 b",
+    )
+    found = infer_layouts(graph)
+    assert "c" not in found
+    assert found["b"].shape == (3, 5)
+
+
 GIVEN = ("()", "(0)", "(3)", "(?,%n)", "(3,4,5)", "(2,3,4,5)", "(3,4,5,6,7)", "(1,2,3,1,2,3)")
 MADE = ("()", "(3,4)", "(2,3,4,5)")
 

@@ -1474,3 +1474,18 @@ def test_scores_beside_a_sink_have_heads(texts: Callable[..., dict[str, str]]) -
     assert found["d"] == "tokens × heads × features"
     assert found["m"] == "heads × features × tokens"
     assert found["q"] == "heads × queries × keys"
+
+
+def test_triangular_equations_of_a_chunk(texts: Callable[..., dict[str, str]]) -> None:
+    """Qwen3-Next solves for the values of the tokens of a chunk."""
+    found = texts(
+        "pnnx.Input ids 0 1 a #a=(1,5)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=20 #b=(1,5,6)f32",
+        "pnnx.Input system 0 1 c #c=(1,5,5)f32",
+        "pnnx.Expression no 0 1 f expr=False",
+        "pnnx.Expression yes 0 1 t expr=True",
+        "aten::linalg_solve_triangular s 5 1 c b f t t d #d=(1,5,6)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert found["d"] == "tokens × features"
+    assert found["c"] == "queries × keys"

@@ -8,6 +8,8 @@ import pytest
 from engine.errors import LayerError
 
 A = np.array([[2, 1], [1, 3]], np.float32)
+B = np.array([[4], [5]], np.float32)
+UPPER = np.array([[8], [6]], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,23 @@ A = np.array([[2, 1], [1, 3]], np.float32)
         ("torch.linalg.solve", (A, A[:, 0] * 2), {}, [2, 0]),
         ("torch.linalg.solve", (A, A * 2), {}, [[2, 0], [0, 2]]),
         ("torch.linalg.solve", (A, A[:1]), {"left": False}, [[1, 0]]),
+        # 2x = 4 and x + 3y = 5; then the other triangle, 3y = 6 and 2x + y = 8.
+        ("torch.linalg.solve_triangular", (A, B), {"upper": False}, [[2], [1]]),
+        ("torch.linalg.solve_triangular", (A, UPPER), {"upper": True}, [[3], [2]]),
+        # x = 4 and x + y = 5, without the diagonal.
+        (
+            "torch.linalg.solve_triangular",
+            (A, B),
+            {"upper": False, "unitriangular": True},
+            [[4], [1]],
+        ),
+        # (x y) @ [[2 0] [1 3]] = (4 6): 3y = 6 and 2x + y = 4.
+        (
+            "torch.linalg.solve_triangular",
+            (A, np.array([[4, 6]], np.float32)),
+            {"upper": False, "left": False},
+            [[1, 2]],
+        ),
         ("torch.linalg.cholesky", (A,), {}, [[2**0.5, 0], [0.5**0.5, 2.5**0.5]]),
         ("torch.linalg.cholesky", (A,), {"upper": True}, [[2**0.5, 0.5**0.5], [0, 2.5**0.5]]),
         ("torch.kron", (A[:1], A[:1]), {}, [[4, 2, 2, 1]]),
@@ -43,6 +62,11 @@ def test_sign_and_logarithm(run):
         ("torch.det", (A.astype(int),), "input is int64, not floating-point"),
         ("torch.linalg.solve", (A * 0, A), "the equations have no solution"),
         ("torch.linalg.solve", (A, np.ones((3, 3), np.float32)), "shapes 2×2, 3×3 do not fit"),
+        (
+            "torch.linalg.solve_triangular",
+            (A, np.ones((3, 3), np.float32), False),
+            "shapes 2×2, 3×3 do not fit",
+        ),
         ("torch.linalg.cholesky", (-A,), "not positive-definite"),
     ],
 )
@@ -60,6 +84,28 @@ def test_against_pytorch(run, name):
     expected = getattr(torch.linalg, name)(*map(torch.from_numpy, map(np.copy, operands)))
     found = run(f"torch.linalg.{name}", *operands)
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_triangles_against_pytorch(run, upper, left, unit):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    matrices = rng.uniform(-1, 1, (2, 1, 4, 4)).astype(np.float32) + 2 * np.eye(4, dtype="f")
+    other = rng.standard_normal((3, 4, 5) if left else (3, 5, 4)).astype(np.float32)
+    options = {"upper": upper, "left": left, "unitriangular": unit}
+    expected = torch.linalg.solve_triangular(
+        torch.from_numpy(matrices), torch.from_numpy(other), **options
+    )
+    found = run("torch.linalg.solve_triangular", matrices, other, **options)
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+    zero = matrices * 0
+    expected = torch.linalg.solve_triangular(
+        torch.from_numpy(zero), torch.from_numpy(other), **options
+    )
+    found = run("torch.linalg.solve_triangular", zero, other, **options)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected.numpy()))
 
 
 @pytest.mark.parametrize(

@@ -96,3 +96,42 @@ def test_a_quantile_lies_between_two_elements(run):
     line = line.replace("nanq", "q")
     session = run(line, values=[row])
     assert engine.explain_element(session, "y", (0,)).reason == "An element is NaN."
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize(
+    ("left", "shapes"),
+    [
+        (True, ((2, 4, 4), (2, 4, 3))),
+        (False, ((4, 4), (2, 3, 4))),
+        (True, ((2, 4, 4), (1, 4, 1))),
+    ],
+)
+def test_triangular_equations(run, upper, left, shapes):
+    matrix, other = (RNG.uniform(-0.5, 0.5, shape).astype(np.float32) for shape in shapes)
+    matrix += 2 * np.eye(4, dtype=np.float32)
+    options = f"upper={upper} left={left} unitriangular=False"
+    check(
+        run(
+            f"torch.linalg.solve_triangular {options} $input=x0 $other=x1",
+            values=[matrix, other],
+        )
+    )
+
+
+def test_the_last_of_triangular_equations(run):
+    """2x = 4 and x + 4y = 10, so y = 10/4 - 4/8; the first needs no second one."""
+    session = run(
+        "torch.linalg.solve_triangular upper=False left=True unitriangular=False "
+        "$input=x0 $other=x1",
+        values=[np.array([[2, 9], [1, 4]], np.float32), np.array([[4], [10]], np.float32)],
+    )
+    found = engine.explain_element(session, "y", (1, 0))
+    inverse, elements = found.breakdown.terms.factors
+    assert inverse.values.tolist() == [-0.125, 0.25]
+    assert elements.indices.tolist() == [[0, 0], [1, 0]]
+    assert found.value == 2.0
+    first = engine.explain_element(session, "y", (0, 0))
+    assert {each.operand: each.slices for each in first.sources} == {
+        "x0": (slice(0, 1), slice(0, 1)), "x1": (slice(0, 1), slice(0, 1)),
+    }  # fmt: skip
