@@ -77,7 +77,7 @@ def compare(
     SessionStateError
         If the session has no input.
     ReferenceFileError, DumpFileError
-        If the reference cannot be read.
+        If the reference, or each of its tensors, cannot be read.
     """
     if not isinstance(tolerances, Tolerances):
         tolerances = Tolerances() if tolerances is None else Tolerances(float32=tolerances)
@@ -95,6 +95,7 @@ def compare(
     # programs compute, the threads of BLAS wait for each other longer than one needs for all.
     with np.errstate(invalid="ignore"), one_blas_thread, _arranging_values(run):
         index = FingerprintIndex(reference)
+        index.require_any()
         matcher = Matcher(run.graph, reference, index, corrections)
         alignment = align(run, reference, index, matcher, tolerances.float32, progress)
         check_with_second_input(

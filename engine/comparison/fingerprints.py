@@ -205,12 +205,14 @@ class FingerprintIndex:
         self._keys: dict[int, list[str]] = {}  # by number of elements
         self._samples: dict[str, Array] = {}  # of tensors that had to be read
         self._groups: dict[int, _Group] = {}
+        self._failures: list[EngineError] = []
         for tensor in reference.tensors:
             try:
                 array = reference.read(tensor.key) if tensor.describe is None else None
                 metadata = array if array is not None else reference.describe(tensor.key)
             except EngineError as exc:
                 self.unreadable[tensor.key] = str(exc)
+                self._failures.append(exc)
                 continue
             if not is_numeric(metadata):
                 self.unreadable[tensor.key] = f"it holds {metadata.dtype}, not numbers"
@@ -219,6 +221,17 @@ class FingerprintIndex:
             self._keys.setdefault(metadata.size, []).append(tensor.key)
             if array is not None:
                 self._samples[tensor.key] = sample(array, positions_of(array.size))
+
+    def require_any(self) -> None:
+        """Check that a tensor can be read.
+
+        Raises
+        ------
+        EngineError
+            If none can, as when the files are gone: what the first one met.
+        """
+        if self._failures and not self.shapes:
+            raise self._failures[0]
 
     def _group(self, size: int) -> _Group:
         """Return the fingerprints of the tensors with a number of elements."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -210,6 +211,23 @@ def test_the_reference_is_not_opened_again(window, answer, tmp_path):
     (tmp_path / "reference.npz").unlink()
     answer("times", "doubled")
     assert window.comparison_panel.verdict.text() == "= Same"
+
+
+def test_a_reference_that_is_gone_leaves_the_comparison_before(window, answer, tmp_path):
+    folder = tmp_path / "arrays"
+    folder.mkdir()
+    for name, array in REFERENCE.items():
+        np.save(folder / f"{name}.npy", array)
+    window.session.studies.compare(folder)
+    assert window.session.wait_idle(20)
+    before = window.comparison_panel.verdict.text()
+    assert before.startswith("≠ Differs")
+    shutil.rmtree(folder)
+    answer("times", "doubled")
+    assert window.comparison_panel.verdict.text() == before
+    said = " ".join(label.text() for label in window.banner.findChildren(QLabel))
+    assert "The model was not compared" in said
+    assert ".npy cannot be read: there is no such file" in said
 
 
 def test_a_file_that_cannot_be_written(window, answer, pair):
