@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.text import format_brief, format_duration, format_shape
 from kuiper_studio.item_models.comparison_rows import DifferenceKind, look_of
-from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
+from kuiper_studio.item_models.difference_marks import DifferenceMarks, operator_marks
 from kuiper_studio.item_models.overlays import Overlay, OverlayModel
 from kuiper_studio.item_models.statuses import (
     BY_SEVERITY,
@@ -118,7 +118,7 @@ class SceneState:
         self.breakpoints: frozenset[int] = frozenset()
         self.bookmarks: frozenset[int] = frozenset()
         self.supplied: frozenset[int] = frozenset()
-        self.marks: dict[int, DifferenceMark] = {}
+        self.marks = DifferenceMarks[int]()
         self.carried: npt.NDArray[np.int8] = np.zeros(len(scene.edges), np.int8)
         self.differences: dict[str, str] = {}
         self.found: npt.NDArray[np.bool_] | None = None
@@ -324,11 +324,10 @@ class SceneState:
         if session is None:
             return
         index = self.scene.index
-        self.marks = {}
+        self.marks = DifferenceMarks()
         for name, mark in operator_marks(session).items():
-            known = self.marks.get(index[name]) if name in index else mark
-            if known is None or mark.is_worse_than(known):
-                self.marks[index[name]] = mark
+            if name in index:
+                self.marks.add(index[name], mark)
         self.carried[:] = 0
         self.differences.clear()
         rows = session.comparing.rows if self.marks else {}
@@ -400,7 +399,7 @@ class SceneState:
         self.current = self.position = self.suspect = self.selected = NONE
         self.picked, self.found = "", None
         self.breakpoints = self.bookmarks = self.supplied = frozenset()
-        self.marks, self.differences = {}, {}
+        self.marks, self.differences = DifferenceMarks(), {}
         self.carried[:] = 0
 
     # Queries

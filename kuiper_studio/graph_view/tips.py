@@ -8,7 +8,6 @@ from engine.text import format_brief, format_count, format_dtype, format_duratio
 from kuiper_studio.graph_view.glyphs import SPECIAL_MARKS
 from kuiper_studio.graph_view.state import NONE
 from kuiper_studio.item_models.comparison_rows import look_of
-from kuiper_studio.item_models.difference_marks import count_text
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def describe(state: SceneState) -> str:
     count = state.scene.operator_count
     text = f"{format_count(count, 'operator')}, {state.count(DisplayStatus.EXECUTED)} executed."
     if state.marks:
-        text += f" Beside the reference: {count_text(state.marks.values())}."
+        text += f" Beside the reference: {state.marks.count_text}."
     if state.found is not None:
         found = format_count(int(state.found_counts.sum()), "operator")
         text += f" {found} marked by the search."

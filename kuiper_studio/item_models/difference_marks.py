@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from engine.text import format_brief
 from kuiper_studio.item_models.comparison_rows import (
@@ -15,12 +17,14 @@ from kuiper_studio.item_models.comparison_rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from engine.comparison import Row
+    from engine.comparison import Comparison, Row
+    from engine.runtime import RuntimeGraph
     from kuiper_studio.session import StudioSession
+    from kuiper_studio.session.comparing import Comparing
 
-__all__ = ["DifferenceMark", "count_text", "operator_marks"]
+__all__ = ["DifferenceMark", "DifferenceMarks", "operator_marks"]
+
+PlaceT = TypeVar("PlaceT")
 
 _K = DifferenceKind
 # The worst operand of an operator decides; the last kind is the worst.
@@ -76,27 +80,53 @@ class DifferenceMark:
         return self._rank() > other._rank()
 
 
-def operator_marks(session: StudioSession) -> dict[str, DifferenceMark]:
+class DifferenceMarks(dict[PlaceT, DifferenceMark], Generic[PlaceT]):
+    """Marks by operator, or by what stands for several."""
+
+    def add(self, place: PlaceT, mark: DifferenceMark) -> None:
+        """Add a mark, unless there is a worse one."""
+        known = self.get(place)
+        if known is None or mark.is_worse_than(known):
+            self[place] = mark
+
+    @cached_property
+    def count_text(self) -> str:
+        """How many there are of each group, in words, once all are added."""
+        counts = Counter(mark.kind for mark in self.values())
+        found = ((counts[kind], word) for kind, word in _COUNTED.items())
+        return ", ".join(f"{count} {word}" for count, word in found if count)
+
+
+# Of the present comparison of each session: five views ask for the marks at once.
+_present: Final[
+    WeakKeyDictionary[Comparing, tuple[Comparison, RuntimeGraph, DifferenceMarks[str]]]
+] = WeakKeyDictionary()
+
+
+def operator_marks(session: StudioSession) -> DifferenceMarks[str]:
     """Return the marks of the session's comparison by operator; none without a comparison.
 
     An operator without an output has no mark.
     """
     comparison, graph = session.comparing.comparison, session.graph
     if comparison is None or graph is None:
-        return {}
-    marks: dict[str, DifferenceMark] = {}
+        _present.pop(session.comparing, None)
+        return DifferenceMarks()
+    known = _present.get(session.comparing)
+    if known is None or known[0] is not comparison or known[1] is not graph:
+        known = comparison, graph, _make_marks(comparison, graph)
+        _present[session.comparing] = known
+    return known[2]
 
-    def add(operator: str, mark: DifferenceMark) -> None:
-        known = marks.get(operator)
-        if known is None or mark.is_worse_than(known):
-            marks[operator] = mark
 
+def _make_marks(comparison: Comparison, graph: RuntimeGraph) -> DifferenceMarks[str]:
+    marks = DifferenceMarks[str]()
     for lost in comparison.unmatched.ours:
         producer = graph.operand(lost.operand).producer
         if producer is not None:
-            add(producer.name, DifferenceMark(UNMATCHED, reason=lost.reason))
+            marks.add(producer.name, DifferenceMark(UNMATCHED, reason=lost.reason))
     for row in comparison.rows:
-        add(row.operator.name, _mark_of(row))
+        marks.add(row.operator.name, _mark_of(row))
     return marks
 
 
@@ -104,10 +134,3 @@ def _mark_of(row: Row) -> DifferenceMark:
     # Without measures, for another shape, all of the distance is born.
     relative = row.measures.relative if row.measures is not None else row.born
     return DifferenceMark(look_of(row), relative, row.born, row.reason)
-
-
-def count_text(marks: Iterable[DifferenceMark]) -> str:
-    """Return how many operators each group has, in words."""
-    counts = Counter(mark.kind for mark in marks)
-    found = ((counts[kind], word) for kind, word in _COUNTED.items())
-    return ", ".join(f"{count} {word}" for count, word in found if count)

@@ -19,7 +19,11 @@ from typing_extensions import override
 from engine.text import format_duration, format_milliseconds, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
-from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
+from kuiper_studio.item_models.difference_marks import (
+    DifferenceMark,
+    DifferenceMarks,
+    operator_marks,
+)
 from kuiper_studio.item_models.overlays import NO_LEVEL, Overlay, OverlayModel
 from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.statuses import (
@@ -222,9 +226,10 @@ class OperatorsModel(RowsModel):
         self._current_row = -1
         self._is_overlaid = False
         self._breakpoints: frozenset[str] = frozenset()
-        self._marks: dict[str, DifferenceMark] = {}
+        self._marks = DifferenceMarks[str]()
         self._nonfinite: frozenset[int] = frozenset()  # as far as all values were measured
         self._overlays = OverlayModel(session)
+        self._coloured_by: tuple[object, object] = (None, None)  # a run and a comparison
         self._sort_keys = self._sort_key_table()
         session.graph_changed.connect(self._on_graph_changed)
         session.stepped.connect(self._on_stepped)
@@ -236,10 +241,9 @@ class OperatorsModel(RowsModel):
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         session.tensors.recalled.connect(self._on_recalled)
         session.comparing.changed.connect(self._on_compared)
-        for coloured in (
-            session.overlaying.changed, session.measuring.changed, session.settled,
-        ):  # fmt: skip
-            coloured.connect(self._on_overlay_changed)
+        session.overlaying.changed.connect(self._on_overlay_changed)
+        session.measuring.changed.connect(self._on_overlay_changed)
+        session.settled.connect(self._on_settled)
         session.measuring.changed.connect(self._on_measured)
         self._on_graph_changed()
 
@@ -346,6 +350,14 @@ class OperatorsModel(RowsModel):
     def _on_compared(self) -> None:
         self._marks = operator_marks(self._session)
         self._announce(0, len(self._operators) - 1)
+
+    @Slot()
+    def _on_settled(self) -> None:
+        """Colour anew what ran or was compared; another selection changes no colour."""
+        session, before = self._session, self._coloured_by
+        self._coloured_by = session.snapshot.records, session.comparing.comparison
+        if any(now is not then for now, then in zip(self._coloured_by, before, strict=True)):
+            self._on_overlay_changed()
 
     @Slot()
     def _on_overlay_changed(self) -> None:

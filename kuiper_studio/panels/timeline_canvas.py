@@ -12,7 +12,6 @@ from typing_extensions import override
 
 from engine.text import format_amount, format_count, format_duration
 from kuiper_studio.focus_ring import draw_focus_ring, is_by_keyboard
-from kuiper_studio.item_models.difference_marks import count_text
 from kuiper_studio.item_models.module_runs import module_runs
 from kuiper_studio.item_models.statuses import (
     DISPLAY_STATUS,
@@ -188,7 +187,7 @@ class TimelineCanvas(QWidget):
         text = f"{format_count(len(self.model), 'operator')} in execution order, "
         text += f"{session.position - session.skipped} executed."
         if self.model.marks:
-            text += f" Beside the reference: {count_text(self.model.marks.values())}."
+            text += f" Beside the reference: {self.model.marks.count_text}."
         if session.graph is not None and session.selected:
             operator = session.graph.operator(session.selected)
             text += f" Selected: #{operator.index} {operator.type} {operator.name}"

@@ -18,15 +18,15 @@ import numpy.typing as npt
 from engine.states import OperatorStatus
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
+from kuiper_studio.item_models.difference_marks import DifferenceMarks
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 from kuiper_studio.session.costs import CostTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from engine.cost import ValueSource
     from engine.runtime import RuntimeOperator
-    from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.session import Record
 
 __all__ = [
@@ -174,7 +174,7 @@ class TimelineModel:
         )
         self._ends = np.array([o.is_input or o.is_output for o in operators], np.bool_)
         self.nonfinite: frozenset[int] = frozenset()
-        self.marks: Mapping[str, DifferenceMark] = {}
+        self.marks = DifferenceMarks[str]()
         self.tolerance = 0.0
         self.forget()
 

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from engine.text import format_brief, format_count, format_duration
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.difference_marks import count_text, operator_marks
+from kuiper_studio.item_models.difference_marks import operator_marks
 from kuiper_studio.menus import make_menu
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.timeline_canvas import TimelineCanvas
@@ -323,7 +323,7 @@ class TimelinePanel(Panel):
         if self.canvas.bar_size > 1:
             parts.append(f"{format_count(self.canvas.bar_size, 'operator')} per bar")
         if self.canvas.measure is Measure.ERROR:
-            parts.append(count_text(model.marks.values()))
+            parts.append(model.marks.count_text)
         elif not model.any_measured:
             parts.append("no time measured yet")
         else:

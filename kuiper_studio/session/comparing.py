@@ -66,6 +66,7 @@ class Comparing(QObject):
         self._comparison: Comparison | None = None
         self._outputs: Outputs | None = None
         self._rows: dict[str, Row] = {}
+        self._lacking: tuple[str, ...] = ()
         self._origins: dict[str, Origin] = {}
         self.entries: tuple[ReferenceEntry, ...] = ()
         self.corrections: Mapping[str, str | None] = {}
@@ -90,10 +91,7 @@ class Comparing(QObject):
     @property
     def lacking(self) -> tuple[str, ...]:
         """Our operands without a tensor of the reference; first those that nothing confirms."""
-        if self._comparison is None:
-            return ()
-        ours = self._comparison.unmatched.ours
-        return tuple(each.operand for each in sorted(ours, key=lambda each: not each.is_open))
+        return self._lacking
 
     @property
     def origins(self) -> Mapping[str, Origin]:
@@ -182,6 +180,8 @@ class Comparing(QObject):
         self._comparison, self._outputs = comparison, answer.tensors
         self._rows = {row.operand: row for row in comparison.rows}
         self._origins = {origin.operator.name: origin for origin in comparison.origins}
+        ours = sorted(comparison.unmatched.ours, key=lambda each: not each.is_open)
+        self._lacking = tuple(each.operand for each in ours)
         self.changed.emit()
 
     def clear(self) -> None:
@@ -190,7 +190,7 @@ class Comparing(QObject):
             self.tensors.forget()
             self.distances.forget()
             self._comparison = self._outputs = None
-            self._rows, self._origins = {}, {}
+            self._rows, self._origins, self._lacking = {}, {}, ()
             self.entries, self.corrections = (), {}
             self._undoable.clear()
             self.changed.emit()

@@ -14,7 +14,7 @@ from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.state import SceneState
 from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
-from kuiper_studio.item_models.difference_marks import count_text, operator_marks
+from kuiper_studio.item_models.difference_marks import operator_marks
 from kuiper_studio.item_models.operator_filter import STATES
 from kuiper_studio.panels.timeline_model import Measure
 
@@ -72,7 +72,7 @@ def test_marks_by_operator(window):
     assert marks["plus"].born == 0
     assert marks["sign"].relative is None
     assert marks["times"].text == "born here, difference 0.5 of the reference's maximum"
-    assert count_text(marks.values()) == "1 born, 1 inherited, 1 equal, 1 not compared"
+    assert marks.count_text == "1 born, 1 inherited, 1 equal, 1 not compared"
     assert {kind.value.lower() for kind in DifferenceKind} - set(STATES) == {"all"}
 
 

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QMenu
 
 from kuiper_studio.graph_view.colors import ink_on, level_colors
 from kuiper_studio.graph_view.render import render_graph
+from kuiper_studio.item_models.operators import OperatorColumn
 from kuiper_studio.item_models.overlays import NO_LEVEL
 from kuiper_studio.theme import Scheme, Theme
 
@@ -114,6 +115,24 @@ def test_costs_need_no_run(window):
     choose(window, "view.colorByFamily")
     assert window.graph_view.overlay is None
     assert fill(window, "fc") == plain
+
+
+def test_another_selection_changes_no_colour_in_the_list(ran, qtbot):
+    """A filter would ask every row again, of ten thousand."""
+    choose(ran, "view.colorByTime")
+    panel = ran.operators_panel
+    values = [panel.model.index(row, OperatorColumn.VALUE).data() for row in range(7)]
+    assert all(values[1:6])
+    changed = []
+    panel.model.dataChanged.connect(lambda first, last: changed.append(first.column()))
+    for name in ("fc", "relu", "log"):
+        ran.session.select(name)
+    assert OperatorColumn.VALUE not in changed
+    assert [panel.model.index(row, OperatorColumn.VALUE).data() for row in range(7)] == values
+    ran.session.restart()
+    assert ran.session.wait_idle(10)
+    assert OperatorColumn.VALUE in changed
+    assert not any(panel.model.index(row, OperatorColumn.VALUE).data() for row in range(7))
 
 
 def test_times_are_those_of_the_run(window):
