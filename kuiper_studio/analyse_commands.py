@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QMessageBox
 
+from engine.conversion.suffixes import sources_in
 from engine.errors import EngineError
 from engine.paths import is_file, is_folder
 from kuiper_studio.remembered_models import settings_key
@@ -92,7 +93,7 @@ class AnalyseCommands(QObject):
             return suffix == ".safetensors"
         from engine.dump import has_manifest
 
-        return has_manifest(path) or not any(path.glob("*.param"))
+        return has_manifest(path) or not (any(path.glob("*.param")) or sources_in(path))
 
     def _ask_what_to_compare_with(self, path: str) -> None:
         from kuiper_studio.dialogs.compare_dialog import CompareDialog

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.conversion.suffixes import SUFFIXES, is_source
+from engine.conversion.suffixes import SUFFIXES, is_source, model_of
 from engine.errors import EngineError
 from engine.fed_sizes import size_of
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
@@ -137,12 +137,13 @@ class OpenCommands(QObject):
 
     @Slot(str)
     def open_model(self, path: str | Path) -> None:
-        """Open a pair by either of its files or their folder, or a file to convert.
+        """Open a pair by either of its files or their folder, or a file to convert, likewise.
 
         It gets what was chosen for it before.
         """
-        self.prepare_choices(Path(path))
-        self._session.open(path)
+        model = model_of(Path(path))
+        self.prepare_choices(model)
+        self._session.open(model)
 
     @Slot()
     def choose_weights(self) -> None:
@@ -211,14 +212,15 @@ class OpenCommands(QObject):
         weights, models = by_kind[_Kind.WEIGHTS], by_kind[_Kind.MODEL]
         # Of several pairs each finds its own weights.
         is_pair = len(weights) == 1 and not models and _kind(model) is _Kind.MODEL
-        self.prepare_choices(Path(model))
+        file = model_of(Path(model))
+        self.prepare_choices(file)
         if by_kind[_Kind.INPUT]:
             self._session.next_model.set_sources(
                 [parse_source(p) for p in by_kind[_Kind.INPUT]]
             )
         for path in by_kind[_Kind.LABELS][:1]:
             self._with_labels(path, self._session.next_model.set_labels)
-        self._session.open(model, weights[0] if is_pair else None)
+        self._session.open(file, weights[0] if is_pair else None)
         left = [*models, *by_kind[_Kind.OTHER]]
         if left:
             names = ", ".join(Path(path).name for path in left)

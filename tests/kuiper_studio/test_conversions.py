@@ -104,6 +104,14 @@ def test_the_window_shows_the_source(qtbot, window, source):
     assert window.session.graph.conversion.source == path
 
 
+def test_a_folder_stands_for_its_only_file_to_convert(qtbot, window, source):
+    path = source("traced.pt")
+    window.opening.open_dropped([str(path.parent)])
+    wait(qtbot, window)
+    assert window.session.model_path == path
+    assert window.opening.recent_models.entries()[0].path == str(path)
+
+
 def test_the_log_tells_whether_the_exporter_ran(qtbot, window, source):
     path = source("traced.pt")
     for words in ("converted with pnnx: ", "converted with pnnx earlier: "):

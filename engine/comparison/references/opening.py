@@ -16,6 +16,7 @@ from engine.comparison.references.recordings import is_recording, reference_of_r
 from engine.comparison.references.reference import Reference
 from engine.comparison.references.sessions import reference_of_model, reference_of_session
 from engine.comparison.references.zarr_dumps import is_data_set_dump, reference_of_data_set
+from engine.conversion.suffixes import model_of, sources_in
 from engine.dump import has_manifest
 from engine.errors import ReferenceFileError
 from engine.exclusions import ExclusionCache
@@ -76,7 +77,7 @@ def open_reference(
     data = None if isinstance(source, RuntimeGraph) else open_data(source)
     if data is not None:
         return data
-    graph = source if isinstance(source, RuntimeGraph) else load(source)
+    graph = source if isinstance(source, RuntimeGraph) else load(model_of(Path(source)))
     if inputs is None:
         raise ReferenceFileError(
             graph.param_path, "a reference that is a model needs inputs; give them"
@@ -140,5 +141,6 @@ def open_data(source: str | Path) -> Reference | None:
 
 def _has_model(folder: Path) -> bool:
     """Whether a folder has a model and no arrays."""
-    arrays = any(any(folder.glob(f"*{suffix}")) for suffix in ARRAY_SUFFIXES)
-    return any(folder.glob("*.param")) and not arrays
+    if any(any(folder.glob(f"*{suffix}")) for suffix in ARRAY_SUFFIXES):
+        return False
+    return any(folder.glob("*.param")) or bool(sources_in(folder))

@@ -11,6 +11,7 @@ import pytest
 import engine
 from engine.array_files import write_safetensors
 from engine.comparison.fingerprints import FingerprintIndex
+from engine.comparison.references.opening import open_data
 from engine.dump import DumpOptions
 from engine.errors import DumpFileError, EngineError, ReferenceFileError
 
@@ -224,6 +225,14 @@ def tensor(file):
 def test_hostile_recordings_are_refused(tmp_path, changes):
     with pytest.raises(ReferenceFileError, match="recording"):
         engine.open_reference(recording(tmp_path / "r", **changes))
+
+
+def test_a_folder_with_a_file_to_convert_is_a_model(tmp_path):
+    """Unless it has arrays, too."""
+    (tmp_path / "net.onnx").touch()
+    assert open_data(tmp_path) is None
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    assert [each.key for each in open_data(tmp_path).tensors] == ["a"]
 
 
 def test_a_recording_is_opened(tmp_path):

@@ -73,6 +73,16 @@ class TestWords:
         drag(window, tmp_path / "dump")
         assert hint(window) == "Compare with dump…"
 
+    def test_a_folder_with_a_file_to_convert(self, window, tmp_path):
+        folder = tmp_path / "exported"
+        folder.mkdir()
+        (folder / "net.onnx").touch()
+        drag(window, folder)
+        assert hint(window) == "Open exported"
+        np.save(folder / "relu.npy", np.zeros(3))  # which may be its input
+        drag(window, folder)
+        assert hint(window) == "Open exported"
+
     def test_over_an_operator_that_cannot_run(self, qtbot, open_window, make_pair):
         window = open_window(make_pair(*STRANGE), [np.zeros(3, np.float32)])
         window.graph_view.fit()
