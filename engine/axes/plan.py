@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -177,29 +177,40 @@ def plan_view(layout: Layout, shape: tuple[int, ...], part: int = -1) -> ViewPla
     """
     if layout.shape != shape or 0 in shape:
         return None
-    parts: list[tuple[Axis, ...]] = []
-    starts, stops = [], []
     joined = _joined(layout)
-    for axis, size in zip(layout.axes, shape, strict=True):
-        start, folded = _part_of(axis, part if axis is joined else -1)
-        found = _leaves(folded)
-        count = math.prod([part.size for part in found if isinstance(part.size, int)])
-        if not count or start + count > size or (folded is axis and count != size):
-            return None
-        parts.append(found)
-        starts.append(start)
-        stops.append(start + count)
-    leaves = [leaf for found in parts for leaf in found]
-    roles = _roles(leaves)
-    if roles is None and part >= 0:
-        roles = _row_roles(leaves)
-    if roles is None:
-        roles = _head_roles(leaves) or _time_roles(leaves)
-    if roles is None:
+    folded = [
+        _fold_axis(axis, size, part if axis is joined else -1)
+        for axis, size in zip(layout.axes, shape, strict=True)
+    ]
+    ranges = [each for each in folded if each is not None]
+    leaves = [leaf for each in ranges for leaf in each.leaves]
+    roles = _roles(leaves) or (_row_roles(leaves) if part >= 0 else None)
+    roles = roles or _head_roles(leaves) or _time_roles(leaves)
+    if roles is None or len(ranges) < len(folded):
         return None
-    cells = tuple([tuple([_size(leaf) for leaf in found]) for found in parts])
-    plan = ViewPlan(shape, tuple(starts), tuple(stops), cells, *roles)
+    starts = tuple([each.start for each in ranges])
+    stops = tuple([each.stop for each in ranges])
+    cells = tuple([tuple([_size(leaf) for leaf in each.leaves]) for each in ranges])
+    plan = ViewPlan(shape, starts, stops, cells, *roles)
     return plan if _moves(plan) else None
+
+
+class _Range(NamedTuple):
+    """The range of a dimension that is shown, and what it consists of."""
+
+    start: int
+    stop: int
+    leaves: tuple[Axis, ...]
+
+
+def _fold_axis(axis: Axis, size: int, part: int) -> _Range | None:
+    """Return what is shown of an axis; None if its parts do not fit its size."""
+    start, folded = _part_of(axis, part)
+    leaves = _leaves(folded)
+    count = math.prod([leaf.size for leaf in leaves if isinstance(leaf.size, int)])
+    if not count or start + count > size or (folded is axis and count != size):
+        return None
+    return _Range(start, start + count, leaves)
 
 
 def parts_of(layout: Layout) -> tuple[tuple[Axis, ...], int]:

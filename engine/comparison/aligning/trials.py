@@ -19,7 +19,7 @@ from engine.comparison.measures import relative_distance
 from engine.cost import is_free
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from engine.comparison.aligning.state import Reading, Sides, State
     from engine.comparison.aligning.structure import Structure
@@ -40,6 +40,76 @@ class _Distance(NamedTuple):
 
     steps: int
     acting: int
+
+
+class _Walk:
+    """The operators behind an operand that is tried, in the order in which they run.
+
+    Parameters
+    ----------
+    values : mapping of str to Value
+        What is taken, by operand.
+    readers : iterable of RuntimeOperator
+        The first operators.
+
+    Attributes
+    ----------
+    given : dict of str to Value
+        What is taken, and what operators gave.
+    runs : int
+        Operators that were run.
+    """
+
+    def __init__(self, values: Mapping[str, Value], readers: Iterable[RuntimeOperator]) -> None:
+        self.given = dict(values)
+        self.runs = 0
+        self._moves = 0  # of the runs, those that only move elements
+        self._told: set[str] = set()  # operands that more than plain functions gave
+        self._waiting = {each.index: _Distance(1, 1) for each in readers}
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another operator is to be run."""
+        is_short = self.runs - self._moves < _MOST and self._moves < _MOST_MOVES
+        return is_short and bool(self._waiting)
+
+    def next(self, operators: Sequence[RuntimeOperator]) -> tuple[RuntimeOperator, _Distance]:
+        """Return the next operator, and how far it is."""
+        distance = self._waiting.pop(index := min(self._waiting))
+        return operators[index], distance
+
+    def count(self, operator: RuntimeOperator) -> None:
+        """Count an operator that is run."""
+        self.runs += 1
+        self._moves += _only_moves(operator)
+
+    def tells(self, operator: RuntimeOperator) -> bool:
+        """Whether an operator has weights or another input, or follows one that has."""
+        is_plain = not operator.has_attributes and len(operator.inputs) <= 1
+        return not is_plain or any(operand.name in self._told for operand in operator.inputs)
+
+    def follow(
+        self,
+        operator: RuntimeOperator,
+        operand: RuntimeOperand,
+        result: Value,
+        distance: _Distance,
+        *,
+        tells: bool,
+    ) -> None:
+        """Take a result of an operator, and go on with what reads it, if that is near."""
+        self.given[operand.name] = result
+        if tells:
+            self._told.add(operand.name)
+        if distance.acting < AHEAD:
+            acting = distance.acting + (not _only_moves(operator))
+            further = _Distance(distance.steps + 1, acting)
+            self._waiting |= {each.index: further for each in operand.consumers}
+
+
+def _only_moves(operator: RuntimeOperator) -> bool:
+    """Whether an operator only moves elements of its input."""
+    return is_free(operator.type) and len(operator.inputs) == 1
 
 
 class Trials:
@@ -107,28 +177,20 @@ class Trials:
         reader : RuntimeOperator, optional
             The only one of those that read `start` to follow.
         """
-        given = dict(values)
-        readers = start.consumers if reader is None else (reader,)
-        waiting = {each.index: _Distance(1, 1) for each in readers}
-        count, moves, limit = 0, 0, ROUNDED
-        told: set[str] = set()  # operands that more than plain functions gave
-        while waiting and count - moves < _MOST and moves < _MOST_MOVES:
-            distance = waiting.pop(index := min(waiting))
-            operator = self._sides.operators[index]
-            if operator.is_output or operator.random:
-                continue
-            arguments = self._values.arguments(operator, given)
+        walk = _Walk(values, start.consumers if reader is None else (reader,))
+        limit = ROUNDED
+        while walk.goes_on:
+            operator, distance = walk.next(self._sides.operators)
+            arguments = self._arguments(operator, walk.given)
             if arguments is None:
                 continue
-            only_moves = is_free(operator.type) and len(operator.inputs) == 1
-            count, moves = count + 1, moves + only_moves
+            walk.count(operator)
             limit = NEAR if self._values.is_quantised(operator) else limit
             results, failure = self._values.compute(operator, arguments)
             if failure:
                 continue
-            tells = operator.has_attributes or len(operator.inputs) > 1
-            tells = tells or any(operand.name in told for operand in operator.inputs)
-            is_near = distance.steps <= AHEAD and count <= _MOST and not anew
+            tells = walk.tells(operator)
+            is_near = distance.steps <= AHEAD and walk.runs <= _MOST and not anew
             for operand, result in zip(operator.outputs, results, strict=True):
                 if (
                     (tells or not telling)
@@ -136,12 +198,16 @@ class Trials:
                     and (is_near or not self._gives_anyway(operand, result))
                 ):
                     return True
-                given[operand.name] = result
-                told |= {operand.name} if tells else set()
-                if distance.acting < AHEAD:
-                    further = _Distance(distance.steps + 1, distance.acting + (not only_moves))
-                    waiting |= {each.index: further for each in operand.consumers}
+                walk.follow(operator, operand, result, distance, tells=tells)
         return False
+
+    def _arguments(
+        self, operator: RuntimeOperator, given: Mapping[str, Value]
+    ) -> list[Value] | None:
+        """Return what an operator takes; None if it is unknown, or cannot be repeated."""
+        if operator.is_output or operator.random:
+            return None
+        return self._values.arguments(operator, given)
 
     def _gives_anyway(self, operand: RuntimeOperand, result: Value) -> bool:
         """Whether a result agrees with the reference without a trial already, and is the same.
@@ -166,8 +232,8 @@ class Trials:
         while waiting and trials < _MOST:
             waiting.discard(index := min(waiting))
             operator = self._sides.operators[index]
-            arguments = self._values.arguments(operator, given)
-            if operator.is_output or operator.random or arguments is None:
+            arguments = self._arguments(operator, given)
+            if arguments is None:
                 return False
             trials += 1
             results, failure = self._values.compute(operator, arguments)

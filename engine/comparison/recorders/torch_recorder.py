@@ -259,20 +259,11 @@ class _Recorder(TorchDispatchMode):
         made = [tensor for tensor in _tensors(results) if tensor.numel()]
         if not made or (weights and not keys) or name.startswith("aten::empty"):
             return  # a view of a weight lies in the same memory
-        if name in _SAME_ELEMENTS and len(made) == 1 and given:
-            source = self._key_of(given[0])
-            same = made[0].numel() == given[0].numel() and made[0].dtype == given[0].dtype
-            if source is not None and same:
-                self._keep(made[0], source)
-                return
+        is_one = name in _SAME_ELEMENTS and len(made) == 1 and given
+        if is_one and self._repeats(made[0], given[0]):
+            return
         module, kind = self._stack[-1] if self._stack else ("", "")
-        outputs = []
-        for tensor in made:
-            array = _array(tensor)
-            if array is not None:
-                key = self._writer.tensor(array, module or name.partition("::")[2])
-                outputs.append(key)
-                self._keep(tensor, key)
+        outputs = self._write(made, module or name.partition("::")[2])
         if not outputs:
             return
         params = {"arguments": [a for a in args if not isinstance(a, torch.Tensor)], **kwargs}
@@ -284,6 +275,24 @@ class _Recorder(TorchDispatchMode):
             {key: known for key in weights if (known := self._hash(key, weights[key]))},
             params,
         )
+
+    def _repeats(self, made, source):
+        """Keep a result under the key of the tensor whose elements it repeats, if it does."""
+        key = self._key_of(source)
+        if key is None or made.numel() != source.numel() or made.dtype != source.dtype:
+            return False
+        self._keep(made, key)
+        return True
+
+    def _write(self, made, name):
+        """Write results, and return their keys; those without elements have none."""
+        keys = []
+        for tensor in made:
+            array = _array(tensor)
+            if array is not None:
+                keys.append(self._writer.tensor(array, name))
+                self._keep(tensor, keys[-1])
+        return keys
 
     def _hash(self, name, weight):
         if name not in self._hashes:
