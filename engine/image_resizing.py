@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.image_methods import Resampling
     from engine.values import Array
 
-__all__ = ["ImageResizer", "with_channels"]
+__all__ = ["ImageResizer", "shrunk", "with_channels"]
 
 _MODES: Final[Mapping[str, Mapping[str, Any]]] = {
     "nearest": {"mode": "nearest-exact"},
@@ -48,6 +48,33 @@ def with_channels(image: Array, channels: int) -> npt.NDArray[np.uint8]:
     return np.repeat(image[:, :, np.newaxis], channels, axis=2)
 
 
+def shrunk(image: Array, least: tuple[int, int]) -> Array:
+    """Shrink an image by means of blocks, as far as a whole factor allows.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (H, W, C), with 1 or 3 channels
+    least : (int, int)
+        Rows and columns that are left at least.
+
+    Returns
+    -------
+    ndarray of uint8
+        `image` itself if it is not twice as large.
+    """
+    factor = min(size // few for size, few in zip(image.shape, least, strict=False))
+    if factor < 2:
+        return image
+    found = np.asarray(_picture_of(image).reduce(factor))
+    return found if found.ndim == 3 else found[:, :, np.newaxis]
+
+
+def _picture_of(image: Array) -> Image:
+    from PIL import Image
+
+    return Image.fromarray(image if image.shape[2] == 3 else image[:, :, 0])
+
+
 class ImageResizer:
     """Resizes one image, again and again.
 
@@ -64,10 +91,7 @@ class ImageResizer:
 
     @cached_property
     def _picture(self) -> Image:
-        from PIL import Image
-
-        image = self._image
-        return Image.fromarray(image if image.shape[2] == 3 else image[:, :, 0])
+        return _picture_of(self._image)
 
     def resize(
         self,

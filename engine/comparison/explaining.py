@@ -541,13 +541,15 @@ class Explainer:
         if not isinstance(ours, np.ndarray) or theirs is None:
             return ()
 
-        def check() -> None:
-            self._check_cancelled()
-            self._spend(_OF_PREPARED * ours.size)
-
         source = self._known.images.get(operand.name)
         try:
             image = source.pixels_of(operand, ours) if source is not None else None
+            once = _OF_PREPARED * ours.size + (image.size if image is not None else 0)
+
+            def check() -> None:
+                self._check_cancelled()
+                self._spend(once)
+
             options = source.options if source is not None and image is not None else None
             return diagnose_input(
                 ours, theirs, image=image, options=options, check_cancelled=check

@@ -50,7 +50,7 @@ _PATTERNS: Final = tuple(
             ),
         ),
         (
-            r"expected scalar type (Half|BFloat16) but found Float",
+            r"(?:scalar type|same dtype, but got) (Half|BFloat16) (?:but found|and) Float",
             (
                 "it computes in {0}, which pnnx cannot run; trace model.float(), and simulate "
                 "the precision here"

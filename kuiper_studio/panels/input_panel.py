@@ -143,7 +143,7 @@ class PreprocessingEditor(QWidget):
         self.order = _make_combo("Channel order", ("RGB", "BGR"))
         self.fit = _make_combo("Fit", tuple(FITS))
         self.fit.setToolTip("; ".join(f"{name} {words}" for name, words in FITS.items()))
-        self.resampling = _make_combo("Resizing", tuple(RESAMPLINGS))
+        self.resampling = _make_combo("Resampling", tuple(RESAMPLINGS))
         self.resampling.setMinimumContentsLength(8)  # longer names must not widen the panel
         self.resampling.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
@@ -203,7 +203,7 @@ class PreprocessingEditor(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(4)
-        for place, title in enumerate(("Preset", "Scale", "Mean", "Std", "Resizing")):
+        for place, title in enumerate(("Preset", "Scale", "Mean", "Std", "Resampling")):
             grid.addWidget(_caption(title), place, 0)
         grid.addWidget(_caption("Fit"), 1, 2)
         grid.addWidget(self.preset, 0, 1)

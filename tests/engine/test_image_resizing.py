@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.image_resizing import ImageResizer, with_channels
+from engine.image_resizing import ImageResizer, shrunk, with_channels
 
 pytest.importorskip("PIL")
 
@@ -54,3 +54,16 @@ def test_channels():
     np.testing.assert_array_equal(with_channels(np.uint8(grey), 1)[..., 0], grey)
     three = np.moveaxis(with_channels(np.uint8(grey), 3), 2, 0)
     np.testing.assert_array_equal(three, [grey] * 3)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_image_is_shrunk_by_whole_blocks(channels):
+    image = IMAGE[..., :channels]
+    found = shrunk(image, (12, 9))  # blocks of 3 × 3, and what is left of them
+    assert found.shape == (13, 18, channels)
+    for row in range(12):
+        for column in range(17):
+            block = image[3 * row : 3 * row + 3, 3 * column : 3 * column + 3]
+            mean = block.reshape(-1, channels).mean(axis=0)
+            assert np.abs(found[row, column] - mean).max() < 1
+    assert shrunk(image, (19, 27)) is image

@@ -14,7 +14,7 @@ KINDS: Final = (
     "weight_values", "weight_layout", "bias", "padding", "stride", "dilation", "groups",
     "ceil_mode", "count_include_pad", "align_corners", "eps", "normalization",
     "activation_missing", "activation_extra", "axis", "scale", "channel_order", "mean_std",
-    "input_layout", "precision", "expression", "parameter",
+    "input_layout", "resizing", "precision", "expression", "parameter",
 )  # fmt: skip
 """Every kind of reason."""
 

@@ -242,6 +242,10 @@ def test_open_sizes_are_requested_only_on_demand(data, exporter):
             "RuntimeError: expected scalar type Half but found Float",
             "computes in Half, which pnnx cannot run; trace model.float",
         ),
+        (
+            "RuntimeError: mat1 and mat2 must have the same dtype, but got BFloat16 and Float",
+            "computes in BFloat16, which pnnx cannot run; trace model.float",
+        ),
         ("Load torchscript failed: Unknown qengine", "quantised weights of PyTorch"),
         ("Unknown builtin op: prim::ConstantMKLDNNTensor", "save it without that"),
         (

@@ -16,7 +16,7 @@ from engine.comparison.reasons.preprocessing.normalisation import (
 )
 from engine.comparison.reasons.reason import Change
 from engine.image_methods import RESAMPLINGS
-from engine.image_resizing import ImageResizer
+from engine.image_resizing import ImageResizer, shrunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,6 +57,8 @@ _LOOKED_AT: Final = 112  # rows and columns, about, of those that are measured
 _LEFT: Final = 0.1  # share of the reference's variance beyond which a way explains nothing
 _OFF: Final = 0.5  # by which a border may miss a whole number
 _PROMISING: Final = 0.5  # share beyond which no other method is tried
+_EXACT: Final = 1e-6  # share that less than the rounding of pixels leaves
+_DETAIL: Final = 4  # pixels of a picture for one of the reference, while the place is searched
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -139,7 +141,7 @@ def resized(
     texts = [f"{each.name.replace('_', ' ')}={each.value}" for each in changes]
     advice = f"Set {listed(texts)}" if texts else "Prepare it the same way"
     text = f"The reference's image is {words}. {advice}."
-    steps = [Step("parameter", text, tuple(changes) or (Change("fit", found.plan.kind),))]
+    steps = [Step("resizing", text, tuple(changes) or (Change("fit", found.plan.kind),))]
     theirs = "BGR" if found.is_reverse else "RGB"
     if theirs != options.order:
         text = (
@@ -177,6 +179,9 @@ class _Frame:
     ) -> None:
         rows, columns, channels = reference.shape[-3:]
         self._image, self._resizer = image, ImageResizer(image)
+        # Where a photograph goes shows at a few of its pixels, in a fraction of the time.
+        small = shrunk(image, (_DETAIL * rows, _DETAIL * columns))
+        self._small = self._resizer if small is image else ImageResizer(small)
         self._target = reference.reshape(-1, rows, columns, channels)[0].astype(np.float64)
         self._rows, self._columns = rows, columns
         self._step = max(1, min(rows, columns) // _LOOKED_AT)
@@ -185,17 +190,25 @@ class _Frame:
 
     def search(self) -> _Found | None:
         """Return the best plan: first where the picture goes, then how it is resized."""
-        found = [self._measure(plan) for plan in self._first_plans()]
-        near = list(self._refined(min(found).plan))
+        rough = [self._measure(plan, self._small) for plan in self._first_plans()]
+        near = list(self._refined(min(rough).plan))
         near += [replace(plan, method="bicubic") for plan in near]
-        found += [self._measure(plan) for plan in near]
+        rough += [self._measure(plan, self._small) for plan in near]
+        promising = [each for each in sorted(rough) if each.left <= _PROMISING]
+        places = dict.fromkeys(replace(each.plan, method="bilinear") for each in promising)
         names = [*RESAMPLINGS, *_OF_TORCH]
-        for best in sorted(found)[:_FINALISTS]:
-            if best.left <= _PROMISING and best.plan.kind != "cut":
-                plans = [replace(best.plan, method=name) for name in names]
-                found += [self._measure(plan) for plan in plans]
-        best = min(found)
-        return best if best.left <= _LEFT else None
+        plans = [
+            replace(place, method=name)
+            for place in sorted(list(places)[:_FINALISTS])  # of two that both fit, the smaller
+            for name in (names if place.kind != "cut" else [place.method])
+        ]
+        found: list[_Found] = []
+        for plan in plans:
+            found.append(self._measure(plan, self._resizer))
+            if found[-1].left <= _EXACT:
+                break
+        best = min(found, default=None)
+        return best if best is not None and best.left <= _LEFT else None
 
     def _first_plans(self) -> Iterator[_Plan]:
         height, width = self._image.shape[:2]
@@ -233,9 +246,9 @@ class _Frame:
                               (round(apart[0] / 2), round(apart[1] / 2))}:  # fmt: skip
                     yield _Plan("crop", size, start)
 
-    def _measure(self, plan: _Plan) -> _Found:
+    def _measure(self, plan: _Plan, resizer: ImageResizer) -> _Found:
         self._check_cancelled()
-        pixels, inner = self.picture(plan)
+        pixels, inner = self._picture(plan, resizer)
         target, left = self._target, 0.0
         if inner is not None:
             left = _variance(target[_around(target, inner)])
@@ -252,15 +265,20 @@ class _Frame:
         self, plan: _Plan
     ) -> tuple[npt.NDArray[np.float64], tuple[slice, slice] | None]:
         """Return pixels of shape (rows, columns, C), and where they are within a border."""
+        return self._picture(plan, self._resizer)
+
+    def _picture(
+        self, plan: _Plan, resizer: ImageResizer
+    ) -> tuple[npt.NDArray[np.float64], tuple[slice, slice] | None]:
         if plan.kind != "letterbox":
-            return self._resize(plan), None
+            return self._resize(plan, resizer), None
         (height, width), (top, left) = plan.size, plan.start
         inner = slice(top, top + height), slice(left, left + width)
         pixels = np.zeros_like(self._target)
-        pixels[inner] = self._resize(plan)
+        pixels[inner] = self._resize(plan, resizer)
         return pixels, inner
 
-    def _resize(self, plan: _Plan) -> npt.NDArray[np.float64]:
+    def _resize(self, plan: _Plan, resizer: ImageResizer) -> npt.NDArray[np.float64]:
         if plan.kind == "cut":
             top, left = plan.start
             part = self._image[top : top + self._rows, left : left + self._columns]
@@ -270,10 +288,10 @@ class _Frame:
             start, size = (0, 0), plan.size
         if plan.method in _OF_TORCH:
             arguments = _OF_TORCH[plan.method][0]
-            found = self._resizer.interpolate(plan.size, arguments, start, size)
+            found = resizer.interpolate(plan.size, arguments, start, size)
             return found.astype(np.float64)
         resampling = cast("Resampling", plan.method)
-        return self._resizer.resize(plan.size, resampling, start, size).astype(np.float64)
+        return resizer.resize(plan.size, resampling, start, size).astype(np.float64)
 
     def settings(self, plan: _Plan, border: float | None, ours: ImageOptions) -> list[Change]:
         """Return the options that give a plan and differ from ours; none where none does."""

@@ -206,7 +206,7 @@ def bilinear(image, rows, columns):
 def first_of(image, reference, **options):
     ours = as_tensor(stretched(image))
     reasons = diagnose_input(ours, reference, image=image, options=ImageOptions(**options))
-    assert reasons[0].kind == "parameter"
+    assert reasons[0].kind == "resizing"
     assert reasons[0].explains > 0.99
     return reasons
 
@@ -241,6 +241,18 @@ def test_resized_and_cut(photograph, side):
 def test_cut_without_resizing(photograph):
     (reason,) = first_of(photograph, as_tensor(photograph[18:42, 33:57]))
     assert "cut to 24×24 in the centre, not resized" in reason.text
+
+
+def test_a_large_photograph(photograph):
+    """Its place is searched in a shrunk copy, which has other pixels than it."""
+    large = Image.fromarray(photograph).resize((900, 600), Image.Resampling.BICUBIC)
+    noise = np.random.default_rng(2).integers(-20, 21, (600, 900, 3))
+    image = np.clip(np.asarray(large, np.int64) + noise, 0, 255).astype(np.uint8)
+    whole = Image.fromarray(image).resize((40, 27), Image.Resampling.LANCZOS)
+    (reason,) = first_of(image, as_tensor(whole.crop((8, 1, 32, 25))))
+    assert "until its shorter side is 27, then cut to 24×24; Lanczos" in reason.text
+    (reason,) = first_of(image, as_tensor(bilinear(image, SIZE, SIZE)))
+    assert "stretched to 24×24, bilinear as in OpenCV" in reason.text
 
 
 @pytest.mark.parametrize(("top", "where"), [(4, "in the centre"), (0, "at the upper left")])
@@ -309,7 +321,7 @@ def test_the_order_is_told_beside_that_of_the_options(photograph):
     assert order.text == "The reference's input is RGB, ours is BGR. Set order=RGB."
     same = nearest[:, ::-1].copy()
     (reason,) = diagnose_input(ours, same, image=photograph, options=options)
-    assert reason.kind == "parameter"
+    assert reason.kind == "resizing"
 
 
 def test_another_photograph_is_not_explained(photograph):
