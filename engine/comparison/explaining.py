@@ -604,6 +604,8 @@ class Explainer:
         inputs may only tell the shape.
         """
         producer = operand.producer
+        if producer is not None and producer.type == COPY:
+            return self._known.shows(producer.inputs[0])
         if producer is None or not is_free(producer.type) or self._known.repeats(operand):
             return False
         if not producer.inputs:

@@ -54,7 +54,7 @@ _DEVIATIONS: Final = (
 _OF_CALL: Final = 1e6
 _OF_ELEMENT: Final = 1e2
 
-_LINEAR: Final = ("nn.Linear", "nn.Conv1d", "nn.Conv2d", "nn.Conv3d")  # in their weights
+_LINEAR: Final = ("nn.Linear", "nn.Conv")  # in their weights, also if transposed
 
 Weights = dict[str, "Array"]
 

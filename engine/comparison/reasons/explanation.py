@@ -18,7 +18,7 @@ from engine.comparison.reasons.case import make_case
 from engine.comparison.reasons.constant_weights import in_own_words
 from engine.comparison.reasons.discrepancy import arrays_of
 from engine.comparison.reasons.expressions import other_arithmetic, other_expressions
-from engine.comparison.reasons.indices import other_indices
+from engine.comparison.reasons.indices import other_indices, other_regions
 from engine.comparison.reasons.normalizing import other_normalizations
 from engine.comparison.reasons.operands import (
     activated_gates,
@@ -90,6 +90,7 @@ _OF_SETTINGS: Final[tuple[Hypothesis, ...]] = (
     other_shapes,
     other_ranges,
     other_indices,
+    other_regions,
     other_corners,
     other_epsilons,
     other_normalizations,

@@ -1,4 +1,4 @@
-"""Alternatives of constant indices: other rows of the input."""
+"""Alternatives of constant indices: other rows or regions of the input."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.case import Case
     from engine.values import Array
 
-__all__ = ["other_indices"]
+__all__ = ["other_indices", "other_regions"]
 
 _INDEX: Final = frozenset({"Tensor.index", "aten::index"})
+_CROP: Final = "ncnn.Crop"
 _MOST_ROWS: Final = 1 << 12  # of the input or the result
+_MOST_CORNERS: Final = 1 << 20  # places where a region may start
+_MOST_REGIONS: Final = 16  # that start alike
 
 
 def other_indices(case: Case) -> Iterator[Alternative]:
@@ -78,3 +81,29 @@ def _lists(case: Case) -> list[Array]:
 
 def _format(indices: Array) -> str:
     return f"[{','.join(map(str, indices.tolist()))}]"
+
+
+def other_regions(case: Case) -> Iterator[Alternative]:
+    """Return regions of an image, of the reference's size, that start as the reference does."""
+    x, wanted = case.input, case.wanted
+    if case.type != _CROP or x is None or not isinstance(wanted, np.ndarray):
+        return
+    if x.ndim != wanted.ndim or not wanted.size:
+        return
+    room = [own - size + 1 for own, size in zip(x.shape, wanted.shape, strict=True)]
+    if min(room) < 1 or math.prod(room) > _MOST_CORNERS:
+        return
+    corners = x[tuple(map(slice, room))].astype(np.float64)
+    alike = np.abs(corners - wanted.reshape(-1)[0]) <= np.max(case.discrepancy.floor)
+    for corner in np.argwhere(alike)[:_MOST_REGIONS].tolist():
+        ends = [start + size for start, size in zip(corner, wanted.shape, strict=True)]
+        region = tuple(map(slice, corner, ends))
+        axes = [axis for axis, size in enumerate(wanted.shape) if size < x.shape[axis]]
+        starts, stops = (tuple(each[axis] for axis in axes) for each in (corner, ends))
+        yield Alternative(
+            "parameter",
+            f"The reference takes {starts} to {stops} of the axes {tuple(axes)}, the file "
+            f"others. Set starts={starts} and ends={stops}.",
+            (Change("starts", starts), Change("ends", stops)),
+            result=np.ascontiguousarray(x[region]),
+        )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from engine.comparison.reasons.case import Case
-    from engine.values import Value
+    from engine.values import Array, Value
 
 __all__ = [
     "WINDOWED",
@@ -170,18 +170,36 @@ def other_ranges(case: Case) -> Iterator[Alternative]:
 
 
 def other_shapes(case: Case) -> Iterator[Alternative]:
-    """Return the reference's shape of a reshape, whose elements keep their order."""
+    """Return other shapes of a reshape, whose elements keep their order.
+
+    The reference's, if it shows that; otherwise what follows tells.
+    """
     ours, shape = case.ours, case.expected_shape
-    if case.type not in _RESHAPES or not isinstance(ours, np.ndarray) or shape is None:
+    if case.type not in _RESHAPES or not isinstance(ours, np.ndarray):
         return
-    if shape == ours.shape or math.prod(shape) != ours.size:
+    for wanted in [shape] if shape is not None else _other_sides(ours.shape, case.input):
+        if wanted != ours.shape and math.prod(wanted) == ours.size:
+            yield _reshaped(case, ours, wanted)
+
+
+def _other_sides(ours: tuple[int, ...], x: Array | None) -> Iterator[tuple[int, ...]]:
+    """Return the sides of a shape in other orders, and the input's, some of them joined."""
+    yield from itertools.islice(itertools.permutations(ours), 1, None)
+    if x is None:
         return
+    for count in range(1, x.ndim):
+        for cuts in itertools.combinations(range(1, x.ndim), count):
+            parts = itertools.pairwise((0, *cuts, x.ndim))
+            yield tuple(math.prod(x.shape[start:stop]) for start, stop in parts)
+
+
+def _reshaped(case: Case, ours: Array, shape: tuple[int, ...]) -> Alternative:
     changes: tuple[Change, ...] = (Change("shape", shape),)
     if case.type.startswith("ncnn."):  # which counts from the last axis
         changes = tuple(map(Change, _SIDES.get(len(shape), ()), reversed(shape)))
     wanted = ", ".join(f"{change.name}={change.value}" for change in changes)
     more = " in place of shape_expr" if "shape_expr" in case.params else ""
-    yield Alternative(
+    return Alternative(
         "parameter",
         f"The reference gives {format_shape(shape)}, the file {format_shape(ours.shape)}. "
         f"Set {wanted}{more}.",

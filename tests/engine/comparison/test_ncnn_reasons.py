@@ -543,3 +543,84 @@ def test_a_permutation_is_named_instead_of_a_reader_that_fails(tmp_path):
     (origin,) = compare(path, reference_of(arrays, calls), x[0]).origins
     assert origin.operator.name == "it"
     assert "Set order_type=1." in origin.reasons[0].text
+
+
+def spread3x3(x, weight, bias, groups):
+    """A transposed convolution by its definition: stride 2, a row and a column cut off."""
+    channels, outputs = weight.shape[:2]
+    height, width = x.shape[2:]
+    made = np.zeros((1, outputs * groups, 2 * height + 1, 2 * width + 1))
+    for c in range(channels):
+        first = c // (channels // groups) * outputs
+        for o in range(outputs):
+            for i, j in np.ndindex(height, width):
+                kernel = x[0, c, i, j].astype(np.float64) * weight[c, o]
+                made[0, first + o, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3] += kernel
+    return np.float32(made[:, :, 1:, 1:] + bias.reshape(1, -1, 1, 1))
+
+
+SPREAD_FAULTS = [
+    pytest.param(
+        {"weight": ((2, 1, 0, 1), 9.0)}, "weight_values", "weight[2, 1, 0, 1]", id="1"
+    ),
+    pytest.param({"bias": (3, 9.0)}, "bias", "The bias of channel 3", id="bias"),
+    pytest.param({"weight": None}, "weight_layout", "The weight of the reference", id="turned"),
+]
+
+
+@pytest.mark.parametrize("tag", [0, F16], ids=["float32", "float16"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("wrong", "kind", "text"), SPREAD_FAULTS)
+def test_a_transposed_convolution(tmp_path, wrong, kind, text, groups, tag):
+    """ncnn has its output channels first, PyTorch its input channels."""
+    weight, bias = normal(130, 6, 4 // groups, 3, 3), normal(131, 4)
+    right = {"weight": weight, "bias": bias}
+    stored = right | {
+        name: with_one(right[name], *change) if change else np.swapaxes(right[name], 2, 3)
+        for name, change in wrong.items()
+    }
+    parts = stored["weight"].reshape(groups, 6 // groups, 4 // groups, 3, 3).swapaxes(1, 2)
+    data = tagged(parts.astype(np.float16 if tag else np.float32), tag) + f32(stored["bias"])
+    kind_of_layer = "DeconvolutionDepthWise" if groups > 1 else "Deconvolution"
+    layer = f"{kind_of_layer} 0=4 1=3 3=2 4=1 18=1 5=1 6={weight.size} 7={groups}"
+    made = spread3x3(X, weight, bias, groups)
+    found = first_reason(tmp_path, layer, made, data)
+    assert (found[0], found[1][: len(text)]) == (kind, text)
+
+
+def test_a_row_of_a_table(tmp_path):
+    table, index = normal(132, 9, 5), np.array([3, 8, 0, 3, 5])
+    lines = ("Input in0 0 1 in0", "Embed it 1 1 in0 out0 0=5 1=9 2=0 3=45")
+    operator = engine.load(write_pair(tmp_path, lines, tagged(with_one(table, (8, 2), 7))))
+    (reason, *_) = explain(operator.operator("it"), [index], table[index])
+    assert reason.text.startswith("weight[8, 2] is ")
+
+
+def test_a_region_that_starts_elsewhere(tmp_path):
+    """Rows 2 to 6 and columns 1 to 7 of each channel."""
+    layer = "Crop -23309=2,1,3 -23310=2,5,9 -23311=2,1,2"
+    found = first_reason(tmp_path, layer, X[:, :, 2:6, 1:7])
+    assert found[0] == "parameter"
+    assert "Set starts=(2, 1) and ends=(6, 7)." in found[1]
+
+
+def test_a_reshape_whose_size_only_what_follows_tells(tmp_path):
+    """The product of a matrix with itself; both readers get it from a copy."""
+    lines = (
+        "Input in0 0 1 in0", "Sigmoid act 1 1 in0 1", "Reshape it 1 1 1 2 0=6 1=72",
+        "Split two 1 2 2 3 4", "MatMul product 2 1 3 4 5 0=1",
+        "BinaryOp less 1 1 5 6 0=2 1=1 2=0.25", "TanH end 1 1 6 out0",
+    )  # fmt: skip
+    act = np.float32(1 / (1 + np.exp(-X)))
+    rows = act.reshape(1, 6, 72)
+    product = (rows.astype(np.float64) @ rows.swapaxes(1, 2)).astype(np.float32)
+    arrays = {"in": X, "act": act, "product": product, "less": product / 4}
+    arrays["tanh"] = np.tanh(product / 4)
+    calls = (
+        ("sigmoid", ("in",), "act", {}), ("bmm", ("act", "act"), "product", {}),
+        ("mul", ("product",), "less", {}), ("tanh", ("less",), "tanh", {}),
+    )  # fmt: skip
+    path = write_pair(tmp_path, lines)
+    (origin,) = compare(path, reference_of(arrays, calls), X[0]).origins
+    assert origin.operator.name == "it"
+    assert "Set w=72, h=6." in origin.reasons[0].text

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.values import Value
 
 __all__ = [
-    "binary", "eltwise", "gemm", "inner_product", "leaky_relu", "prelu", "reduction",
+    "binary", "eltwise", "embed", "gemm", "inner_product", "leaky_relu", "prelu", "reduction",
     "softmax", "unary",
 ]  # fmt: skip
 
@@ -58,6 +58,22 @@ def inner_product(call: OperatorCall, _: Params, __: Sequence[Value]) -> Twin | 
         return (x, *others)
 
     return Twin(made, arrange=arrange)
+
+
+def embed(call: OperatorCall, _: Params, __: Sequence[Value]) -> Twin | None:
+    """Return ``nn.Embedding``; None with a bias."""
+    if call.attributes.keys() != {"weight"}:
+        return None
+    rows, width = call.attributes["weight"].shape
+
+    def arrange(inputs: Sequence[Value]) -> Sequence[Value]:
+        (index,) = inputs
+        if isinstance(index, np.ndarray) and index.dtype.kind == "f":  # ncnn keeps their bits
+            return (index.view(np.int32),)
+        return inputs
+
+    sizes: dict[str, Value] = {"num_embeddings": rows, "embedding_dim": width}
+    return Twin(renamed(call, "nn.Embedding", sizes), is_batched=False, arrange=arrange)
 
 
 def gemm(call: OperatorCall, params: Params, _: Sequence[Value]) -> Twin | None:

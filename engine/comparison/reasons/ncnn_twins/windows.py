@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,14 +11,14 @@ from engine.comparison.reasons.ncnn_twins.twin import Border, Twin, renamed
 from engine.layers.ncnn.convolution import read_pads, read_windows, spatial_rank
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.layers import OperatorCall
     from engine.layers.ncnn.convolution import Pairs
     from engine.ncnn.types import Params
-    from engine.values import Value
+    from engine.values import Array, Value
 
-__all__ = ["convolution", "interp", "padding", "pooling"]
+__all__ = ["convolution", "deconvolution", "interp", "padding", "pooling"]
 
 _FULL: Final = 0  # pooling: a last window may lack a part
 _VALID: Final = 1
@@ -51,6 +52,42 @@ def convolution(call: OperatorCall, params: Params, _: Sequence[Value]) -> Twin 
         },
     )  # fmt: skip
     return Twin(made, border=border)
+
+
+def deconvolution(call: OperatorCall, params: Params, _: Sequence[Value]) -> Twin | None:
+    """Return ``nn.ConvTranspose2d`` and its kin; None where the result is cut to a size."""
+    rank, groups = spatial_rank(call.type), params.size("group", 1)
+    pads, weight = read_pads(params, rank), call.attributes.get("weight")
+    sizes = [params.integer(f"output_{axis}") for axis in "dhw"]
+    if weight is None or not _are_even(pads) or any(sizes) or len(weight) % groups:
+        return None
+    last = params.integer("output_pad_right")
+    names = ("output_pad_behind", "output_pad_bottom")[3 - rank :]
+
+    def convert(weights: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the weight with its input channels first."""
+        found = dict(weights)
+        if "weight" in found:
+            outputs, inputs, *kernel = found["weight"].shape
+            parts = found["weight"].reshape(groups, outputs // groups, inputs, *kernel)
+            found["weight"] = parts.swapaxes(1, 2).reshape(-1, outputs // groups, *kernel)
+        return found
+
+    made = renamed(
+        call, f"nn.ConvTranspose{rank}d",
+        {
+            "in_channels": weight.shape[1] * groups,
+            "out_channels": weight.shape[0],
+            "kernel_size": tuple(weight.shape[2:]),
+            "stride": read_windows(params, "stride", rank, 1),
+            "padding": tuple(before for before, _ in pads),
+            "output_padding": (*(params.integer(name, last) for name in names), last),
+            "dilation": read_windows(params, "dilation", rank, 1),
+            "groups": groups,
+            "bias": "bias" in call.attributes,
+        },
+    )  # fmt: skip
+    return Twin(replace(made, attributes=convert(call.attributes)), convert=convert)
 
 
 def pooling(call: OperatorCall, params: Params, _: Sequence[Value]) -> Twin | None:
