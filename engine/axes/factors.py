@@ -77,6 +77,8 @@ class Factors:
         By factor of a flattened dimension that lost or won positions: what was flattened.
     timed : set of int
         Factors of rows that are also taken for time.
+    weighed : set of int
+        Factors of which attention weighs the positions.
     parted : set of int
         Factors that were split from others, and of which single positions are taken.
     """
@@ -96,6 +98,7 @@ class Factors:
         self.mixed: dict[int, Dim] = {}
         self.timed: set[int] = set()
         self.parted: set[int] = set()
+        self.weighed: set[int] = set()
         self._same: list[int] = []
         self._kin: list[int] = []
         self._claims: dict[int, tuple[Rank, Kind]] = {}
@@ -398,6 +401,7 @@ class Factors:
         what looks like features then are tokens.
         """
         self.claim(dim, Kind.TOKEN, Rank.EXPECTED)
+        self.weighed |= {*dim} if len(dim) == 1 and self.sizes[dim[0]] != 1 else set()
         if (
             len(dim) == 1
             and self.kind(dim[0]) is Kind.FEATURE
@@ -636,6 +640,11 @@ class Factors:
 
     def _claim_noted(self) -> None:
         """Name factors by what was noted of them while operators were related."""
+        for factor in self.weighed:
+            if (
+                self.kind(factor) is Kind.BATCH
+            ):  # of patches that a convolution took for samples
+                self.replace(factor, Kind.TOKEN)
         for factor in self.frames:
             if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time
                 self.claim((factor,), Kind.TIME, Rank.STATED)

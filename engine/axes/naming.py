@@ -298,8 +298,9 @@ class _Namer:
         if sides[pair[0]] and sides[pair[1]] and sum(sides) > 2:
             return  # scores of one side of an image, for each position of the other
         repeats = self.members[pair[0]] == self.members[pair[1]]
-        if not repeats and any(axis.kind is Kind.FEATURE for axis in axes):
-            return
+        others = {axis.kind for axis in axes}
+        if not repeats and not others.isdisjoint({Kind.FEATURE, Kind.DISTANCE}):
+            return  # features of windows of positions, or scores by distance
         for place, kind in zip(pair, (Kind.QUERY, Kind.KEY), strict=True):
             axis = axes[place]
             axes[place] = Axis(kind, axis.size, axis.factors, axis.segments, axis.shift)

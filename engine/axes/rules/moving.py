@@ -48,20 +48,43 @@ def slice_(call: Call) -> Results:
     dims, shape = call.first, call.shape
     if dims is None or shape is None:
         return []
-    places = call.places("dims", len(dims)) or call.places("dim", len(dims)) or ()
+    places, kept = _sliced(call, len(dims))
     starts = _one_each(call, "start", places)
     steps = _one_each(call, "step", places, default=1)
-    selects = call.integers("selects") or ()
-    gone = {p for p, index in zip(places, selects, strict=False) if index != _WHOLE}
-    kept = [place for place in range(len(dims)) if place not in gone]
     if len(kept) != len(shape):
         return []
     found = [dims[place] for place in kept]
     for place, start, step in zip(places, starts, steps, strict=True):
-        if place not in gone:
+        if place in kept:
             at = kept.index(place)
             found[at] = cut(call, dims[place], start, shape[at], step)
     return [call.fit(found)]
+
+
+def _sliced(call: Call, rank: int) -> tuple[tuple[int, ...], list[int]]:
+    """Return the dimensions that are sliced, and those that no index selects a position of."""
+    places = call.places("dims", rank) or call.places("dim", rank) or ()
+    selects = call.integers("selects") or ()
+    gone = {p for p, index in zip(places, selects, strict=False) if index != _WHOLE}
+    return places, [place for place in range(rank) if place not in gone]
+
+
+@rule("slicecopy", "slicescatter")
+def assign(call: Call) -> Results:
+    """Replace a range of positions by those of another value, which mean the same."""
+    dims, source = call.input("self", 0), call.input("src", 1)
+    if dims is None:
+        return []
+    _, kept = _sliced(call, len(dims))
+    for place, other in zip(kept, source or (), strict=False):
+        dim = dims[place]
+        if len(kept) != len(source or ()):
+            break
+        if call.factors.extent(dim) == call.factors.extent(other):
+            call.factors.unify(dim, other)
+        elif len(dim) == len(other) == 1 and call.factors.extent(other) != 1:
+            call.factors.relate(dim[0], other[0])
+    return [call.fit(dims)]
 
 
 def _one_each(
@@ -191,10 +214,25 @@ def index(call: Call) -> Results:
 @rule("indexput")
 def put(call: Call) -> Results:
     """Put values at the positions of an index; one of all positions orders them anew."""
-    dims, index = call.first, call.input("indices", 1)
+    dims, index, values = (call.inputs[:3] + [None] * 3)[:3]
     if dims and index is not None and len(index) == 1:
         call.factors.unify(dims[0], index[0])
+        if values is not None and len(values) == len(dims):
+            call.factors.unify(values[0], index[0])
     return [call.fit(dims)] if dims is not None else []
+
+
+@rule("indexadd", "indexcopy")
+def add_at_index(call: Call) -> Results:
+    """Add rows at the positions of an index; the other dimensions are the same."""
+    dims = call.first
+    given = [each for each in call.inputs[1:] if each is not None]
+    if dims is None or not given:
+        return []
+    source = next((each for each in given[::-1] if len(each) == len(dims)), ())
+    for dim, other in zip(dims[1:], source[1:], strict=False):
+        call.factors.unify(dim, other)
+    return [call.fit(dims)]
 
 
 @rule("scatter")

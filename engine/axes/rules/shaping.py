@@ -12,6 +12,7 @@ from engine.axes.rules.elementwise import keep
 if TYPE_CHECKING:
     from engine.axes.call import Call, Results
     from engine.axes.factors import Dim, Dims
+    from engine.axes.layout import Size
 
 __all__ = ["reshape"]
 
@@ -67,9 +68,33 @@ def reshape(call: Call) -> Results:
     if call.operator.type.endswith(".squeeze") and call.integers("dim") is not None:
         gone = call.places("dim", len(dims)) or ()
         return [call.fit([dim for place, dim in enumerate(dims) if place not in gone])]
+    skewed = _skew(call, dims, shape)
+    if skewed is not None:
+        return [skewed]
     found = tuple(map(call.factors.unfold, call.factors.regroup(dims, shape)))
     _claim_heads_of_samples(call, found)
     return [found]
+
+
+def _skew(call: Call, dims: Dims, shape: tuple[Size, ...]) -> Dims | None:
+    """Return scores by distance, where a row of padding moves rows of scores by key.
+
+    So does Longformer, which attends inside a band. None for other reshapes.
+    """
+    producer = call.operator.inputs[0].producer
+    sizes = [call.factors.extent(dim) for dim in dims]
+    if (
+        len(dims) < 3
+        or producer is None
+        or not producer.type.endswith("F.pad")
+        or producer.params.get("pad") != (0, 0, 0, 1)
+        or [*shape] != [*sizes[:-2], sizes[-1], sizes[-2]]
+    ):
+        return None
+    rows, distances = (call.factors.make(size) for size in shape[-2:])
+    call.factors.relate(rows, dims[-2][0])
+    call.factors.claim((distances,), Kind.DISTANCE, Rank.STATED)
+    return (*dims[:-2], (rows,), (distances,))
 
 
 def _claim_heads_of_samples(call: Call, dims: Dims) -> None:
@@ -100,7 +125,20 @@ def repeat(call: Call) -> Results:
     return expand(call)
 
 
-@rule("pad", "flip", "cumsum", "cumprod", "sort", "argsort", "clone", "to", "contiguous")
+@rule(
+    "pad",
+    "flip",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "sort",
+    "argsort",
+    "clone",
+    "to",
+    "contiguous",
+)
 def keep_meaning(call: Call) -> Results:
     """Keep the meaning of each dimension; padding changes sizes."""
     dims = call.first

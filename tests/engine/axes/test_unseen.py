@@ -1489,3 +1489,94 @@ def test_triangular_equations_of_a_chunk(texts: Callable[..., dict[str, str]]) -
     )
     assert found["d"] == "tokens × features"
     assert found["c"] == "queries × keys"
+
+
+def test_patches_that_a_convolution_takes_for_samples(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """Qwen2-VL is given patches, each of which a convolution embeds by itself."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(6,48)f32",
+        "Tensor.reshape r 1 1 a b shape=(6,3,4,4) $input=a #b=(6,3,4,4)f32",
+        "nn.Conv2d c 1 1 b c kernel_size=(4,4) stride=(4,4) #c=(6,8,1,1)f32",
+        "Tensor.reshape s 1 1 c d shape=(6,8) $input=c #d=(6,8)f32",
+        "nn.Linear q 1 1 d e #e=(6,8)f32",
+        "Tensor.reshape t 1 1 e g shape=(6,2,4) $input=e #g=(6,2,4)f32",
+        "torch.transpose u 1 1 g h dim0=0 dim1=1 $input=g #h=(2,6,4)f32",
+        "torch.unsqueeze v 1 1 h i dim=0 $input=h #i=(1,2,6,4)f32",
+        "F.scaled_dot_product_attention w 3 1 i i i j $query=i $key=i $value=i #j=(1,2,6,4)f32",
+        "pnnx.Output out 1 0 j",
+    )
+    assert found["b"] == "tokens × channels × rows × columns"
+    assert found["d"] == "tokens × features"
+    assert found["j"] == "heads × tokens × features"
+
+
+def test_what_is_assigned_to_a_part(texts: Callable[..., dict[str, str]]) -> None:
+    """Graphormer assigns biases of edges to scores that also have a graph token."""
+    found = texts(
+        "pnnx.Input edges 0 1 a #a=(1,5,5)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=3 num_embeddings=12 #b=(1,5,5,3)f32",
+        "Tensor.permute p 1 1 b c dims=(0,3,1,2) $input=b #c=(1,3,5,5)f32",
+        "torch.zeros z 0 1 z size=(1,3,6,6) #z=(1,3,6,6)f32",
+        "Tensor.slice_copy s 2 1 z c d dims=(2,3) starts=(1,1) ends=(2147483647,2147483647) "
+        "steps=(1,1) selects=(2147483647,2147483647) $self=z $src=c #d=(1,3,6,6)f32",
+        "pnnx.Input q 0 1 q #q=(1,3,6,4)f32",
+        "pnnx.Input k 0 1 k #k=(1,3,4,6)f32",
+        "torch.matmul m 2 1 q k g $input=q $other=k #g=(1,3,6,6)f32",
+        "pnnx.Expression x 2 1 g d h expr=add(@0,@1) #h=(1,3,6,6)f32",
+        "F.softmax f 1 1 h i dim=-1 $input=h #i=(1,3,6,6)f32",
+        "pnnx.Output out 1 0 i",
+    )
+    assert found["i"] == "heads × queries × keys"
+    assert found["c"] == "heads × queries × keys"
+    assert found["b"] == "queries × keys × heads"
+
+
+def test_a_part_that_an_index_selects_is_assigned(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    found = texts(
+        "pnnx.Input image 0 1 a #a=(1,3,6,8)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) padding=(1,1) #b=(1,4,6,8)f32",
+        "pnnx.Input plane 0 1 p #p=(1,6,8)f32",
+        "Tensor.slice_copy s 2 1 b p d dims=(1) starts=(0) ends=(0) steps=(0) selects=(2) "
+        "$self=b $src=p #d=(1,4,6,8)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert found["d"] == "channels × rows × columns"
+    assert found["p"] == "rows × columns"
+
+
+def test_scores_inside_a_band(texts: Callable[..., dict[str, str]]) -> None:
+    """Longformer pads scores of chunks by a row, so that each row begins at its own key."""
+    found = texts(
+        "pnnx.Input ids 0 1 a #a=(1,12)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=20 #b=(1,12,6)f32",
+        "Tensor.reshape r 1 1 b c shape=(3,4,6) $input=b #c=(3,4,6)f32",
+        "torch.einsum m 2 1 c c d equation=bxd,byd->bxy #d=(3,4,4)f32",
+        "F.pad p 1 1 d g mode=constant pad=(0,0,0,1) $input=d #g=(3,5,4)f32",
+        "Tensor.reshape s 1 1 g h shape=(3,4,5) $input=g #h=(3,4,5)f32",
+        "pnnx.Output out 1 0 h",
+    )
+    assert found["h"] == "tokens × tokens × distances"
+
+
+def test_rows_at_the_places_of_an_index(texts: Callable[..., dict[str, str]]) -> None:
+    """Mixtures of experts invert a permutation, and add rows of experts to their tokens."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,7,6)f32",
+        "nn.Linear l 1 1 a b #b=(1,7,6)f32",
+        "Tensor.reshape r 1 1 b c shape=(7,6) $input=b #c=(7,6)f32",
+        "torch.zeros z 0 1 z size=(7,6) #z=(7,6)f32",
+        "pnnx.Input at 0 1 i #i=(7)i64",
+        "pnnx.Expression dim 0 1 n expr=0",
+        "pnnx.Expression one 0 1 o expr=1",
+        "aten::index_add x 5 1 z n i c o y #y=(7,6)f32",
+        "pnnx.Input image 0 1 p #p=(1,3,6,8)f32",
+        "nn.Conv2d v 1 1 p q kernel_size=(3,3) padding=(1,1) #q=(1,4,6,8)f32",
+        "aten::cummax w 1 2 q s t dim=2 #s=(1,4,6,8)f32 #t=(1,4,6,8)i64",
+        "pnnx.Output out 2 0 y s",
+    )
+    assert found["s"] == found["t"] == "channels × rows × columns"
+    assert found["y"].endswith("features")
