@@ -59,8 +59,9 @@ def _slice_backwards(
 ) -> Sequence[OnnxNode] | None:
     """Pnnx removes a slice that keeps the sizes, also if it turns a dimension around.
 
-    So the dimension gets one element more before. To gather by indices backwards would be
-    simpler, but pnnx takes that for a selection of one index where another slice follows.
+    So the part that it takes is cut out forwards, gets one element more, and is turned around
+    without that. To gather by indices backwards would be simpler, but pnnx takes that for a
+    selection of one index where another slice follows.
     """
     if len(node.inputs) < 5:
         return None
@@ -73,23 +74,26 @@ def _slice_backwards(
     result = node.outputs[0]
     value = node.inputs[0]
     made: list[OnnxNode] = []
-    for axis in (axis for axis, step in zip(axes, steps, strict=True) if step == -1):
-        first, longer = f"{result}/first {axis}", f"{result}/longer {axis}"
-        made += _slice_constants(value, first, ((0,), (1,), (axis,), (1,)))
-        made.append(OnnxNode("Concat", (value, first), (longer,), {"axis": axis}))
+    ranges: list[tuple[int, int]] = []
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        if step != -1:
+            ranges.append((start, end))
+            continue
+        part, first, longer = (
+            f"{result}/{word} {axis}" for word in ("part", "first", "longer")
+        )
+        made += _slice_constants(value, part, ((_after(end),), (_after(start),), (axis,), (1,)))
+        made += _slice_constants(part, first, ((0,), (1,), (axis,), (1,)))
+        made.append(OnnxNode("Concat", (part, first), (longer,), {"axis": axis}))
         value = longer
-    ranges = [
-        _in_longer(start, end) if step == -1 else (start, end)
-        for start, end, step in zip(starts, ends, steps, strict=True)
-    ]
+        ranges.append((-2, -LAST))
     begins, stops = zip(*ranges, strict=True)
     return (*made, *_slice_constants(value, result, (begins, stops, axes, steps)))
 
 
-def _in_longer(start: int, end: int) -> tuple[int, int]:
-    """Return where a slice backwards is, if the dimension has one element more at its end."""
-    begin = -2 if start >= LAST else start - 1 if -LAST < start < 0 else start
-    return begin, end - 1 if -LAST < end < 0 else end
+def _after(bound: int) -> int:
+    """Return the bound behind one element more, within what pnnx reads."""
+    return LAST if bound == -1 or bound >= LAST else max(bound + 1, -LAST)
 
 
 def _slice_constants(

@@ -323,6 +323,18 @@ def test_slices_backwards_may_begin_anywhere(real_exporter, tmp_path, far):
     np.testing.assert_array_equal(found, IMAGE["x"][:, ::-1, :, :1:-2])
 
 
+@pytest.mark.parametrize("start", [-1, -3, 0, 2, 4, 5, 100])
+@pytest.mark.parametrize("end", [-1, -4, -6, -100, -(2**63), 0, 3, 100])
+def test_slices_backwards_stay_within_the_dimension(real_exporter, tmp_path, start, end):
+    x = {"x": normal(5, 3)}
+    numbers = {"s": [start], "e": [end], "a": [0], "p": [-1]}
+    weights = {name: np.array(each) for name, each in numbers.items()}
+    nodes = [make_node("Slice", ["x", *numbers], ["part"]), make_node("Relu", ["part"], ["y"])]
+    path = write_model(tmp_path / "m.onnx", 13, nodes, x, weights)
+    (found,) = computed(path, x)
+    np.testing.assert_array_equal(found, np.maximum(x["x"][start:end:-1], 0))
+
+
 @pytest.mark.parametrize("names", [["y", "", "v"], ["y", "", "", "c"], ["y", "i", "", "c"]])
 def test_unused_outputs_in_between_keep_their_places(real_exporter, tmp_path, names):
     x = {"x": np.float32([3, 1, 3, 2, 2, 3])}
