@@ -75,6 +75,8 @@ class LazyArray:
     dtype : dtype
     arrange : callable
         Takes `stored` and the shape, and returns the array.
+    block : callable, optional
+        Takes `stored`, and returns a view of it in NCHWc, or None; see `blocks`.
 
     Attributes
     ----------
@@ -82,7 +84,7 @@ class LazyArray:
     dtype : dtype
     """
 
-    __slots__ = ("_arrange", "_array", "_stored", "dtype", "shape")
+    __slots__ = ("_arrange", "_array", "_block", "_stored", "dtype", "shape")
 
     def __init__(
         self,
@@ -90,9 +92,10 @@ class LazyArray:
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         arrange: Callable[[Any, tuple[int, ...]], Array],
+        block: Callable[[Any], Array | None] | None = None,
     ) -> None:
         self.shape, self.dtype = shape, dtype
-        self._stored, self._arrange = stored, arrange
+        self._stored, self._arrange, self._block = stored, arrange, block
         self._array: Array | None = None
 
     @property
@@ -117,6 +120,18 @@ class LazyArray:
         """Convert the elements without storing the array."""
         stored = self._stored  # read first, because another thread may materialise it now
         return self._arrange(stored, self.shape) if self._array is None else self._array
+
+    def blocks(self) -> Array | None:
+        """Return a view of images as they are stored, if that is in NCHWc.
+
+        Returns
+        -------
+        ndarray of shape (N, G, H, W, b), or None
+            Blocks of b channels innermost; after the last channel of a sample there may be
+            padding. None if the elements lie otherwise, or the array is materialised.
+        """
+        stored = self._stored  # read first, because another thread may materialise it now
+        return self._block(stored) if self._block is not None and self._array is None else None
 
 
 _materialising: Final = threading.Lock()

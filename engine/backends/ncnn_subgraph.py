@@ -135,7 +135,7 @@ class NcnnCompiledSubgraph:
         if isinstance(result, np.ndarray):
             return result
         self._results[place] = None  # the value owns its memory
-        return LazyArray(result, self._outputs[place].shape, _FLOAT32, _to_nchw)
+        return LazyArray(result, self._outputs[place].shape, _FLOAT32, _to_nchw, _images)
 
 
 def _extract(extractor: Any, blob: int, kind: int) -> Any:  # noqa: ANN401 - untyped
@@ -169,6 +169,12 @@ def _read_blocks(mat: Any) -> Array:  # noqa: ANN401 - untyped
         return memory
     groups, height, width = memory.shape
     return memory.reshape(groups, height, width // size, size)
+
+
+def _images(mat: Any) -> Array | None:  # noqa: ANN401 - untyped
+    """Return the elements of an ncnn image as (1, G, H, W, b), in its own memory."""
+    blocks = _read_blocks(mat)
+    return blocks[np.newaxis] if blocks.ndim == 4 else None
 
 
 def _to_nchw(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped

@@ -263,7 +263,7 @@ class OnnxCompiledKernel:
         if output.nchwc is None or output.shape is None:
             return buffer.shown
         shown = buffer.shown
-        return LazyArray(shown, output.shape, shown.dtype, _to_nchw)
+        return LazyArray(shown, output.shape, shown.dtype, _to_nchw, _as_it_is)
 
     def shown(self, place: int) -> Array:
         """Return a result of the last run."""
@@ -281,6 +281,10 @@ def _to_nchw(blocks: Array, shape: tuple[int, ...]) -> Array:
     array = nchwc_to_nchw(blocks, shape)
     detach_buffer(blocks)
     return array
+
+
+def _as_it_is(blocks: Array) -> Array:
+    return blocks
 
 
 def _compile_single(

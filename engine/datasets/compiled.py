@@ -17,6 +17,8 @@ import numpy as np
 from numba.core.caching import FunctionCache
 from typing_extensions import override
 
+from engine.datasets.prefetching import prefetch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,7 +30,11 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _Number: TypeAlias = Any  # of the type of the array's elements
 
 _PIECE: Final = 4096  # elements that are added up before their sum is added to others
-_COLUMNS: Final = 1024  # whose sums stay in the processor's nearest cache
+_LINE: Final = 64  # bytes that a processor reads at once
+_AHEAD: Final = 2048  # elements: what is fetched arrives while these are added up
+_STEPS: Final = 4  # that are added up in registers: what is read and written for each counts
+_LANES: Final = 128  # columns with which loops over columns are worth their start
+_LEAST_ROWS: Final = 16  # of lanes, for which these are worth joining
 _LEAST: Final = 1e-140  # float64 holds squares of numbers between these, and their sum
 _MOST: Final = 1e140
 # Too much has cancelled if less than one in so many is left of the squares. Of these a sum has
@@ -245,34 +251,136 @@ def measure_rows(
     return least, largest
 
 
+def _adding(count: int) -> Callable[..., None]:
+    """Make a loop that adds so many steps at once; the compiler must know their number."""
+
+    @_inner
+    def add(
+        values: Array,
+        bits: Array,
+        most: _Number,
+        low: Array,
+        high: Array,
+        total: Array,
+        squares: Array,
+        zeros: Array,
+    ) -> None:
+        whole = bits.dtype.type
+        for begin in range(0, len(values) - count + 1, count):
+            part, own = values[begin : begin + count], bits[begin : begin + count]
+            ahead = begin * len(low) + _AHEAD
+            for place in range(ahead, ahead + count * len(low), _LINE // values.itemsize):
+                prefetch(values, place)
+            for c in range(len(low)):
+                least, largest = low[c], high[c]
+                sums = powers = 0.0
+                found = np.int32(0)
+                for step in range(count):
+                    key = whole(_ordered(own[step, c], most))
+                    least, largest = min(least, key), max(largest, key)
+                    value = np.float64(part[step, c])
+                    sums += value
+                    powers += value * value
+                    found += part[step, c] == 0
+                low[c], high[c] = least, largest
+                total[c] += sums
+                squares[c] += powers
+                zeros[c] += found
+
+    return add
+
+
+_add_step, _add_steps = _adding(1), _adding(_STEPS)
+
+
 @_inner
-def _add_steps(
-    values: Array,
-    bits: Array,
+def _add_rows(
+    values: Array, bits: Array, most: _Number, keys: Array, sums: Array, zeros: Array
+) -> None:
+    """Add rows to what their columns hold so far.
+
+    Parameters
+    ----------
+    values, bits : ndarray, shape (rows, columns)
+    most : int
+    keys : ndarray, shape (2, lanes)
+        Least and largest key of each column. There may be more lanes than columns.
+    sums : ndarray of float64, shape (2, lanes)
+        Sums, and sums of squares.
+    zeros : ndarray of int32, shape (lanes,)
+    """
+    size, columns = values.shape
+    whole = size - size % _STEPS
+    low, high = keys[0, :columns], keys[1, :columns]
+    total, squares = sums[0, :columns], sums[1, :columns]
+    found = zeros[:columns]
+    _add_steps(values[:whole], bits[:whole], most, low, high, total, squares, found)
+    _add_step(values[whole:], bits[whole:], most, low, high, total, squares, found)
+
+
+@_inner
+def _add_group(
+    group: Array,
+    own: Array,
     most: _Number,
-    steps: tuple[int, int],
-    columns: tuple[int, int],
     keys: Array,
+    lanes: tuple[Array, Array],
     sums: Array,
     zeros: Array,
 ) -> None:
-    """Add some steps of some columns to what these hold so far."""
-    whole = bits.dtype.type
-    begin, end = columns
-    low, high, total, squares = keys[0], keys[1], sums[0], sums[1]
-    for step in range(steps[0], steps[1]):
-        row, own = values[step, begin:end], bits[step, begin:end]
-        # One loop for each kind of sum: so several columns are computed at once.
-        for c in range(row.size):
-            key = whole(_ordered(own[c], most))
-            low[c] = min(low[c], key)
-            high[c] = max(high[c], key)
-        for c in range(row.size):
-            value = np.float64(row[c])
-            total[c] += value
-            squares[c] += value * value
-        for c in range(row.size):
-            zeros[c] += row[c] == 0
+    """Set what the channels of a group hold.
+
+    Parameters
+    ----------
+    group, own : ndarray, shape (size, width)
+        The elements, and their bits.
+    most : int
+    keys : ndarray, shape (2, lanes)
+        A multiple of the width. The first of them are set to the least and the largest key of
+        each channel.
+    lanes : (ndarray of float64, shape (2, lanes); ndarray of int32, shape (lanes,))
+        Room for sums and zeros of a piece.
+    sums : ndarray of float64, shape (2, width)
+    zeros : ndarray of int64, shape (width,)
+    """
+    size, width = group.shape
+    part, found = lanes
+    beside = found.size // width
+    rows = size // beside
+    left = rows * beside
+    joined = group[:left].reshape(rows, found.size)
+    joined_own = own[:left].reshape(rows, found.size)
+    for c in range(found.size):
+        keys[0, c] = keys[1, c] = _ordered(joined_own[0, c], most)
+        part[0, c] = part[1, c] = found[c] = 0
+    for c in range(width):
+        sums[0, c] = sums[1, c] = zeros[c] = 0
+    for top in range(0, rows, _PIECE):
+        end = min(top + _PIECE, rows)
+        _add_rows(joined[top:end], joined_own[top:end], most, keys, part, found)
+        if end == rows and left < size:
+            _add_rows(group[left:], own[left:], most, keys, part, found)
+        for begin in range(0, found.size, width):
+            for c in range(width):
+                sums[0, c] += part[0, begin + c]
+                sums[1, c] += part[1, begin + c]
+                zeros[c] += found[begin + c]
+                part[0, begin + c] = part[1, begin + c] = found[begin + c] = 0
+    for begin in range(width, found.size, width):
+        for c in range(width):
+            keys[0, c] = min(keys[0, c], keys[0, begin + c])
+            keys[1, c] = max(keys[1, c], keys[1, begin + c])
+
+
+@_inner
+def _count_beyond(values: Array, ends: tuple[_Number, _Number], counts: Array) -> None:
+    """Set how many elements of each column are at or beyond two ends; 0 where they are NaN."""
+    counts[:] = 0
+    if not math.isnan(ends[0]):
+        for step in range(len(values)):
+            row = values[step]
+            for c in range(row.size):
+                counts[c] += (row[c] <= ends[0]) | (row[c] >= ends[1])
 
 
 @_compiled
@@ -285,44 +393,41 @@ def measure_columns(
     facts: Array,
     counts: Array,
 ) -> tuple[float, float]:
-    """Measure channels that are the last axis, of an array of (inputs, size, channels).
+    """Measure channels that are the last axis, or groups of channels that each are.
 
     The rest is as for `measure_rows`.
+
+    Parameters
+    ----------
+    values : ndarray of float32 or float64, shape (inputs, groups, size, width)
+        A group has `width` channels. At least one element a channel.
     """
-    inputs, size, channels = values.shape
-    width = min(channels, _COLUMNS)
-    keys = np.empty((2, width), bits.dtype)
-    sums, all_sums = np.empty((2, width)), np.empty((2, width))
-    zeros, all_zeros = np.empty(width, np.int32), np.empty(width, np.int64)
+    inputs, groups, size, width = values.shape
+    # Neighbours of narrow groups lie side by side, as if each were a channel.
+    beside = max(min(_LANES // width, size // _LEAST_ROWS), 1)
+    keys = np.empty((2, beside * width), bits.dtype)
+    lanes = np.empty((2, beside * width)), np.empty(beside * width, np.int32)
+    sums, zeros = np.empty((2, width)), np.empty(width, np.int64)
     reach = keys.view(values.dtype)
-    counts[2:5, :, first : first + channels] = 0
+    counts[2:5, :, first : first + groups * width] = 0
     least, largest = np.inf, -np.inf
     for i in range(inputs):
-        for begin in range(0, channels, width):
-            end = min(begin + width, channels)
-            for c in range(begin, end):
-                keys[0, c - begin] = keys[1, c - begin] = _ordered(bits[i, 0, c], most)
-            all_sums[:] = 0
-            all_zeros[:] = 0
-            for top in range(0, size, _PIECE):
-                sums[:] = 0
-                zeros[:] = 0
-                steps, columns = (top, min(top + _PIECE, size)), (begin, end)
-                _add_steps(values[i], bits[i], most, steps, columns, keys, sums, zeros)
-                all_sums += sums
-                all_zeros += zeros
-            for c in range(end - begin):
+        for g in range(groups):
+            group = values[i, g]
+            _add_group(group, bits[i, g], most, keys, lanes, sums, zeros)
+            begin = first + g * width
+            _count_beyond(group, ends, counts[5, i, begin : begin + width])
+            for c in range(width):
                 keys[0, c], keys[1, c] = _ordered(keys[0, c], most), _ordered(keys[1, c], most)
                 low, high = np.float64(reach[0, c]), np.float64(reach[1, c])
-                to = first + begin + c
-                suffices, mean, apart = _settle(size, low, high, all_sums[0, c], all_sums[1, c])
+                to = begin + c
+                suffices, mean, apart = _settle(size, low, high, sums[0, c], sums[1, c])
                 if suffices:
                     facts[0, i, to], facts[1, i, to] = low, high
                     facts[2, i, to], facts[3, i, to] = mean, apart
-                    counts[0, i, to], counts[1, i, to] = size, all_zeros[c]
+                    counts[0, i, to], counts[1, i, to] = size, zeros[c]
                 else:
-                    _measure_any(values[i, :, begin + c], i, to, facts, counts)
-                counts[5, i, to] = _beyond(values[i, :, begin + c], ends)
+                    _measure_any(group[:, c], i, to, facts, counts)
                 least, largest = min(least, facts[0, i, to]), max(largest, facts[1, i, to])
     return least, largest
 
@@ -359,6 +464,7 @@ def count_runs(
     size: int,
     run: int,
     step: int,
+    order: tuple[int, int],
     scale: float,
     first: int,
     bins: Array,
@@ -374,6 +480,9 @@ def count_runs(
         Only so many elements of an input count.
     run, step : int
         Length of a run, and distance from its beginning to that of the next.
+    order : (int, int)
+        Pixels of a channel and width of a group: the elements are (groups, pixels, width) in
+        memory, and runs are those of (groups, width, pixels).
     scale : float
         1 / width of a bin, a power of two.
     first : int
@@ -381,13 +490,21 @@ def count_runs(
     bins : ndarray of int64
         Added to. All finite elements lie in them.
     """
+    pixels, width = order
     for i in range(values.shape[0]):
         for top in range(begins[i], size, step):
-            for place in range(top, min(top + run, size)):
-                value = np.float64(values[i, place])
-                if math.isfinite(value):
-                    # Of a signed place Numba would ask each time whether it is negative.
-                    bins[np.uint64(np.int64(math.floor(value * scale)) - first)] += 1
+            place, end = top, min(top + run, size)
+            while place < end:
+                channel, pixel = place // pixels, place % pixels
+                stop = min(end, place + pixels - pixel)
+                at = (channel // width * pixels + pixel) * width + channel % width
+                for _ in range(place, stop):
+                    value = np.float64(values[i, at])
+                    if math.isfinite(value):
+                        # Of a signed place Numba would ask each time whether it is negative.
+                        bins[np.uint64(np.int64(math.floor(value * scale)) - first)] += 1
+                    at += width
+                place = stop
 
 
 # Ranks

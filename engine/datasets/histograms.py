@@ -75,10 +75,16 @@ class PowerHistogram:
         values : ndarray of float32 or float64
             It covers their range.
         """
-        self.add_runs(values.reshape(1, -1), np.zeros(1, np.int64), max(values.size, 1), 1)
+        size = max(values.size, 1)
+        self.add_runs(values.reshape(1, -1), np.zeros(1, np.int64), size, 1, (size, 1))
 
     def add_runs(
-        self, values: Array, begins: npt.NDArray[np.int64], run: int, step: int
+        self,
+        values: Array,
+        begins: npt.NDArray[np.int64],
+        run: int,
+        step: int,
+        order: tuple[int, int],
     ) -> None:
         """Count finite numbers in runs of neighbours, which are evenly spread.
 
@@ -92,6 +98,10 @@ class PowerHistogram:
             Length of a run. What is left behind the last one counts if all runs do.
         step : int
             One run in so many counts.
+        order : (int, int)
+            Elements of a channel, and channels that are innermost in groups of them: runs are
+            those of the channels one after the other. The size and 1 for elements that lie in
+            their order.
         """
         from engine.datasets.compiled import count_runs
 
@@ -104,6 +114,7 @@ class PowerHistogram:
             size if step == 1 else size // run * run,
             run,
             run * step,
+            order,
             2.0**-self.exponent,
             self.first,
             self.counts,

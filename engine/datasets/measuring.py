@@ -9,7 +9,7 @@ float64 cannot hold their squares.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["Measured", "Measurer", "as_real"]
+__all__ = ["Elements", "Measured", "Measurer", "as_real"]
 
 _SHORT: Final = 16  # elements of rows for which a loop is not worth its start
 _NOWHERE: Final = (np.nan, np.nan)  # no element is at or beyond these
@@ -29,6 +29,32 @@ _BITS: Final = {
     np.dtype(real): (whole, whole(np.iinfo(whole).max))
     for real, whole in ((np.float32, np.int32), (np.float64, np.int64))
 }
+
+
+class Elements(NamedTuple):
+    """What an operand holds, for each input of a batch.
+
+    Attributes
+    ----------
+    array : ndarray of float32 or float64
+        The first axis are the inputs.
+    blocked : bool
+        Whether it has the shape (inputs, groups, pixels, b) and is C-contiguous: groups of b
+        channels, which are the axis behind the inputs otherwise.
+    """
+
+    array: Array
+    blocked: bool = False
+
+    @property
+    def pixels(self) -> int:
+        """Elements of a channel that is blocked; otherwise elements of an input."""
+        return int(self.array.shape[2] if self.blocked else self.array[0].size)
+
+    @property
+    def width(self) -> int:
+        """Channels that are innermost where they are blocked; otherwise 1."""
+        return int(self.array.shape[3]) if self.blocked else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +114,8 @@ class Measurer:
     def measure(
         self,
         inputs: int,
-        read: Callable[[int], Array],
-        seen: Callable[[int, Array, float, float], None],
+        read: Callable[[int], Elements],
+        seen: Callable[[int, Elements, float, float], None],
     ) -> Measured:
         """Measure the next inputs.
 
@@ -98,10 +124,10 @@ class Measurer:
         inputs : int
             Their number.
         read : callable
-            Returns the array of an operand, of float32 or float64.
+            Returns the elements of an operand. Only channels of the first axis may be blocked.
         seen : callable
-            Called with each operand, its array, which lies in the cache then, and its least and
-            largest finite element; inf and -inf if there are none.
+            Called with each operand, its elements, which lie in the cache then, and the least
+            and the largest finite one; inf and -inf if there are none.
 
         Returns
         -------
@@ -112,23 +138,22 @@ class Measurer:
         counts = np.empty((6, inputs, self._begins[-1]), np.int64)
         sizes: list[int] = []
         for place, axis in enumerate(self._axes):
-            array = read(place)
-            channels = array.shape[axis] if axis else 1
-            sizes.append(array[0].size // max(channels, 1))
+            elements = read(place)
+            sizes.append(elements.array[0].size // max(self._channels[place], 1))
             if sizes[-1]:
                 ends, first = self._ends[place] or _NOWHERE, self._begins[place]
-                low, high = _measure(array, axis, ends, first, facts, counts)
+                low, high = _measure(elements, axis, ends, first, facts, counts)
             else:
                 low, high = np.inf, -np.inf
                 at = slice(*self._begins[place : place + 2])
                 facts[:2, :, at] = np.array([low, high])[:, np.newaxis, np.newaxis]
                 facts[2:, :, at] = counts[:, :, at] = 0
-            seen(place, array, low, high)
+            seen(place, elements, low, high)
         return Measured(np.repeat(sizes, self._channels), facts, counts)
 
 
 def _measure(
-    array: Array,
+    elements: Elements,
     axis: int,
     ends: tuple[float, float],
     first: int,
@@ -138,18 +163,27 @@ def _measure(
     """Measure the channels of one operand, in the order in which it lies in memory."""
     from engine.datasets.compiled import measure_columns, measure_rows
 
-    inputs, channels = len(array), array.shape[axis] if axis else 1
-    is_last = axis == array.ndim - 1 and array.ndim > 2
-    if axis > 1 and not is_last:
-        array = np.moveaxis(array, axis, 1)
-    shape = (inputs, -1, channels) if is_last else (inputs, channels, -1)
-    array = np.ascontiguousarray(array).reshape(shape)
-    if array.shape[2] <= _SHORT and array.shape[1] > array.shape[2]:
-        array, is_last = np.ascontiguousarray(array.swapaxes(1, 2)), not is_last
+    if elements.blocked:
+        array, innermost = elements.array.view(), True
+    else:
+        array, innermost = _arranged(elements.array, axis)
     array.setflags(write=False)  # of one type for Numba, whatever it was
     whole, most = _BITS[array.dtype]
-    measure = measure_columns if is_last else measure_rows
+    measure = measure_columns if innermost else measure_rows
     real = array.dtype.type
     return measure(
         array, array.view(whole), most, (real(ends[0]), real(ends[1])), first, facts, counts
     )
+
+
+def _arranged(array: Array, axis: int) -> tuple[Array, bool]:
+    """Return (inputs, channels, size); or (inputs, 1, size, channels), and true."""
+    inputs, channels = len(array), array.shape[axis] if axis else 1
+    innermost = axis == array.ndim - 1 and array.ndim > 2
+    if axis > 1 and not innermost:
+        array = np.moveaxis(array, axis, 1)
+    shape = (inputs, -1, channels) if innermost else (inputs, channels, -1)
+    array = np.ascontiguousarray(array).reshape(shape)
+    if array.shape[2] <= _SHORT and array.shape[1] > array.shape[2]:
+        array, innermost = np.ascontiguousarray(array.swapaxes(1, 2)), not innermost
+    return (array[:, np.newaxis] if innermost else array), innermost

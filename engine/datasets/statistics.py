@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from engine.datasets.histograms import BINS, PowerHistogram
-from engine.datasets.measuring import Measurer, as_real
+from engine.datasets.measuring import Elements, Measurer, as_real
 from engine.datasets.moments import Moments
 from engine.datasets.ranking import Ranking, merge_ranked
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engine.datasets.measuring import Measured
     from engine.datasets.model import LoadedModel, OperandFacts
     from engine.datasets.studies import Arrays
+    from engine.datasets.values import BatchValues
     from engine.values import Array, Value
 
 __all__ = ["STATISTICS", "StatisticsStudy", "sample_size"]
@@ -118,14 +119,14 @@ class _Gatherer:
         self._counts = np.zeros((len(_COUNTED), channels), np.int64)
         self._inputs = 0
 
-    def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
+    def add(self, indices: Sequence[int], values: BatchValues) -> None:
         operands, numbers = self._operands, np.asarray(indices, np.int64)
 
-        def read(place: int) -> Array:
-            return as_real(values[operands[place].facts.name])
+        def read(place: int) -> Elements:
+            return operands[place].read(values)
 
-        def see(place: int, real: Array, low: float, high: float) -> None:
-            operands[place].see(numbers, real, low, high)
+        def see(place: int, elements: Elements, low: float, high: float) -> None:
+            operands[place].see(numbers, elements, low, high)
 
         self._merge(numbers, self._measurer.measure(len(indices), read, see))
 
@@ -203,7 +204,17 @@ class _OperandCounts:
         self._step = 1
         self._covariance = _Covariance(facts) if study.covariance else None
 
-    def see(self, indices: npt.NDArray[np.int64], real: Array, low: float, high: float) -> None:
+    def read(self, values: BatchValues) -> Elements:
+        """Return the elements of a batch, as they lie where channels are measured so."""
+        name = self.facts.name
+        blocks = values.blocks(name) if self.axis == 1 and self._covariance is None else None
+        if blocks is not None:
+            return Elements(as_real(blocks), blocked=True)
+        return Elements(as_real(values[name]))
+
+    def see(
+        self, indices: npt.NDArray[np.int64], elements: Elements, low: float, high: float
+    ) -> None:
         """Count elements in the histogram, and take all of them for the covariance.
 
         Of many elements only runs of neighbours are counted, from another beginning for each
@@ -213,20 +224,21 @@ class _OperandCounts:
         ----------
         indices : ndarray
             Of the inputs in the data set.
-        real : ndarray
+        elements : Elements
         low, high : float
-            Of its finite elements; inf and -inf if there are none.
+            Of the finite elements; inf and -inf if there are none.
         """
         if self._covariance is not None:
-            self._covariance.add(real, self.axis)
+            self._covariance.add(elements.array, self.axis)
         if low > high:
             return
-        flat = real.reshape(len(real), -1)
+        flat = elements.array.reshape(len(elements.array), -1)
         size = flat.shape[1]
         step = 1 if self._sample is None else max(1, -(-size // self._sample))
         self._step = max(self._step, step)
         self._histogram.cover(low, high)
-        self._histogram.add_runs(flat, indices % step, _RUN, step)
+        order = (elements.pixels, elements.width) if step > 1 else (size, 1)
+        self._histogram.add_runs(flat, indices % step, _RUN, step, order)
 
     def finish(self) -> Arrays:
         """Return the arrays of this operand."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from engine.datasets.model import LoadedModel
+    from engine.datasets.values import BatchValues
     from engine.values import Array
 
 __all__ = ["Arrays", "Gatherer", "ReadsFiles", "Study"]
@@ -25,14 +26,14 @@ Arrays: TypeAlias = "dict[str, Array]"
 class Gatherer(Protocol):
     """Gathers what a study wants to know, over one shard."""
 
-    def add(self, indices: Sequence[int], values: Mapping[str, Array]) -> None:
+    def add(self, indices: Sequence[int], values: BatchValues) -> None:
         """Add the inputs that ran together.
 
         Parameters
         ----------
         indices : sequence of int
             Of the inputs in the data set, ascending.
-        values : mapping of str to ndarray
+        values : BatchValues
             By operand; the first axis are these inputs. Read-only, and valid during the call
             only.
         """

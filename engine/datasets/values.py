@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -60,6 +61,26 @@ class BatchValues(Mapping[str, "Array"]):
     @override
     def __len__(self) -> int:
         return len(self._batched)
+
+    def blocks(self, name: str) -> Array | None:
+        """Return the channels of images as a library has them, without converting them.
+
+        Returns
+        -------
+        ndarray of shape (inputs, groups, pixels, b), or None
+            Groups of b channels, which are the axis behind the inputs. Read-only, C-contiguous.
+            None where elements lie otherwise.
+        """
+        held = self._held[name]
+        blocks = held.blocks() if isinstance(held, LazyArray) else None
+        if blocks is None or not blocks.flags.c_contiguous:
+            return None
+        blocks = blocks[: self._count]
+        inputs, groups, height, width, size = blocks.shape
+        shape = self.shape(name)
+        if shape[:2] != (inputs, groups * size) or math.prod(shape[2:]) != height * width:
+            return None  # of padding, or channels that have become something else
+        return blocks.reshape(inputs, groups, height * width, size)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a value, without reading it."""

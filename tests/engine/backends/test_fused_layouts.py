@@ -393,6 +393,32 @@ def test_lazy_arrays_are_materialised_when_read(load, blocked, monkeypatch):
     np.testing.assert_array_equal(kept["1"], copy)
 
 
+@pytest.mark.parametrize("name", ["full blocks", "padded channels"])
+def test_blocks_are_looked_at_without_reading(load, blocked, name):
+    """Channel c is in group c // b, at place c % b of the innermost axis; None once read."""
+    network = load(name)
+    session = passes(network, image(1), image(2))
+    reference = passes(network, image(2), backend="numpy")
+    for operand in kept_in_blocks(session):
+        expected = reference.value(operand)
+        held = session._store.resident[operand]
+        blocks = held.blocks()
+        width = blocks.shape[-1]
+        for c in range(expected.shape[1]):
+            np.testing.assert_allclose(
+                blocks[:, c // width, :, :, c % width], expected[:, c], rtol=1e-3, atol=1e-4
+            )
+        assert held.array is not None
+        assert held.blocks() is None
+
+
+def kept_in_blocks(session):
+    """Return the operands that are lazy; there are some."""
+    found = [name for name, x in session._store.resident.items() if isinstance(x, LazyArray)]
+    assert found
+    return found
+
+
 def test_materialised_blocks_are_freed(load, blocked):
     """The next pass computes into other memory, and what was read stays."""
     session = passes(load("full blocks"), image(1), image(2))

@@ -31,7 +31,7 @@ def plain():
         module = loaded_anew()
     finally:
         numba.config.DISABLE_JIT = before
-    module._PIECE, module._COLUMNS = 5, 3
+    module._PIECE, module._LANES, module._LEAST_ROWS = 5, 6, 2
     return module
 
 
@@ -68,9 +68,9 @@ def test_code_that_cannot_be_kept_is_compiled(tmp_path, monkeypatch, at, error):
 
 
 def measured(loop, values, first=0, columns=None, ends=(np.nan, np.nan)):
-    """Let a loop measure an array whose channels are its second, or its last axis."""
+    """Let a loop measure (inputs, channels, size), or (inputs, groups, size, width)."""
     whole = WHOLE[values.dtype.type]
-    channels = values.shape[1 if loop.__name__ == "measure_rows" else 2]
+    channels = values.shape[1] * (1 if loop.__name__ == "measure_rows" else values.shape[3])
     shape = len(values), columns or channels
     facts, counts = np.full((4, *shape), 7.0), np.full((6, *shape), 7)
     ends = tuple(map(values.dtype.type, ends))
@@ -80,10 +80,19 @@ def measured(loop, values, first=0, columns=None, ends=(np.nan, np.nan)):
     return facts, counts, reach
 
 
+def columns_of(rows, width=None):
+    """Arrange rows of elements as columns of one group, or of groups of so many."""
+    inputs, channels, size = rows.shape
+    grouped = rows.reshape(inputs, -1, width or channels, size)
+    return np.ascontiguousarray(grouped.swapaxes(2, 3))
+
+
 def by_both(module, rows):
-    """Measure rows of elements as they are, and as columns."""
+    """Measure rows of elements as they are, and as columns, alone and in groups."""
     yield measured(module.measure_rows, rows)
-    yield measured(module.measure_columns, np.ascontiguousarray(rows.swapaxes(1, 2)))
+    channels = rows.shape[1]
+    for width in {channels, 1, next(n for n in (2, 3, channels) if channels % n == 0)}:
+        yield measured(module.measure_columns, columns_of(rows, width))
 
 
 def check(found, rows):
@@ -118,7 +127,7 @@ def test_long_rows_and_many_columns_are_measured_in_pieces(shape):
 def test_only_the_columns_of_the_operand_are_written(plain):
     rows = np.arange(1, 13, dtype=np.float32).reshape(1, 3, 4)
     for module, loop in product((plain, compiled), ("measure_rows", "measure_columns")):
-        values = rows if loop == "measure_rows" else rows.swapaxes(1, 2).copy()
+        values = rows if loop == "measure_rows" else columns_of(rows)
         facts, counts, _ = measured(getattr(module, loop), values, first=2, columns=6)
         assert facts[0].tolist() == [[7, 7, 1, 5, 9, 7]]
         assert facts[2].tolist() == [[7, 7, 2.5, 6.5, 10.5, 7]]
@@ -134,7 +143,7 @@ def test_elements_at_and_beyond_two_ends_are_saturated(plain, dtype):
         for ends, count in (((0.25, 0.75), 7), ((-np.inf, 0.5), 5), ((np.nan, np.nan), 0)):
             for loop, values in (
                 (module.measure_rows, rows),
-                (module.measure_columns, rows.swapaxes(1, 2).copy()),
+                (module.measure_columns, columns_of(rows)),
             ):
                 counts = measured(loop, values, ends=ends)[1]
                 assert counts[5].tolist() == [[count, 9 if ends[1] == 0.5 else 0]]
@@ -160,7 +169,8 @@ def test_an_element_that_is_not_finite_is_found_wherever_it_is(plain, bad, place
 def test_what_is_measured_does_not_depend_on_where_an_array_lies():
     rows = np.random.default_rng(3).standard_normal((1, 4, 777)).astype(np.float32)
     for loop, values in (
-        ("measure_rows", rows), ("measure_columns", rows.swapaxes(1, 2).copy()),
+        ("measure_rows", rows), ("measure_columns", columns_of(rows)),
+        ("measure_columns", columns_of(rows, 2)),
     ):  # fmt: skip
         expected = measured(getattr(compiled, loop), values)[0]
         for moved in range(1, 17):
@@ -205,8 +215,19 @@ def test_runs_of_elements_are_counted_in_bins(plain, dtype):
     for module in (plain, compiled):
         bins = np.zeros(14, int)
         # Elements 0, 1, 5 and 6 of the one input, and 2, 3, 7 and 8 of the other.
-        module.count_runs(values, np.array([0, 2]), 10, 2, 5, 1.0, -1, bins)
+        module.count_runs(values, np.array([0, 2]), 10, 2, 5, (12, 1), 1.0, -1, bins)
         assert bins.tolist() == [0, 1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0]
+
+
+def test_runs_of_blocked_channels_are_those_of_their_pixels(plain):
+    """Four channels of three pixels in groups of two; runs go from one channel to the next."""
+    logical = np.arange(12.0).reshape(1, 4, 3)
+    blocked = np.ascontiguousarray(logical.reshape(1, 2, 2, 3).swapaxes(2, 3)).reshape(1, 12)
+    for module in (plain, compiled):
+        bins = np.zeros(12, int)
+        module.count_runs(blocked, np.array([1]), 12, 4, 6, (3, 2), 1.0, 0, bins)
+        assert np.flatnonzero(bins).tolist() == [1, 2, 3, 4, 7, 8, 9, 10]
+        assert bins.sum() == 8
 
 
 def test_ranks_go_to_the_first_of_equals(plain):

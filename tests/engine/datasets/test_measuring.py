@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.datasets.measuring import Measurer
+from engine.datasets.measuring import Elements, Measurer
 
 # Long, short, bundled and single rows, a channel axis behind others, none, and more elements
 # than a block has.
@@ -74,10 +74,12 @@ def test_every_input_is_measured(batch, dtype, offset, scale):
         arrays[5][:, 2] = 0
         seen = []
         found = measurer.measure(
-            batch, arrays.__getitem__, lambda *what, seen=seen: seen.append(what)
+            batch,
+            lambda place, arrays=arrays: Elements(arrays[place]),
+            lambda *what, seen=seen: seen.append(what),
         )
         wanted = expected(arrays)
-        for place, (which, array, low, high) in enumerate(seen):
+        for place, (which, (array, _), low, high) in enumerate(seen):
             assert which == place
             assert array is arrays[place]
             finite = array[np.isfinite(array)]
@@ -99,9 +101,26 @@ def test_operands_without_elements(shape):
     seen = []
     empty = np.ones(shape, np.float32)
     found = Measurer([1], [shape[1]], [None]).measure(
-        2, lambda _: empty, lambda *what: seen.append(what[2:])
+        2, lambda _: Elements(empty), lambda *what: seen.append(what[2:])
     )
     assert seen == [(np.inf, -np.inf)]
     assert found.size.tolist() == [0] * shape[1]
     assert found.counts.shape == (6, 2, shape[1])
     assert not found.counts.any()
+
+
+def test_channels_are_measured_as_a_library_has_them():
+    """Two inputs of six channels in groups of three, as from channels one after the other."""
+    images = np.random.default_rng(1).standard_normal((2, 6, 35)).astype(np.float32)
+    images[1, 4, 7] = np.nan
+    blocks = np.ascontiguousarray(images.reshape(2, 2, 3, 35).swapaxes(2, 3))
+    blocks.flags.writeable = False
+    measurer = Measurer([1], [6], [(-0.5, 0.5)])
+    found = measurer.measure(2, lambda _: Elements(blocks, blocked=True), lambda *_: None)
+    assert found.size.tolist() == [35] * 6
+    np.testing.assert_array_equal(found.facts[0], np.nanmin(images, axis=2))
+    np.testing.assert_array_equal(found.facts[1], np.nanmax(images, axis=2))
+    mean = np.nanmean(images.astype(np.float64), axis=2)
+    np.testing.assert_allclose(found.facts[2], mean, rtol=1e-12)
+    assert found.counts[0].tolist() == [[35] * 6, [35, 35, 35, 35, 34, 35]]
+    np.testing.assert_array_equal(found.counts[5], (abs(images) >= 0.5).sum(axis=2))
