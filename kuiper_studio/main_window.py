@@ -667,15 +667,19 @@ class MainWindow(QMainWindow):
 
     def explain_element(self) -> None:
         """Show where the picked element comes from."""
-        self._ask_about_element(self.session.explain)
+        self._ask_about_element(self.session.explain, "provenance", _PROVENANCE_WIDTH)
 
     def trace_element(self) -> None:
         """Show what all operators have at the place of the picked element."""
-        self._ask_about_element(self.session.trace)
+        self._ask_about_element(self.session.trace, "history", _HISTORY_WIDTH)
 
-    def _ask_about_element(self, ask: Callable[[str, tuple[int, ...]], None]) -> None:
+    def _ask_about_element(
+        self, ask: Callable[[str, tuple[int, ...]], None], dock: str, least: int = 0
+    ) -> None:
+        """Ask about the chosen element; without one its dock says what to do."""
         chosen = self.tensor_view.chosen_element
         if chosen is None:
+            self._show_result(dock, least)
             self.session.workspace.announce("Click an element of the tensor first")
         else:
             ask(*chosen)

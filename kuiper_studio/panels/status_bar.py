@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Slot
-from PySide6.QtGui import QColor, QHelpEvent, QPainter
+from PySide6.QtGui import QColor, QGuiApplication, QHelpEvent, QPainter
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -137,6 +137,7 @@ class StatusBar(QStatusBar):
         session.values_reset.connect(self._show_nonfinite)
         session.measuring.changed.connect(self._show_nonfinite)
         session.workspace.announced.connect(self._on_announced)
+        QGuiApplication.clipboard().dataChanged.connect(self._on_copied)
         theme.changed.connect(self._on_theme_changed)
 
     def show_hovered(self, text: str, color: str = "") -> None:
@@ -252,6 +253,18 @@ class StatusBar(QStatusBar):
         self._announcement.setToolTip(tip_text(text))
         self._silence.start()
         self._show_cells()
+
+    @Slot()
+    def _on_copied(self) -> None:
+        """Say what was copied: nothing else in the window shows that it worked."""
+        clipboard = QGuiApplication.clipboard()
+        if not clipboard.ownsClipboard():
+            return  # another program has copied
+        lines = clipboard.text().splitlines()
+        if len(lines) > 1:
+            self._on_announced(f"copied {format_count(len(lines), 'line')}")
+        else:
+            self._on_announced(f"copied {lines[0]}" if lines else "copied as a picture")
 
     @Slot()
     def _show_cells(self) -> None:

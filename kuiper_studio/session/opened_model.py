@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from engine.paths import beside, is_file
 from engine.runtime.description import DescribedLayers, graph_of
 from engine.runtime.kernel import SUPPLIED, backend_of
 from kuiper_studio.session.client import RemoteWeights
@@ -50,6 +51,17 @@ class OpenedModel:
             self._weights.is_kept = answer.is_kept
         self._layers = DescribedLayers(answer.graph)
         self.graph = graph_of(answer.graph, self._layers, self._weights)
+
+    @property
+    def passed_over(self) -> Path | None:
+        """The ``.bin`` with the model's name, where the weights are those of another one.
+
+        It is damaged, or of another model: nobody has chosen the other one.
+        """
+        graph, chosen = self.graph, self.model.bin or self.model.path
+        own = beside(graph.param_path, ".bin")
+        is_other = graph.bin_path is not None and graph.bin_path not in {own, chosen}
+        return own if is_other and is_file(own) else None
 
     @property
     def kernels_from(self) -> Path | None:

@@ -622,6 +622,10 @@ class StudioSession(SessionView):
     def _log_opened(self, graph: RuntimeGraph, seconds: float, before: Path | None) -> None:
         log = self.workspace.log
         log("info", describe_opened(graph, seconds))
+        passed_over = self._opened.passed_over if self._opened is not None else None
+        if passed_over is not None and graph.bin_path is not None:
+            text = f"weights are of {graph.bin_path.name}; {passed_over.name} does not fit"
+            self.workspace.announce(f"{text}: damaged, or of another model", "warning")
         for note in graph.conversion.notes if graph.conversion is not None else ():
             log("warning", note)
         if self.kernels_from is not None:

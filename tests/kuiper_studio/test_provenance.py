@@ -306,6 +306,7 @@ def test_without_an_element_it_says_what_to_do(window, qtbot):
     choose(window, "analyse.explain")
     assert announced == ["Click an element of the tensor first"]
     panel = window.provenance_panel
+    assert panel.isVisible()
     assert panel.title.text() == "No element chosen"
     assert "(P)" in panel.end.text()
 

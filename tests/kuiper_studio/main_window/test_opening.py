@@ -111,6 +111,27 @@ def test_drop_either_file_then_an_input(qtbot, open_window, make_pair, tmp_path,
     np.testing.assert_array_equal(window.session.fetch("0"), image)
 
 
+def test_weights_of_another_file_are_told(qtbot, open_window, residual):
+    """Its own are cut; a whole copy lies beside them."""
+    own = residual.with_suffix(".bin")
+    whole = own.with_name("copy.bin")
+    whole.write_bytes(own.read_bytes())
+    own.write_bytes(whole.read_bytes()[:-40])
+    window = open_window(residual, ["ones"])
+    assert window.session.wait_idle(10)
+    assert window.session.graph.bin_path == whole
+    said = window.status_bar.findChild(QLabel, "statusAnnouncement")
+    qtbot.waitUntil(said.isVisible)
+    assert said.text().startswith("weights are of copy.bin; ")
+    entries = window.session.workspace.log_entries
+    (text,) = [entry.text for entry in entries if "does not fit" in entry.text]
+    assert f"{own.name} does not fit: damaged, or of another model" in text
+    window.session.open(whole)  # chosen, this time
+    assert window.session.wait_idle(10)
+    assert sum("does not fit" in entry.text for entry in entries) == 1
+    assert "does not fit" not in window.session.workspace.log_entries[-1].text
+
+
 def test_drop_of_a_model_with_what_belongs_to_it(
     qtbot, open_window, make_pair, tmp_path, image
 ):

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint
+from PySide6.QtGui import QClipboard, QImage
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QPushButton
 from typing_extensions import override
 
@@ -129,6 +130,27 @@ def test_other_work_stands_for_the_state(qtbot, empty_session, theme):
     assert not state.isVisible()
     empty_session.progress_changed.emit(None)
     assert state.isVisible()
+
+
+def test_what_is_copied_is_told(qtbot, studio, theme, monkeypatch):
+    # The platform of the tests does not tell who has copied.
+    monkeypatch.setattr(QClipboard, "ownsClipboard", lambda _: True)
+    bar = StatusBar(studio, theme)
+    qtbot.addWidget(bar)
+    bar.resize(1200, 24)
+    bar.show()
+    said = bar.findChild(QLabel, "statusAnnouncement")
+    clipboard = QApplication.clipboard()
+    for text, words in (("0.97932667", "copied 0.97932667"), ("1,2\n3,4\n", "copied 2 lines")):
+        clipboard.setText(text)
+        qtbot.waitUntil(said.isVisible)
+        assert said.text() == words
+    clipboard.setImage(QImage(2, 2, QImage.Format.Format_RGB32))
+    assert said.text() == "copied as a picture"
+    monkeypatch.setattr(QClipboard, "ownsClipboard", lambda _: False)
+    clipboard.setText("from another program")
+    QApplication.processEvents()
+    assert said.text() == "copied as a picture"
 
 
 def test_cancel_stays_in_its_place(qtbot, empty_session, theme):
