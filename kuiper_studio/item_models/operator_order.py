@@ -44,6 +44,7 @@ class _SortedModel(RowsModel):
         source.modelReset.connect(self._on_source_reset)
         source.dataChanged.connect(self._on_source_changed)
         source.headerDataChanged.connect(self.headerDataChanged)
+        source.values_changed.connect(self._on_values_changed)
 
     @property
     def order(self) -> tuple[int, bool]:
@@ -100,6 +101,14 @@ class _SortedModel(RowsModel):
         self.dataChanged.emit(
             self.index(min(places), top.column()), self.index(max(places), bottom.column())
         )
+
+    @Slot()
+    def _on_values_changed(self) -> None:
+        if self._column == OperatorColumn.VALUE:
+            keys = [self._source.sort_key(row, self._column) for row in range(len(self._keys))]
+            if keys != self._keys:
+                self._keys = keys
+                self._move_rows()
 
     def _move_rows(self) -> None:
         """Sort again; what is selected stays selected."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from PySide6.QtCore import (
     QObject,
     Qt,
+    Signal,
     Slot,
 )
 from typing_extensions import override
@@ -217,7 +218,15 @@ class OperatorsModel(RowsModel):
     Parameters
     ----------
     session : StudioSession
+
+    Signals
+    -------
+    values_changed
+        What operators are coloured by has changed, and the column of these values with it.
+        `dataChanged` would have a filter ask every row again, but none is by them.
     """
+
+    values_changed = Signal()
 
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
         super().__init__(HEADERS, RIGHT, parent)
@@ -367,9 +376,7 @@ class OperatorsModel(RowsModel):
             self._overlays.forget()
             section = OperatorColumn.VALUE
             self.headerDataChanged.emit(Qt.Orientation.Horizontal, section, section)
-            if self._operators:
-                last = self.index(len(self._operators) - 1, section)
-                self.dataChanged.emit(self.index(0, section), last)
+            self.values_changed.emit()
 
     @Slot()
     def _on_measured(self) -> None:

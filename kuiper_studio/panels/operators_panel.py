@@ -238,6 +238,7 @@ class OperatorsPanel(Panel):
         self.session.selection_changed.connect(self._select_row)
         self.session.comparing.changed.connect(self._on_compared)
         self.session.overlaying.changed.connect(self._on_overlay_changed)
+        self.model.values_changed.connect(self._on_values_changed)
         for marked in (self.session.finding.changed, self.session.bookmarks.changed):
             marked.connect(self.table.viewport().update)
         self._on_compared()
@@ -306,6 +307,10 @@ class OperatorsPanel(Panel):
         self.table.show_values(shown=shown)
         if not shown and self.rows.order[0] == OperatorColumn.VALUE:
             self._sort_as_executed()
+
+    @Slot()
+    def _on_values_changed(self) -> None:
+        self.table.viewport().update()
 
     # Slots of widgets
 
