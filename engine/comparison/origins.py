@@ -165,9 +165,10 @@ class Origins:
             return replace(_origin_without_row(failed, text), reasons=reasons)
         operator = faulty[-1]
         what = self._faults[operator.name].what
-        return _origin_without_row(
+        origin = _origin_without_row(
             operator, f"{operator.type} {operator.name!r}: {what}; so {text}"
         )
+        return replace(origin, reasons=self._explainer.explain_failure(operator))
 
 
 def _origin_without_row(operator: RuntimeOperator, text: str) -> Origin:

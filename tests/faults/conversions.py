@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,16 +254,28 @@ def part(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:
 def _reached(operators: Iterable[Operator]) -> list[str]:
     """Return the names of operators, and of those that follow by functions of one tensor.
 
-    Values do not tell whether tensors are exchanged before such functions or behind them. A
-    product of matrices with its factors exchanged is the same, transposed.
+    Values do not tell whether tensors are exchanged before such functions or behind them, nor
+    before or behind a layer that both pass, as in a Siamese network. A product of matrices with
+    its factors exchanged is the same, transposed.
     """
     found: dict[str, None] = {}
     level = [*operators]
     while level:
         found |= dict.fromkeys(each.name for each in level)
-        alone = [each for each in level if len(each.inputs) == 1 and not each.attrs]
+        shared = Counter(map(_weights_in, dict.fromkeys(level)))
+        alone = [
+            each
+            for each in level
+            if len(each.inputs) == 1 and (not each.attrs or shared[_weights_in(each)] > 1)
+        ]
         level = [c for each in alone for operand in each.outputs for c in operand.consumers]
     return list(found)
+
+
+def _weights_in(operator: Operator) -> tuple[str | bytes, ...]:
+    """Return what layers have in common that give the same of the same input."""
+    weights = [each.array.tobytes() for _, each in sorted(operator.attrs.items())]
+    return operator.type, *weights
 
 
 def output_order(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from engine.comparison.aligning.calls import COPY, is_layer
+from engine.comparison.aligning.calls import COPY, function_of, is_layer
 from engine.comparison.aligning.elements import is_normalized_of
 from engine.comparison.aligning.evidence import is_guess
 from engine.comparison.aligning.labels import leads_to_twin
@@ -291,7 +291,9 @@ class Decisions:
 
         What agrees further on belongs rather to another operator of the same kind, and what is
         the input normalized to a normalization downstream; nor does an activation give the sum
-        at the end of a residual block that starts at its input. Names and weights tell by
+        at the end of a residual block that starts at its input. Nor what another function
+        gives, where what follows agrees on the activation's own input as well: shares of a
+        whole are the same when they are divided by their sum again. Names and weights tell by
         themselves; and the weights of the next layer give its result of this one's input, too.
         """
         if not choice.is_sure:
@@ -302,10 +304,16 @@ class Decisions:
         near = calls.near(self._state.inputs_of(operator), 1)
         if key in calls.by_output and key not in near:
             return False
-        if is_activation(operator.type) and self._ends_block(operator, key):
+        if is_activation(operator.type) and (
+            self._ends_block(operator, key) or self._is_of_other_call(operator, key)
+        ):
             return False
         value = self._values.read(operand.name, choice.reading)
         return not self._normalizes(operator, value) or self._normalizes(operator, result)
+
+    def _is_of_other_call(self, operator: RuntimeOperator, key: str) -> bool:
+        call = self._structure.calls.by_output.get(key)
+        return call is not None and function_of(call.type) != function_of(operator.type)
 
     def _ends_block(self, operator: RuntimeOperator, key: str) -> bool:
         """Whether layers lead from what an operator reads to a tensor, which reads it too."""

@@ -7,6 +7,7 @@ elements that are alike, and the order of the reference. Trials then tell which 
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from engine.comparison.matching import ALIGNMENT, CONTENT, NAME, OUTPUT, WEIGHTS
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from engine.comparison.aligning.state import Reading
     from engine.comparison.aligning.tools import Tools
@@ -34,6 +35,7 @@ _OF_ELEMENTS: Final = 2.0  # for equal ones
 _OF_ORDER: Final = 0.5  # for the next one
 _PER_PLACE: Final = 0.01  # less for each one further
 _OF_CALLS: Final = 0.7  # for one that is computed from the inputs in a few calls
+_OF_INPUTS: Final = 1.5  # how much sooner one is tried that is computed from all of them
 
 
 class Candidate(NamedTuple):
@@ -156,12 +158,25 @@ class Evidence:
         return {each.key for each in similar if each.distance <= EXACT}
 
     def _free(self, operator: RuntimeOperator, tally: _Tally, pinned: str | None) -> list[str]:
-        """Return the tensors that are no other operand's, those with most evidence first."""
+        """Return the tensors that are no other operand's, the likeliest first."""
         twins = [key for key in tally.amounts if self._labels.is_of_twin(operator, key)]
         others = {*self._state.inputs_of(operator)}
         others = others.union(*(self._index.copies(key) for key in twins), self._state.taken)
         free = [key for key in tally.amounts if key == pinned or key not in others]
-        return sorted(free, key=lambda key: -tally.amounts[key])
+        shared = self._shared_inputs(operator)
+        return sorted(free, key=lambda key: -tally.amounts[key] - _OF_INPUTS * shared[key])
+
+    def _shared_inputs(self, operator: RuntimeOperator) -> Mapping[str, float]:
+        """Return the share of an operator's inputs beyond one that lead to a tensor.
+
+        Where one of three branches is exchanged, the other two tell which sum it is.
+        """
+        own = self._state.inputs_of(operator)
+        found = Counter(key for each in {*own} for key in self._structure.calls.near({each}))
+        return defaultdict(
+            float,
+            {key: (count - 1) / (len(own) - 1) for key, count in found.items() if count > 1},
+        )
 
     def _before_readers(self, operand: RuntimeOperand, keys: Sequence[str]) -> list[str]:
         """Return tensors, the input of a call that our reader makes before its output.

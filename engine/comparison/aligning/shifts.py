@@ -171,8 +171,14 @@ class Shifts:
         return True
 
     def _is_one_too_many(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
-        """Match an operator without weights with its own input, if what follows agrees then."""
+        """Match an operator without weights with its own input, if what follows agrees then.
+
+        Not one that agrees on a further tensor together with another input: a function of the
+        own input alone is often found, as the ReLU that comes both before a sum and behind it.
+        """
         if self._state.is_matched(operand.name) or operator.has_attributes:
+            return False
+        if len({each.name for each in operator.inputs}) > 1:
             return False
         return self.skip(operator, operand, self._state.stand_ins.get(operand.name))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -99,18 +100,33 @@ class Values:
         if reading is None or reading.layout.axes or self._sides.has_plain_shape(reading):
             return reading
         theirs = self._sides.index.shapes[reading.key]
-        return Reading(reading.key, theirs) if self.changes_shape(operand, theirs) else reading
+        changed = self.changes_shape(operand, reading.key, theirs)
+        return Reading(reading.key, theirs) if changed else reading
 
-    def changes_shape(self, operand: RuntimeOperand, theirs: tuple[int, ...]) -> bool:
+    def changes_shape(self, operand: RuntimeOperand, key: str, theirs: tuple[int, ...]) -> bool:
         """Whether the file states a tensor's shape for an operand, and for all that it reads.
 
         Then a result of another shape is the operator's fault. What reads a wrong shape gives
-        one as well. Of several results a tensor may be another's.
+        one as well. Of several results a tensor may be another's, unless the reference's call
+        has as many, and this one at the same place.
         """
         producer = operand.producer
-        if producer is None or len(producer.outputs) != 1 or theirs != shape_in_file(operand):
+        if producer is None or theirs != shape_in_file(operand):
             return False
+        if len(producer.outputs) > 1:
+            place = producer.outputs.index(operand)
+            if self._places.get(key) != (place, len(producer.outputs)):
+                return False
         return all(map(self._has_stated_shape, producer.inputs))
+
+    @cached_property
+    def _places(self) -> Mapping[str, tuple[int, int]]:
+        """Which result of how many of its call each tensor of the reference is."""
+        return {
+            key: (place, len(call.outputs))
+            for call in self._sides.reference.operators
+            for place, key in enumerate(call.outputs)
+        }
 
     def shapes_of(self, operand: RuntimeOperand, result: Value) -> list[tuple[int, ...]]:
         """Return the possible shapes of an operand: computed here, in the run, in the file."""

@@ -318,7 +318,7 @@ class Walk:
         if stated is None or stated == result.shape:
             return False
         upstream = self._structure.is_taken_upstream(match.key, operand.name)
-        return upstream and self._values.changes_shape(operand, stated)
+        return upstream and self._values.changes_shape(operand, match.key, stated)
 
     def _is_own_move(self, operator: RuntimeOperator, match: Match, result: Array) -> bool:
         """Whether the reference moves the same axes of the same tensor, to the same shape.
@@ -346,7 +346,7 @@ class Walk:
         A join along a wrong axis may give the same elements in another shape.
         """
         theirs = self._sides.index.shapes[match.key]
-        if not match.layout.axes and self._values.changes_shape(operand, theirs):
+        if not match.layout.axes and self._values.changes_shape(operand, match.key, theirs):
             return theirs
         return result.shape
 

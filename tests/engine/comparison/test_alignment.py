@@ -1093,3 +1093,90 @@ def test_weights_of_an_attention_to_all_alike_have_no_wrong_layout(make_pair):
     )  # fmt: skip
     found = engine.compare(run(path, x, y), reference_of(arrays, calls, ("end",)))
     assert (found.verdict, found.origins) == ("same", ())
+
+
+def test_an_added_function_is_not_hidden_by_shares_that_are_divided_again(make_pair):
+    """What the reference divides by its sum stays the same when that is done twice."""
+    x = np.random.default_rng(4).standard_normal((1, 12, 9)).astype("f4")
+    size = "(1,12,9)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"pnnx.Expression power 1 1 0 1 expr=exp(@0) #1={size}",
+        f"F.silu more 1 1 1 2 $input=1 #2={size}",
+        "torch.sum total 1 1 2 3 dim=(2) keepdim=True $input=2 #3=(1,12,1)f32",
+        f"pnnx.Expression end 3 1 2 3 0 4 expr=mul(div(@0,@1),@2) #4={size}",
+        "pnnx.Output out 1 0 4",
+    )
+    power = np.exp(x)
+    share = power / power.sum(2, keepdims=True)
+    arrays = {"in": x, "exp": power, "sum": power.sum(2, keepdims=True), "div": share,
+              "mul": share * x}  # fmt: skip
+    calls = (
+        ("exp", ("in",), ("exp",)), ("sum", ("exp",), ("sum",)),
+        ("div", ("exp", "sum"), ("div",)), ("mul", ("div", "in"), ("mul",)),
+    )  # fmt: skip
+    (origin,) = engine.compare(run(path, x), reference_of(arrays, calls, ("mul",))).origins
+    assert origin.operator.name == "more"
+    assert [reason.kind for reason in origin.reasons][:1] == ["activation_extra"]
+
+
+def test_the_other_operands_tell_which_sum_has_an_exchanged_one(make_pair):
+    """Each sum has an operand of the other one, and what follows fits both sums."""
+    rng = np.random.default_rng(10)
+    x, c = (rng.standard_normal((1, 7, 8)).astype("f4") for _ in range(2))
+    weights = {name: rng.standard_normal((8, 8)).astype("f4") / 3
+               for name in ("a1", "b1", "a2", "b2", "end")}  # fmt: skip
+    size, layer = "(1,7,8)f32", "bias=False in_features=8 out_features=8 @weight=(8,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"pnnx.Input in2 0 1 1 #1={size}",
+        f"nn.Linear a1 1 1 0 2 {layer} #2={size}",
+        f"nn.Linear b1 1 1 1 3 {layer} #3={size}",
+        f"nn.Linear b2 1 1 1 4 {layer} #4={size}",
+        f"F.relu c1 1 1 1 5 $input=1 #5={size}",
+        f"F.sigmoid c2 1 1 1 6 $input=1 #6={size}",
+        f"pnnx.Expression sum1 3 1 4 3 5 7 expr=add(add(@0,@1),@2) #7={size}",
+        f"F.tanh tanh1 1 1 7 13 $input=7 #13={size}",
+        f"F.sigmoid gate1 1 1 7 14 $input=7 #14={size}",
+        f"pnnx.Expression act1 2 1 13 14 8 expr=mul(@0,@1) #8={size}",
+        f"nn.Linear a2 1 1 8 9 {layer} #9={size}",
+        f"pnnx.Expression sum2 3 1 9 2 6 10 expr=add(add(@0,@1),@2) #10={size}",
+        f"F.tanh tanh2 1 1 10 15 $input=10 #15={size}",
+        f"F.sigmoid gate2 1 1 10 16 $input=10 #16={size}",
+        f"pnnx.Expression act2 2 1 15 16 11 expr=mul(@0,@1) #11={size}",
+        f"nn.Linear end 1 1 11 12 {layer} #12={size}",
+        "pnnx.Output out 1 0 12",
+        weights={f"{name}.weight": each for name, each in weights.items()},
+    )
+
+    def sigmoid(array):
+        return 1 / (1 + np.exp(-array))
+
+    a1, b1, b2 = x @ weights["a1"].T, c @ weights["b1"].T, c @ weights["b2"].T
+    c1, c2 = np.maximum(c, 0), sigmoid(c)
+    sum1 = a1 + b1 + c1
+    act1 = np.tanh(sum1) * sigmoid(sum1)
+    a2 = act1 @ weights["a2"].T
+    sum2 = a2 + b2 + c2
+    act2 = np.tanh(sum2) * sigmoid(sum2)
+    arrays = {
+        "in": x, "in2": c, "a1": a1, "b1": b1, "c1": c1, "add1": a1 + b1, "sum1": sum1,
+        "tanh1": np.tanh(sum1), "gate1": sigmoid(sum1), "act1": act1, "a2": a2, "b2": b2,
+        "c2": c2, "add2": a2 + b2, "sum2": sum2, "tanh2": np.tanh(sum2),
+        "gate2": sigmoid(sum2), "act2": act2, "end": act2 @ weights["end"].T,
+    }  # fmt: skip
+    calls = (
+        ("mm", ("in",), ("a1",)), ("mm", ("in2",), ("b1",)), ("relu", ("in2",), ("c1",)),
+        ("add", ("a1", "b1"), ("add1",)), ("add", ("add1", "c1"), ("sum1",)),
+        ("tanh", ("sum1",), ("tanh1",)), ("sigmoid", ("sum1",), ("gate1",)),
+        ("mul", ("tanh1", "gate1"), ("act1",)), ("mm", ("act1",), ("a2",)),
+        ("mm", ("in2",), ("b2",)), ("sigmoid", ("in2",), ("c2",)),
+        ("add", ("a2", "b2"), ("add2",)), ("add", ("add2", "c2"), ("sum2",)),
+        ("tanh", ("sum2",), ("tanh2",)), ("sigmoid", ("sum2",), ("gate2",)),
+        ("mul", ("tanh2", "gate2"), ("act2",)), ("mm", ("act2",), ("end",)),
+    )  # fmt: skip
+    found = engine.compare(run(path, x, c), reference_of(arrays, calls, ("end",)))
+    said = [(origin.operator.name, origin.reasons[0].text) for origin in found.origins]
+    assert [name for name, _ in said] == ["sum1", "sum2"]
+    assert "reads 'a1' here, the file 'b2'" in said[0][1]
+    assert "reads 'b2' here, the file 'a1'" in said[1][1]

@@ -1440,3 +1440,98 @@ def test_a_function_too_many_is_likelier_than_a_number_that_leaves_a_little(run)
     share = (powers / powers.sum(2, keepdims=True)).astype(np.float32)
     found = engine.compare(session, shown({"in0x": x, "share": share}))
     assert blamed(found) == [("more", [], ["activation_extra"])]
+
+
+def test_parts_along_a_wrong_axis_have_the_shape_of_the_file(run):
+    """The elements of each would fit the wrong shape, too, but that is not what it is."""
+    x, weight = normal(2, 6, 5), normal(8, 5)
+    part = "(2,6,4)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(2,6,5)f32",
+        "nn.Linear fc 1 1 0 1 bias=False in_features=5 out_features=8 @weight=(8,5)f32 "
+        "#1=(2,6,8)f32",
+        f"torch.chunk parts 1 2 1 2 3 chunks=2 dim=1 $input=1 #2={part} #3={part}",
+        f"F.tanh one 1 1 2 4 $input=2 #4={part}",
+        f"F.sigmoid other 1 1 3 5 $input=3 #5={part}",
+        "pnnx.Output out0 2 0 4 5",
+        fc__weight=weight,
+    )
+    rows = x.reshape(12, 5) @ weight.T
+    first, second = np.split(rows.reshape(2, 6, 8), 2, axis=2)
+    arrays = {"in0x": x, "mm": rows, "first": first, "second": second,
+              "tanh": np.tanh(first), "sigmoid": 1 / (1 + np.exp(-second))}  # fmt: skip
+    calls = (
+        ReferenceOperator("mm", "mm", ("in0x",), ("mm",)),
+        ReferenceOperator("split", "split", ("mm",), ("first", "second")),
+        ReferenceOperator("tanh", "tanh", ("first",), ("tanh",)),
+        ReferenceOperator("sigmoid", "sigmoid", ("second",), ("sigmoid",)),
+    )
+    found = engine.compare(session, shown(arrays, operators=calls))
+    assert blamed(found) == [("parts", [], ["axis"])]
+    assert "Set dim=2" in found.origins[0].reasons[0].text
+
+
+def test_an_operator_has_a_reason_though_another_one_fails_behind_it(run):
+    """The parts have other sizes, so nothing behind them computes."""
+    x, weight = normal(1, 5, 12), normal(3, 4)
+    part, split = "(1,5,4)f32", "(1,5,2,2)f32"
+    session = run(
+        x,
+        "pnnx.Input in0 0 1 0 #0=(1,5,12)f32",
+        "F.tanh start 1 1 0 1 $input=0 #1=(1,5,12)f32",
+        f"torch.chunk parts 1 3 1 2 3 4 chunks=3 dim=1 $input=1 #2={part} #3={part} #4={part}",
+        f"Tensor.reshape rows 1 1 2 5 shape=(1,5,2,2) $input=2 #5={split}",
+        f"F.sigmoid one 1 1 5 6 $input=5 #6={split}",
+        f"Tensor.reshape back 1 1 6 7 shape=(1,5,4) $input=6 #7={part}",
+        f"pnnx.Expression sum 3 1 7 3 4 8 expr=add(add(@0,@1),@2) #8={part}",
+        "nn.Linear fc 1 1 8 9 bias=False in_features=4 out_features=3 @weight=(3,4)f32 "
+        "#9=(1,5,3)f32",
+        "pnnx.Output out0 1 0 9",
+        fc__weight=weight,
+    )
+    first, second, third = np.split(np.tanh(x), 3, axis=2)
+    gate = 1 / (1 + np.exp(-first.reshape(1, 5, 2, 2)))
+    total = gate.reshape(1, 5, 4) + second + third
+    arrays = {"in0x": x, "tanh": np.tanh(x), "sigmoid": gate, "sum": total,
+              "mm": total @ weight.T}  # fmt: skip
+    calls = (
+        ("tanh", ("in0x",), "tanh", {}), ("sigmoid", ("tanh",), "sigmoid", {}),
+        ("add", ("sigmoid", "tanh"), "sum", {}), ("mm", ("sum",), "mm", {"fc.weight": weight}),
+    )  # fmt: skip
+    with pytest.raises(EngineError):
+        session.run()
+    (origin,) = engine.compare(session, reference_of(arrays, calls)).origins
+    assert origin.operator.name == "parts"
+    assert [reason.kind for reason in origin.reasons] == ["axis"]
+
+
+def test_a_lost_activation_before_a_sum_that_is_activated_again(run):
+    """The ReLU behind the sum gives the lost one's tensor of what the lost one reads."""
+    x, weight = normal(2, 6, 8), normal(8, 8)
+    size = "(2,6,8)f32"
+    session = run(
+        x,
+        f"pnnx.Input in0 0 1 0 #0={size}",
+        "nn.Linear fc 1 1 0 1 bias=False in_features=8 out_features=8 @weight=(8,8)f32 "
+        f"#1={size}",
+        f"F.tanh other 1 1 0 2 $input=0 #2={size}",
+        f"pnnx.Expression sum 2 1 1 2 3 expr=add(@0,@1) #3={size}",
+        f"F.relu last 1 1 3 4 $input=3 #4={size}",
+        f"F.sigmoid end 1 1 4 5 $input=4 #5={size}",
+        "pnnx.Output out0 1 0 5",
+        fc__weight=weight,
+    )
+    product = x @ weight.T
+    relu = np.maximum(product, 0)
+    total = relu + np.tanh(x)
+    last = np.maximum(total, 0)
+    arrays = {"in0x": x, "mm": product, "relu": relu, "tanh": np.tanh(x), "add": total,
+              "last": last, "sigmoid": 1 / (1 + np.exp(-last))}  # fmt: skip
+    calls = (
+        ("mm", ("in0x",), "mm", {"fc.weight": weight}), ("relu", ("mm",), "relu", {}),
+        ("tanh", ("in0x",), "tanh", {}), ("add", ("relu", "tanh"), "add", {}),
+        ("relu", ("add",), "last", {}), ("sigmoid", ("last",), "sigmoid", {}),
+    )  # fmt: skip
+    found = engine.compare(session, reference_of(arrays, calls))
+    assert blamed(found) == [("fc", [], ["activation_missing"])]
