@@ -26,6 +26,7 @@ _FEWEST: Final = 8  # tokens, the blank among them
 _MOST: Final = 8192
 _SHORTEST: Final = 8  # frames
 _WAVE: Final = 1000  # samples
+_FEWEST_BANDS: Final = 16
 _BLANKS: Final = frozenset({"<pad>", "[PAD]", "<blank>", "<blk>", "<eps>", "ε", "-", "_"})
 _SPACE: Final = "|"  # between words, of wav2vec2 and those after it
 
@@ -64,6 +65,8 @@ class Ctc(OutputReading):
         is_wave = any(shape[-1] >= _WAVE and np.prod(shape[1:-1]) == 1 for shape in ends.inputs)
         if is_wave and output.ends_with("linear", "softmax", among=2):
             return Fit(0.8, reason)
+        if _has_spectrogram(ends, frames) and output.ends_with("conv1d", among=2):
+            return Fit(0.7, reason)
         return Fit(0.3 if output.ends_with("linear", "softmax", among=3) else 0.1, reason)
 
     @override
@@ -105,6 +108,16 @@ class Ctc(OutputReading):
 
 def _frames(shape: tuple[int, ...]) -> int:
     return shape[0] if _is_time_first(shape) else shape[1]
+
+
+def _has_spectrogram(ends: Ends, frames: int) -> bool:
+    """Whether an input is a spectrogram, (N, moments, bands), of which frames are taken."""
+    return any(
+        len(shape) == 3
+        and shape[2] >= _FEWEST_BANDS
+        and shape[1] // 16 <= frames <= shape[1] // 2
+        for shape in ends.inputs
+    )
 
 
 def _is_time_first(shape: tuple[int, ...]) -> bool:

@@ -59,6 +59,16 @@ def test_time_first_and_the_last_token_as_blank():
         read("ctc", values, ends=ends, blank=10)
 
 
+def test_a_convolution_gives_the_text_of_a_spectrogram():
+    """Parakeet takes one of eight moments, and its head is a convolution of single frames."""
+    values = logits_of(FRAMES)
+    moments = 8 * values.shape[1]
+    types = (("torch.transpose", "nn.Conv1d"),)
+    assert best_of(ends_of(values, types=types, inputs=((1, moments, 80),))) == ("ctc", 0.7)
+    for shape in ((1, values.shape[1], 80), (1, moments, 7), (1, 3, 64, 64)):
+        assert best_of(ends_of(values, types=types, inputs=(shape,)))[1] < 0.5
+
+
 def test_frames_without_tokens_and_not_finite():
     values = logits_of((0,) * 12)
     assert read("ctc", values).text == ""
