@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from engine.comparison.known_weights import KnownWeights
     from engine.comparison.reasons import Case, Reason
-    from engine.inputs import SourceImage
+    from engine.inputs import ImageOptions, SourceImage
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
@@ -490,8 +490,10 @@ class Explainer:
         inputs = [self._known.value(each) for each in reader.inputs]
         if any(value is None for value in inputs):
             return Explanation()
-        tail = self._tail(span, reader)
-        found = self._find(reader, inputs, expected, tail, tried="inputs")
+        case = self._case(reader, inputs, expected, self._tail(span, reader))
+        if case is not None:
+            case = replace(case, source=self._image_of(operand, inputs[0]))
+        found = self._find_in(case, "inputs")
         if found.inputs is None:
             return Explanation()
         others = found.inputs
@@ -540,22 +542,29 @@ class Explainer:
         ours, theirs = self._known.ours(operand), self._known.theirs(operand)
         if not isinstance(ours, np.ndarray) or theirs is None:
             return ()
+        image, options = self._image_of(operand, ours) or (None, None)
+        once = _OF_PREPARED * ours.size + (image.size if image is not None else 0)
 
-        source = self._known.images.get(operand.name)
+        def check() -> None:
+            self._check_cancelled()
+            self._spend(once)
+
         try:
-            image = source.pixels_of(operand, ours) if source is not None else None
-            once = _OF_PREPARED * ours.size + (image.size if image is not None else 0)
-
-            def check() -> None:
-                self._check_cancelled()
-                self._spend(once)
-
-            options = source.options if source is not None and image is not None else None
             return diagnose_input(
                 ours, theirs, image=image, options=options, check_cancelled=check
             )
         except (_SlowError, EngineError):
             return ()
+
+    def _image_of(
+        self, operand: RuntimeOperand, ours: Value
+    ) -> tuple[Array, ImageOptions] | None:
+        """Return the image that our input was made from, and how; None if it is of none."""
+        source = self._known.images.get(operand.name)
+        if source is None or not isinstance(ours, np.ndarray):
+            return None
+        image = source.pixels_of(operand, ours)
+        return None if image is None else (image, source.options)
 
     def _expected(self, outputs: Sequence[RuntimeOperand]) -> Value:
         """Return the reference's first result, or all results if all are known."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.reason import Change
     from engine.comparison.reasons.surroundings import Surroundings
     from engine.comparison.reasons.tails import Tail
+    from engine.inputs import ImageOptions
     from engine.layers import Registration
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
@@ -169,6 +170,8 @@ class Case:
         Which elements of `expected` are known for sure, if there is no tail; None for all.
     product : ConstantProduct or None
         Our operator, if it multiplies by a matrix that is a constant operand.
+    source : (ndarray, ImageOptions) or None
+        The image that our first input was made from, and how.
     """
 
     call: OperatorCall
@@ -190,6 +193,7 @@ class Case:
     steps: Mapping[str, Array] = field(default_factory=dict)
     known: Array | None = None
     product: ConstantProduct | None = None
+    source: tuple[Array, ImageOptions] | None = None
 
     @property
     def type(self) -> str:

@@ -39,6 +39,7 @@ from engine.comparison.reasons.parameters import (
 from engine.comparison.reasons.precision import other_precision
 from engine.comparison.reasons.reason import Change, Reason
 from engine.comparison.reasons.reductions import other_reductions
+from engine.comparison.reasons.resized_inputs import other_input_resizing
 from engine.comparison.reasons.results import (
     other_activation,
     other_bias,
@@ -127,6 +128,7 @@ _OF_INPUTS: Final[tuple[Hypothesis, ...]] = (
     other_input_order,
     other_input_layout,
     input_affine,
+    other_input_resizing,
 )
 # Those that see most in what is given to a fused activation.
 _BEFORE_ACTIVATION: Final[frozenset[Hypothesis]] = frozenset(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.layers import OperatorCall
     from engine.values import Array, Value
 
-__all__ = ["make_preview", "make_screen"]
+__all__ = ["make_preview", "make_screen", "with_few_channels"]
 
 _LARGE: Final = 1 << 16  # elements of input and output from which a part pays off
 _LARGE_LAYER: Final = 1 << 20  # multiply-accumulates from which it does
@@ -143,6 +143,31 @@ def _call_of_channels(case: Case, weights: Mapping[str, Array]) -> OperatorCall:
     """Return the call of an operator with the weights of some channels."""
     params = {name: value for name, value in case.params.items() if name not in _CLIPPED}
     return replace(case.call, params=params, attributes=weights)
+
+
+def with_few_channels(case: Case) -> Case | None:
+    """Return the case of a layer with those channels that differ most, without its tail.
+
+    Of other operators all is left; None if the tail does not tell what the result should be.
+    """
+    ours, wanted, told = case.ours, case.wanted, case.told
+    if not isinstance(ours, np.ndarray) or not isinstance(wanted, np.ndarray):
+        return None
+    if ours.shape != wanted.shape:
+        return None
+    whole = replace(case, expected=wanted, known=told, tail=None, preview=None)
+    axis = _CHANNEL_AXES.get(case.type)
+    if axis is None or ours.ndim < 2 or case.value("groups", 1) != 1:
+        return whole
+    chosen = _worst_of(ours, wanted, axis)
+    weights = {name: np.take(w, chosen, 0) for name, w in case.weights.items()}
+    return replace(
+        whole,
+        call=_call_of_channels(case, weights),
+        ours=np.take(ours, chosen, axis),
+        expected=np.take(wanted, chosen, axis),
+        known=None if told is None else np.take(told, chosen, axis),
+    )
 
 
 def _of_last_layer(case: Case, tail: Tail) -> Callable[[Alternative], float | None] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from engine.comparison.computing import Computing
 from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
 from engine.comparison.references.reference import hash_weight
 from engine.errors import EngineError
+from engine.inputs import ImageOptions, InputSource, SourceImage, load_input
 
 RNG = np.random.default_rng(8)
 SIZE = "(1,4,6,6)f32"
@@ -47,7 +49,8 @@ def run(make_pair):
     def make(x, *lines, **weights):
         path = make_pair(*lines, weights={k.replace("__", "."): w for k, w in weights.items()})
         session = engine.Session(engine.load(path), backend="numpy")
-        session.feed([x])
+        if x is not None:
+            session.feed([x])
         return session
 
     return make
@@ -205,6 +208,59 @@ def test_the_input_is_told_from_the_first_activations(run, fused):
     (origin,) = found.origins
     assert (origin.operator.name, origin.reasons[0].kind) == ("in0", "channel_order")
     assert "BGR" in origin.reasons[0].text
+
+
+@pytest.mark.parametrize(
+    ("method", "named"),
+    [
+        ("bicubic", "stretched to 24×24, bicubic as in Pillow. Set resampling=bicubic."),
+        ("bilinear", "until its shorter side is 26, then cut to 24×24; bilinear"),
+        ("letterbox", "letterboxed: .* in the centre; .*; the border is 0. Set fit=letter"),
+    ],
+)
+@pytest.mark.parametrize("fused", [False, True])
+def test_resizing_is_told_from_the_first_activations(run, tmp_path, method, named, fused):
+    """The reference has no input; ours is made from an image."""
+    picture = pytest.importorskip("PIL.Image")
+    rows, columns = np.mgrid[:60, :90]
+    wave = np.stack([np.sin(rows / 3) + np.cos(columns / 5), rows / 30, np.sin(columns / 4)])
+    grain = np.random.default_rng(5).normal(0, 12, (60, 90, 3))
+    image = picture.fromarray(
+        np.clip(wave.transpose(1, 2, 0) * 60 + 100 + grain, 0, 255).astype(np.uint8)
+    )
+    path = tmp_path / "photo.png"
+    weight, second, bias = normal(4, 3, 1, 1), normal(4, 4, 1, 1), normal(4)
+    image.save(path)
+    size = "(1,4,24,24)f32"
+    session = run(
+        None,
+        "pnnx.Input in0 0 1 0 #0=(1,3,24,24)f32",
+        f"nn.Conv2d one 1 1 0 1 {STEM} #1={size}",
+        f"F.relu act 1 1 1 2 $input=1 #2={size}",
+        f"nn.Conv2d two 1 1 2 3 {POINTWISE} #3={size}",
+        "pnnx.Output out0 1 0 3",
+        one__weight=weight, one__bias=bias, two__weight=second, two__bias=bias,
+    )  # fmt: skip
+    source = SourceImage(path, ImageOptions())
+    operand = session.graph.operand("0")
+    session.feed([load_input(InputSource("image", path=path), operand, source.options)])
+    if method == "bicubic":
+        theirs = image.resize((24, 24), picture.Resampling.BICUBIC)
+    elif method == "bilinear":
+        theirs = image.resize((39, 26), picture.Resampling.BILINEAR).crop((7, 1, 31, 25))
+    else:
+        theirs = picture.new("RGB", (24, 24))
+        theirs.paste(image.resize((24, 16), picture.Resampling.BILINEAR), (0, 4))
+    pixels = np.asarray(theirs, np.float32).transpose(2, 0, 1)[None] / 255
+    one = pointwise(pixels, weight, bias)
+    act = np.maximum(one, 0)
+    arrays = {"one": one, "act": act, "two": pointwise(act, second, bias)}
+    if fused:
+        del arrays["one"]
+    found = engine.compare(session, shown(arrays, inputs=()), images={operand.name: source})
+    (origin,) = found.origins
+    assert (origin.operator.name, origin.reasons[0].kind) == ("in0", "resizing")
+    assert re.search(named, origin.reasons[0].text)
 
 
 LINEAR = "bias=True in_features=30 out_features=6 @bias=(6)f32 @weight=(6,30)f32"

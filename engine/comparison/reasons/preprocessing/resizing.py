@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from engine.comparison.reasons.preprocessing.arrangements import Step, Way
 from engine.comparison.reasons.preprocessing.normalisation import (
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions
     from engine.values import Array, Value
 
-__all__ = ["resized"]
+__all__ = ["Found", "Plan", "Search", "resized"]
 
 # torch's own methods: what interpolate takes, the words, and the nearest setting.
 _OF_TORCH: Final[Mapping[str, tuple[Mapping[str, Any], str, Resampling | None]]] = {
@@ -51,18 +53,17 @@ _OF_TORCH: Final[Mapping[str, tuple[Mapping[str, Any], str, Resampling | None]]]
     "torch area": ({"mode": "area"}, "means of areas as in torch", None),
 }  # fmt: skip
 _MOST_MARGIN: Final = 1.25  # of the shorter side, around a cut
-_COARSE: Final = 6  # pixels between shorter sides that are tried first
+_AROUND: Final = 6  # pixels about a shorter side that are tried then
 _FINALISTS: Final = 2  # places whose methods are tried
 _LOOKED_AT: Final = 112  # rows and columns, about, of those that are measured
 _LEFT: Final = 0.1  # share of the reference's variance beyond which a way explains nothing
 _OFF: Final = 0.5  # by which a border may miss a whole number
-_PROMISING: Final = 0.5  # share beyond which no other method is tried
 _EXACT: Final = 1e-6  # share that less than the rounding of pixels leaves
 _DETAIL: Final = 4  # pixels of a picture for one of the reference, while the place is searched
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class _Plan:
+class Plan:
     """Where a picture goes.
 
     Attributes
@@ -82,7 +83,7 @@ class _Plan:
     method: str = "bilinear"
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """How well a plan explains the reference.
 
     Attributes
@@ -92,12 +93,12 @@ class _Found(NamedTuple):
         channel.
     is_reverse : bool
         Whether the channels fit better in reverse order.
-    plan : _Plan
+    plan : Plan
     """
 
     left: float
     is_reverse: bool
-    plan: _Plan
+    plan: Plan
 
 
 def resized(
@@ -137,11 +138,8 @@ def resized(
     if border:
         whole, around = _describe_fill(border, fill)
         words = f"{words}; the border is {around}"
-    changes = frame.settings(found.plan, whole, options)
-    texts = [f"{each.name.replace('_', ' ')}={each.value}" for each in changes]
-    advice = f"Set {listed(texts)}" if texts else "Prepare it the same way"
-    text = f"The reference's image is {words}. {advice}."
-    steps = [Step("resizing", text, tuple(changes) or (Change("fit", found.plan.kind),))]
+    text, changes = frame.advise(found.plan, words, whole, options)
+    steps = [Step("resizing", text, changes)]
     theirs = "BGR" if found.is_reverse else "RGB"
     if theirs != options.order:
         text = (
@@ -164,37 +162,51 @@ def _describe_fill(border: tuple[float, ...], fill: Array) -> tuple[int | None, 
     return None, f"({', '.join(f'{each:.4g}' for each in fill)})"
 
 
-class _Frame:
-    """The picture that a reference shows, and an image that may be its source.
+class Search(ABC):
+    """Tries the ways to bring an image to the size of an input.
 
     Parameters
     ----------
-    image : ndarray of shape (H, W, C)
-    reference : ndarray of shape (…, rows, columns, C)
+    image : ndarray of uint8, shape (H, W, C)
+    frame : (int, int)
+        Rows and columns of the input.
     check_cancelled : callable
+        Called before each way that is tried; an exception stops.
     """
 
+    coarse: ClassVar[int] = 6
+    """Pixels between shorter sides that are tried first."""
+    promising: ClassVar[float] = 0.5
+    """Share that a place may leave, beyond which no method is tried for it."""
+
     def __init__(
-        self, image: Array, reference: Array, check_cancelled: Callable[[], None]
+        self, image: Array, frame: tuple[int, int], check_cancelled: Callable[[], None]
     ) -> None:
-        rows, columns, channels = reference.shape[-3:]
+        self._rows, self._columns = frame
         self._image, self._resizer = image, ImageResizer(image)
         # Where a photograph goes shows at a few of its pixels, in a fraction of the time.
-        small = shrunk(image, (_DETAIL * rows, _DETAIL * columns))
+        small = shrunk(image, (_DETAIL * self._rows, _DETAIL * self._columns))
         self._small = self._resizer if small is image else ImageResizer(small)
-        self._target = reference.reshape(-1, rows, columns, channels)[0].astype(np.float64)
-        self._rows, self._columns = rows, columns
-        self._step = max(1, min(rows, columns) // _LOOKED_AT)
-        self._total = _variance(self._target[:: self._step, :: self._step])
         self._check_cancelled = check_cancelled
 
-    def search(self) -> _Found | None:
+    @abstractmethod
+    def left_of(self, pixels: Array, inner: tuple[slice, slice] | None) -> tuple[float, bool]:
+        """Return the share of the reference that is left, and whether the order is reverse.
+
+        Parameters
+        ----------
+        pixels : ndarray of float64, shape (rows, columns, C)
+        inner : (slice, slice) or None
+            Where the picture is within a border.
+        """
+
+    def search(self) -> Found | None:
         """Return the best plan: first where the picture goes, then how it is resized."""
         rough = [self._measure(plan, self._small) for plan in self._first_plans()]
         near = list(self._refined(min(rough).plan))
         near += [replace(plan, method="bicubic") for plan in near]
         rough += [self._measure(plan, self._small) for plan in near]
-        promising = [each for each in sorted(rough) if each.left <= _PROMISING]
+        promising = [each for each in sorted(rough) if each.left <= self.promising]
         places = dict.fromkeys(replace(each.plan, method="bilinear") for each in promising)
         names = [*RESAMPLINGS, *_OF_TORCH]
         plans = [
@@ -202,7 +214,7 @@ class _Frame:
             for place in sorted(list(places)[:_FINALISTS])  # of two that both fit, the smaller
             for name in (names if place.kind != "cut" else [place.method])
         ]
-        found: list[_Found] = []
+        found: list[Found] = []
         for plan in plans:
             found.append(self._measure(plan, self._resizer))
             if found[-1].left <= _EXACT:
@@ -210,32 +222,32 @@ class _Frame:
         best = min(found, default=None)
         return best if best is not None and best.left <= _LEFT else None
 
-    def _first_plans(self) -> Iterator[_Plan]:
+    def _first_plans(self) -> Iterator[Plan]:
         height, width = self._image.shape[:2]
         rows, columns = self._rows, self._columns
-        yield _Plan("resize", (rows, columns))
+        yield Plan("resize", (rows, columns))
         if height >= rows and width >= columns:
-            yield _Plan("cut", (height, width), _centre(height, width, rows, columns))
+            yield Plan("cut", (height, width), _centre(height, width, rows, columns))
         least = max(rows / height, columns / width)
-        steps = np.arange(1, _MOST_MARGIN, _COARSE / min(rows, columns))
+        steps = np.arange(1, _MOST_MARGIN, self.coarse / min(rows, columns))
         for margin in steps.tolist():
             yield self._crop(height * least * margin, width * least * margin)
         zoom = min(rows / height, columns / width)
         size = max(1, round(height * zoom)), max(1, round(width * zoom))
-        yield _Plan("letterbox", size)
-        yield _Plan("letterbox", size, _centre(rows, columns, *size))
+        yield Plan("letterbox", size)
+        yield Plan("letterbox", size, _centre(rows, columns, *size))
 
-    def _crop(self, height: float, width: float) -> _Plan:
+    def _crop(self, height: float, width: float) -> Plan:
         size = max(self._rows, round(height)), max(self._columns, round(width))
-        return _Plan("crop", size, _centre(*size, self._rows, self._columns))
+        return Plan("crop", size, _centre(*size, self._rows, self._columns))
 
-    def _refined(self, plan: _Plan) -> Iterator[_Plan]:
+    def _refined(self, plan: Plan) -> Iterator[Plan]:
         """Return plans near one, whose sizes and starts are rounded in other ways."""
         if plan.kind != "crop":
             return
         height, width = self._image.shape[:2]
         middle = min(plan.size)
-        for side in range(middle - _COARSE, middle + _COARSE + 1):
+        for side in range(middle - _AROUND, middle + _AROUND + 1):
             longer = side * max(height, width) / min(height, width)
             for other in {round(longer), int(longer)}:
                 size = (other, side) if height > width else (side, other)
@@ -244,41 +256,28 @@ class _Frame:
                     continue
                 for start in {(apart[0] // 2, apart[1] // 2),
                               (round(apart[0] / 2), round(apart[1] / 2))}:  # fmt: skip
-                    yield _Plan("crop", size, start)
+                    yield Plan("crop", size, start)
 
-    def _measure(self, plan: _Plan, resizer: ImageResizer) -> _Found:
+    def _measure(self, plan: Plan, resizer: ImageResizer) -> Found:
         self._check_cancelled()
-        pixels, inner = self._picture(plan, resizer)
-        target, left = self._target, 0.0
-        if inner is not None:
-            left = _variance(target[_around(target, inner)])
-            pixels, target = pixels[inner], target[inner]
-        few = (slice(None, None, self._step),) * 2
-        pixels, target = pixels[few], target[few]
-        orders = [pixels, pixels[..., ::-1]] if pixels.shape[-1] == 3 else [pixels]
-        unexplained = [_unexplained(each, target) for each in orders]
-        least = int(np.argmin(unexplained))
-        left = left / self._step**2 + unexplained[least]
-        return _Found(left / (self._total or 1.0), least == 1, plan)
+        return Found(*self.left_of(*self._picture(plan, resizer)), plan)
 
-    def picture(
-        self, plan: _Plan
-    ) -> tuple[npt.NDArray[np.float64], tuple[slice, slice] | None]:
+    def picture(self, plan: Plan) -> tuple[npt.NDArray[np.float64], tuple[slice, slice] | None]:
         """Return pixels of shape (rows, columns, C), and where they are within a border."""
         return self._picture(plan, self._resizer)
 
     def _picture(
-        self, plan: _Plan, resizer: ImageResizer
+        self, plan: Plan, resizer: ImageResizer
     ) -> tuple[npt.NDArray[np.float64], tuple[slice, slice] | None]:
         if plan.kind != "letterbox":
             return self._resize(plan, resizer), None
         (height, width), (top, left) = plan.size, plan.start
         inner = slice(top, top + height), slice(left, left + width)
-        pixels = np.zeros_like(self._target)
+        pixels = np.zeros((self._rows, self._columns, self._image.shape[2]))
         pixels[inner] = self._resize(plan, resizer)
         return pixels, inner
 
-    def _resize(self, plan: _Plan, resizer: ImageResizer) -> npt.NDArray[np.float64]:
+    def _resize(self, plan: Plan, resizer: ImageResizer) -> npt.NDArray[np.float64]:
         if plan.kind == "cut":
             top, left = plan.start
             part = self._image[top : top + self._rows, left : left + self._columns]
@@ -293,7 +292,17 @@ class _Frame:
         resampling = cast("Resampling", plan.method)
         return resizer.resize(plan.size, resampling, start, size).astype(np.float64)
 
-    def settings(self, plan: _Plan, border: float | None, ours: ImageOptions) -> list[Change]:
+    def advise(
+        self, plan: Plan, words: str, border: float | None, ours: ImageOptions
+    ) -> tuple[str, tuple[Change, ...]]:
+        """Return the difference with what to do, and the options to change."""
+        changes = self._settings(plan, border, ours)
+        texts = [f"{each.name.replace('_', ' ')}={each.value}" for each in changes]
+        advice = f"Set {listed(texts)}" if texts else "Prepare it the same way"
+        text = f"The reference's image is {words}. {advice}."
+        return text, tuple(changes) or (Change("fit", plan.kind),)
+
+    def _settings(self, plan: Plan, border: float | None, ours: ImageOptions) -> list[Change]:
         """Return the options that give a plan and differ from ours; none where none does."""
         method = plan.method
         resampling = _OF_TORCH[method][2] if method in _OF_TORCH else method
@@ -314,10 +323,10 @@ class _Frame:
             if name in wanted and wanted[name] != getattr(ours, name)
         ]
 
-    def _is_centred(self, plan: _Plan) -> bool:
+    def _is_centred(self, plan: Plan) -> bool:
         return plan.start == _centre(self._rows, self._columns, *plan.size)
 
-    def describe(self, plan: _Plan) -> str:
+    def describe(self, plan: Plan) -> str:
         """Say what a plan does to the image."""
         frame = f"{self._rows}×{self._columns}"
         if plan.kind == "cut":
@@ -334,7 +343,41 @@ class _Frame:
         where = "in the centre" if any(plan.start) else "at the upper left"
         return f"letterboxed: its longer side fits {frame}, {where}; {how}"
 
-    def border(self, found: _Found) -> tuple[tuple[float, ...], Array]:
+
+class _Frame(Search):
+    """The picture that a reference shows, and an image that may be its source.
+
+    Parameters
+    ----------
+    image : ndarray of shape (H, W, C)
+    reference : ndarray of shape (…, rows, columns, C)
+    check_cancelled : callable
+    """
+
+    def __init__(
+        self, image: Array, reference: Array, check_cancelled: Callable[[], None]
+    ) -> None:
+        rows, columns, channels = reference.shape[-3:]
+        super().__init__(image, (rows, columns), check_cancelled)
+        self._target = reference.reshape(-1, rows, columns, channels)[0].astype(np.float64)
+        self._step = max(1, min(rows, columns) // _LOOKED_AT)
+        self._total = _variance(self._target[:: self._step, :: self._step])
+
+    @override
+    def left_of(self, pixels: Array, inner: tuple[slice, slice] | None) -> tuple[float, bool]:
+        target, left = self._target, 0.0
+        if inner is not None:
+            left = _variance(target[_around(target, inner)])
+            pixels, target = pixels[inner], target[inner]
+        few = (slice(None, None, self._step),) * 2
+        pixels, target = pixels[few], target[few]
+        orders = [pixels, pixels[..., ::-1]] if pixels.shape[-1] == 3 else [pixels]
+        unexplained = [_unexplained(each, target) for each in orders]
+        least = int(np.argmin(unexplained))
+        left = left / self._step**2 + unexplained[least]
+        return left / (self._total or 1.0), least == 1
+
+    def border(self, found: Found) -> tuple[tuple[float, ...], Array]:
         """Return the reference's numbers around the picture, one a channel, and as pixels."""
         pixels, inner = self.picture(found.plan)
         if inner is None:
