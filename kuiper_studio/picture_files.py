@@ -18,23 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["write_picture"]
 
 
-def write_picture(image: QImage, path: Path, form: str = "") -> None:
+def write_picture(image: QImage, path: Path) -> None:
     """Write a picture.
 
     Parameters
     ----------
     image : QImage
     path : Path
-        An existing file is replaced when the picture is written, and not before.
-    form : str, optional
-        ``png`` or another one that Qt knows; else what the suffix says, PNG where it says none.
+        An existing file is replaced when the picture is written, and not before. Its suffix
+        says the form, ``.png`` or another one that Qt knows; PNG where it says none.
 
     Raises
     ------
     ExportError
         If the file cannot be written; what was there before is there still.
     """
-    form = form or path.suffix.lower().removeprefix(".") or "png"
+    form = path.suffix.lower().removeprefix(".") or "png"
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QImageWriter(buffer, QByteArray(form.encode()))

@@ -234,12 +234,12 @@ class _Inference:
             self._hint(operand.producer, copies[-1])
         return copies[-1]
 
-    def _dims_of(self, operands: Sequence[RuntimeOperand], place: int = 0) -> Dims:
-        """Return the dimensions of one of several operands, as far as they are known.
+    def _dims_of(self, operands: Sequence[RuntimeOperand]) -> Dims:
+        """Return the dimensions of the first of several operands, as far as they are known.
 
         They are empty without any operand: a file may have fewer than a type needs.
         """
-        return self.dims.get(operands[place].name, ()) if operands else ()
+        return self.dims.get(operands[0].name, ()) if operands else ()
 
     def _hint(self, operator: RuntimeOperator, dims: Dims) -> None:
         """Remember the name of a weight for the tokens that it may hold."""

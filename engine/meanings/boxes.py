@@ -120,10 +120,9 @@ def suppress(
     scores: Array,
     classes: Array,
     limit: float,
-    most: int = MOST_BOXES,
     turned: Array | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Return the places of boxes to keep, the surest first.
+    """Return the places of boxes to keep, the surest first and at most `MOST_BOXES`.
 
     Of boxes of one class whose intersection over union is above the limit, the one of the
     highest score stays.
@@ -133,14 +132,12 @@ def suppress(
     corners : ndarray of shape (N, 4)
     scores, classes : ndarray of shape (N,)
     limit : float
-    most : int
-        How many to keep.
     turned : ndarray of shape (N, 5), optional
         Turned boxes, compared by `turned_overlaps`.
     """
     order = np.argsort(-scores, kind="stable")
     kept: list[int] = []
-    while order.size and len(kept) < most:
+    while order.size and len(kept) < MOST_BOXES:
         first, order = order[0], order[1:]
         kept.append(int(first))
         found = (

@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 _SHOWN_OF_CYCLE: Final = 6
+_MOST_QUOTED: Final = 40  # characters
 
 
 class _Line(NamedTuple):
@@ -31,9 +32,9 @@ class _Line(NamedTuple):
     outputs: list[str]
 
 
-def shorten(text: str, limit: int = 40) -> str:
-    """Quote a piece of the file, cut after `limit` characters."""
-    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+def shorten(text: str) -> str:
+    """Quote a piece of the file, cut if it is long."""
+    return repr(text if len(text) <= _MOST_QUOTED else text[: _MOST_QUOTED - 1] + "…")
 
 
 def line_of_operator(lines: Sequence[str], name: str) -> int:

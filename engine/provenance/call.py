@@ -151,7 +151,7 @@ class Call:
             raise NoBreakdownError(f"{name} of {self.operator.type} is no operand")
         return found
 
-    def elements(self, name: str, indices: npt.NDArray[np.int64], label: str = "") -> Factor:
+    def elements(self, name: str, indices: npt.NDArray[np.int64]) -> Factor:
         """Return elements of an argument, an operand or a weight.
 
         Parameters
@@ -159,10 +159,8 @@ class Call:
         name : str
             Of the argument.
         indices : ndarray of int64, shape (T, D)
-        label : str, optional
-            Name of a weight in the result; `name` by default.
         """
-        return take(self.arguments[name], label or name, indices)
+        return take(self.arguments[name], name, indices)
 
     @property
     def layer_code(self) -> Callable[..., Any]:

@@ -35,9 +35,7 @@ class DockTitleBar(QFrame):
 
     close_requested = Signal()
 
-    def __init__(
-        self, title: str, theme: Theme, parent: QWidget | None = None, *, closable: bool = True
-    ) -> None:
+    def __init__(self, title: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self.setProperty("role", "head")
@@ -54,13 +52,12 @@ class DockTitleBar(QFrame):
         self._row.addStretch(1)
         self._close = self._make_button("close", f"Close {title}")
         self._close.clicked.connect(self.close_requested)
-        self._close.setVisible(closable)
         self._row.addWidget(self._close)
 
     @classmethod
-    def of(cls, panel: Panel, theme: Theme, *, closable: bool = True) -> DockTitleBar:
+    def of(cls, panel: Panel, theme: Theme) -> DockTitleBar:
         """Header with a panel's title, suffix, widgets and actions; it follows the suffix."""
-        bar = cls(panel.windowTitle(), theme, closable=closable)
+        bar = cls(panel.windowTitle(), theme)
         bar.set_suffix(panel.suffix)
         panel.suffix_changed.connect(bar.set_suffix)
         for widget in panel.title_widgets():

@@ -33,6 +33,7 @@ __all__ = [
 HATCH_PITCH: Final = 5
 LIGHT: Final = 140  # brightness of 0 to 255 above which ink is black
 _HATCH_STROKE: Final = 1.1
+_SWATCH: Final = (34, 10)  # width and height in pixels
 _BLUE_FIRST: Final = (2, 1, 0)  # where a pixel has red, green and blue
 
 
@@ -145,22 +146,18 @@ class Coloring:
         return QColor(red, green, blue)
 
 
-def to_image(colors: npt.NDArray[np.uint8], scale: float = 1.0) -> QImage:
+def to_image(colors: npt.NDArray[np.uint8]) -> QImage:
     """Make an image of RGBA colours.
 
     Parameters
     ----------
     colors : ndarray of shape (H, W, 4), uint8
         Copied.
-    scale : float, optional
-        Device pixel ratio.
     """
     height, width = colors.shape[:2]
     data = np.ascontiguousarray(colors)
     view = QImage(data.data, width, height, 4 * width, QImage.Format.Format_RGBA8888)
-    image = view.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
-    image.setDevicePixelRatio(scale)
-    return image
+    return view.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
 
 
 def image_over(
@@ -184,8 +181,9 @@ def image_over(
     return image
 
 
-def map_swatch(name: str, width: int = 34, height: int = 10) -> QPixmap:
+def map_swatch(name: str) -> QPixmap:
     """Make a small picture of a colour map for combo boxes and menus."""
+    width, height = _SWATCH
     colors = lookup_table(name)[np.arange(width) * 255 // (width - 1)]
     image = to_image(np.broadcast_to(colors, (height, width, 4)))
     return QPixmap.fromImage(image)

@@ -91,7 +91,7 @@ class Chooser(QWidget):
             row.addWidget(widget)
         self.box.valueChanged.connect(self.chosen)
 
-    def show_choice(self, place: int, count: int, label: str | None = None) -> None:
+    def show_choice(self, place: int, count: int) -> None:
         """Show the selected index and the count, without a signal."""
         self.box.blockSignals(True)  # noqa: FBT003 - Qt's signature
         self.box.setRange(0, max(count - 1, 0))
@@ -99,9 +99,6 @@ class Chooser(QWidget):
         self.box.blockSignals(False)  # noqa: FBT003
         self.box.setFixedWidth(26 + 7 * max(2, len(str(count - 1))))
         self.total.setText(f"of {count}")
-        if label is not None:
-            self.label.setText(label)
-            self.box.setAccessibleName(label)
 
 
 class ToolStrip(QFrame):

@@ -66,13 +66,6 @@ def test_dock_title_in_a_dock(qtbot, empty_session, theme) -> None:
     assert dock.isHidden()
 
 
-def test_title_that_cannot_be_closed(qtbot, theme) -> None:
-    bar = DockTitleBar("Graph", theme, closable=False)
-    qtbot.addWidget(bar)
-    assert bar.findChildren(QLabel)[0].text() == "Graph"
-    assert all(button.isHidden() for button in bar.findChildren(QToolButton))
-
-
 def test_section_folds(qtbot, theme) -> None:
     body = QLabel("body")
     section = Section("Title", body, theme)
