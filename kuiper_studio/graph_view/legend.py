@@ -99,9 +99,7 @@ def legend_entries(state: SceneState) -> list[Entry]:
 
 
 def _difference_entries(state: SceneState) -> list[Entry]:
-    looks: dict[DifferenceKind, DifferenceLook] = {}
-    for mark in state.marks.values():
-        looks.setdefault(mark.kind, mark.look)
+    looks = state.marks.looks
     return [
         Entry(looks[kind].glyph, looks[kind].token, text, looks[kind])
         for kind, text in _DIFFERENCES.items()

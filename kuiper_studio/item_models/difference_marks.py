@@ -96,6 +96,14 @@ class DifferenceMarks(dict[PlaceT, DifferenceMark], Generic[PlaceT]):
         found = ((counts[kind], word) for kind, word in _COUNTED.items())
         return ", ".join(f"{count} {word}" for count, word in found if count)
 
+    @cached_property
+    def looks(self) -> dict[DifferenceKind, DifferenceLook]:
+        """How the first of each kind looks, once all are added."""
+        looks: dict[DifferenceKind, DifferenceLook] = {}
+        for mark in self.values():
+            looks.setdefault(mark.kind, mark.look)
+        return looks
+
 
 # Of the present comparison of each session: five views ask for the marks at once.
 _present: Final[

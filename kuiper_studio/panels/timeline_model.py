@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,27 @@ class ErrorBars:
     kinds: tuple[DifferenceKind | None, ...]
 
 
+class _Errors(NamedTuple):
+    """What a comparison says, by operator.
+
+    Attributes
+    ----------
+    marks : DifferenceMarks
+        Of the comparison.
+    kinds : list of DifferenceKind or None
+    relative, born : ndarray
+        NaN where there is none.
+    rank : ndarray
+        The worse, the larger; the larger error among those of a kind.
+    """
+
+    marks: DifferenceMarks[str]
+    kinds: list[DifferenceKind | None]
+    relative: Floats
+    born: Floats
+    rank: Floats
+
+
 class TimelineModel:
     """Costs and states of the operators of one model.
 
@@ -175,6 +196,7 @@ class TimelineModel:
         self._ends = np.array([o.is_input or o.is_output for o in operators], np.bool_)
         self.nonfinite: frozenset[int] = frozenset()
         self.marks = DifferenceMarks[str]()
+        self._errors: _Errors | None = None  # found for a picture, which each step draws
         self.tolerance = 0.0
         self.forget()
 
@@ -290,21 +312,26 @@ class TimelineModel:
         size : int
             At least 1.
         """
+        if self._errors is None or self._errors.marks is not self.marks:
+            self._errors = self._find_errors()
+        known = self._errors
+        count = len(range(0, len(self), size))
+        padded = np.full(count * size, -1.0)
+        padded[: len(self)] = known.rank
+        worst = np.arange(count) * size + padded.reshape(-1, size).argmax(axis=1)
+        kinds = tuple(known.kinds[place] for place in worst)
+        return ErrorBars(size, worst, known.relative[worst], known.born[worst], kinds)
+
+    def _find_errors(self) -> _Errors:
         marks = [self.marks.get(operator.name) for operator in self.operators]
         kinds = [mark.kind if mark is not None else None for mark in marks]
-        errors, born = (
+        relative, born = (
             np.array([getattr(mark, name, None) for mark in marks], np.float64)
             for name in ("relative", "born")
         )
         severity = np.array([_SEVERITY.index(kind) for kind in kinds], np.float64)
-        shares = error_fractions(errors, _MOST_ERROR)
-        count = len(range(0, len(self), size))
-        padded = np.full(count * size, -1.0)
-        padded[: len(self)] = severity + 0.5 * shares  # the larger error among equals
-        worst = np.arange(count) * size + padded.reshape(-1, size).argmax(axis=1)
-        return ErrorBars(
-            size, worst, errors[worst], born[worst], tuple(kinds[place] for place in worst)
-        )
+        shares = error_fractions(relative, _MOST_ERROR)
+        return _Errors(self.marks, kinds, relative, born, severity + 0.5 * shares)
 
 
 def error_fractions(errors: Floats, top: float) -> Floats:

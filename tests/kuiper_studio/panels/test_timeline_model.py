@@ -12,7 +12,7 @@ from engine.session import OperatorStatus, StepRecord
 from engine.store import StepOutputs
 from engine.values import metadata_of
 from kuiper_studio.item_models.comparison_rows import DifferenceKind, DifferenceLook
-from kuiper_studio.item_models.difference_marks import DifferenceMark
+from kuiper_studio.item_models.difference_marks import DifferenceMark, DifferenceMarks
 from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.panels.timeline_model import (
     Measure,
@@ -195,13 +195,15 @@ def mark(kind, relative=None, born=None):
 
 def test_bars_of_errors(model):
     kind = DifferenceKind
-    model.marks = {
-        "in": mark(kind.EQUAL, 0.0, 0.0),
-        "a": mark(kind.INHERITED, 1e-3, 1e-6),
-        "b": mark(kind.INHERITED, 1e-2, 1e-7),
-        "r": mark(kind.BORN, 1e-4, 1e-4),
-        "odd": mark(kind.OTHER),
-    }
+    model.marks = DifferenceMarks(
+        {
+            "in": mark(kind.EQUAL, 0.0, 0.0),
+            "a": mark(kind.INHERITED, 1e-3, 1e-6),
+            "b": mark(kind.INHERITED, 1e-2, 1e-7),
+            "r": mark(kind.BORN, 1e-4, 1e-4),
+            "odd": mark(kind.OTHER),
+        }
+    )
     single = model.error_bars()
     assert single.worst.tolist() == [0, 1, 2, 3, 4, 5]
     np.testing.assert_array_equal(single.errors, [0, 1e-3, 1e-2, 1e-4, np.nan, np.nan])
@@ -212,6 +214,9 @@ def test_bars_of_errors(model):
     np.testing.assert_array_equal(triple.born, [1e-7, 1e-4])
     assert triple.kinds == (kind.INHERITED, kind.BORN)
     assert model.error_bars(4).worst.tolist() == [3, 4]  # two bars, the last of two operators
+    model.marks = DifferenceMarks({"a": mark(kind.BORN, 0.5, 0.5)})  # of another comparison
+    np.testing.assert_array_equal(model.error_bars(3).errors, [0.5, np.nan])
+    assert model.error_bars(3).kinds == (kind.BORN, None)
 
 
 def test_scale_of_errors():
