@@ -51,6 +51,7 @@ _MOST_WEIGHING: Final = 9  # operators between a softmax and its product
 _INDEXED: Final = frozenset({"Tensor.index", "Tensor.index_put"})
 _GROUPED: Final = frozenset({"aten::_grouped_mm"})
 _SORTS: Final = frozenset({"torch.sort", "torch.argsort", "aten::sort", "aten::argsort"})
+_SUMS: Final = frozenset({"torch.sum", "torch.mean", "torch.norm", "torch.linalg.norm"})
 _SAMPLER: Final = "F.grid_sample"
 _JOINS: Final = frozenset({"torch.stack", "torch.cat", "torch.concat"})
 _PICKS: Final = frozenset({"torch.unbind", "Tensor.select"})
@@ -131,6 +132,7 @@ class _Inference:
         self._claim_experts()
         self._claim_levels()
         self._claim_sampled()
+        self._claim_differences()
         self._claim_outputs()
         for operand in self.graph.input_operands:
             self._claim_spectrogram(self.dims.get(operand.name, ()))
@@ -365,6 +367,11 @@ class _Inference:
                     factors.claim(dims[0], Kind.EXPERT, Rank.STATED)
                     for dim in dims[1:]:
                         factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
+            for (
+                dims
+            ) in self._indexed_tables():  # biases, of which each token takes its expert's
+                if factors.size(dims[0]) == factors.sizes[router]:
+                    factors.claim(dims[0], Kind.EXPERT, Rank.GUESSED)
 
     def _stacked_weights(self) -> list[Dims]:
         """Return the dimensions of constants of products that stack matrices."""
@@ -381,6 +388,16 @@ class _Inference:
             for dims in (self.dims.get(name, ()), *self.copies.get(name, ()))
         )
         return [dims for dims in found if len(dims) == 3]
+
+    def _indexed_tables(self) -> list[Dims]:
+        """Return the dimensions of matrices of the file of which an index picks rows."""
+        names = {
+            operator.inputs[0].name
+            for operator in self.graph.operators
+            if operator.type == "Tensor.index" and operator.inputs
+        }
+        found = [self.dims.get(name, ()) for name in sorted(names & self.constants)]
+        return [dims for dims in found if len(dims) == 2]
 
     def _chosen_scores(self, operator: RuntimeOperator) -> Dim:
         """Return the dimension of which an operator chooses the largest; empty for others."""
@@ -410,6 +427,18 @@ class _Inference:
             )
             for sampler in samplers:
                 self._claim_grid(sampler)
+
+    def _claim_differences(self) -> None:
+        """Name what is summed of each two positions of a cloud: their coordinates."""
+        factors = self.factors
+        for operator in self.graph.operators:
+            dims = self._dims_of(operator.inputs) if operator.type in _SUMS else ()
+            if len(dims) < 3 or operator.params.get("dim") not in {(-1,), (len(dims) - 1,)}:
+                continue
+            one, other = (factors.find(dim[0]) for dim in dims[-3:-1])
+            is_known = len(dims[-1]) > 1 or factors.kind(dims[-1][0]) is not Kind.UNKNOWN
+            if one == other and factors.sizes[one] != 1 and not is_known:
+                factors.claim(dims[-1], Kind.COORDINATE, Rank.GUESSED)
 
     def _claim_sampled(self) -> None:
         """Name the sides of a grid by which a picture is sampled, if nothing else tells them.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.axes.factors import Rank
 from engine.axes.layout import Kind
+from engine.axes.products import mixes_heads
 from engine.axes.registry import rule
 from engine.axes.rules.attention import claim_split_heads
 from engine.axes.rules.elementwise import keep
@@ -34,6 +35,8 @@ def _spatial(call: Call) -> int:
 def convolution(call: Call) -> Results:
     """Replace channels, and resample positions."""
     dims, spatial = call.first, _spatial(call)
+    if dims and mixes_heads(call.operator) and call.factors.kind(dims[1][0]) is Kind.HEAD:
+        return [_mix_heads(call, dims)]
     if not call.claim_image(dims, spatial) or dims is None:
         return []
     is_film = spatial == 3 and call.factors.sizes[dims[-4][0]] == 3 and len(dims[-4]) == 1
@@ -46,6 +49,12 @@ def convolution(call: Call) -> Results:
     found = convolve(call, dims, spatial)
     call.claim_image(found, spatial)  # rows that were flattened have one meaning from here
     return [found]
+
+
+def _mix_heads(call: Call, dims: Dims) -> Dims | None:
+    """Return scores of other heads for the same queries and keys, as of talking heads."""
+    made = call.factors.derive(dims[1], call.factors.extent(dims[1]))
+    return call.fit((dims[0], made, *dims[2:]))
 
 
 def _claim_weight(call: Call, spatial: int) -> None:

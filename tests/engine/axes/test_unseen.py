@@ -1580,3 +1580,60 @@ def test_rows_at_the_places_of_an_index(texts: Callable[..., dict[str, str]]) ->
     )
     assert found["s"] == found["t"] == "channels × rows × columns"
     assert found["y"].endswith("features")
+
+
+def test_heads_that_a_convolution_mixes(texts: Callable[..., dict[str, str]]) -> None:
+    """Talking heads of EfficientFormer V2 are channels to the convolution of their scores."""
+    mixing = "bias=True in_channels=2 out_channels=2 kernel_size=(1,1)"
+    found = texts(
+        "pnnx.Input image 0 1 a #a=(1,3,4,5)f32",
+        "nn.Conv2d c 1 1 a b kernel_size=(3,3) padding=(1,1) #b=(1,6,4,5)f32",
+        "Tensor.reshape r 1 1 b c shape=(1,2,3,20) $input=b #c=(1,2,3,20)f32",
+        "Tensor.permute p 1 1 c d dims=(0,1,3,2) $input=c #d=(1,2,20,3)f32",
+        "torch.matmul m 2 1 d c e $input=d $other=c #e=(1,2,20,20)f32",
+        f"nn.Conv2d talk 1 1 e g {mixing} #g=(1,2,20,20)f32",
+        "F.softmax s 1 1 g h dim=-1 $input=g #h=(1,2,20,20)f32",
+        "torch.matmul n 2 1 h d i $input=h $other=d #i=(1,2,20,3)f32",
+        "pnnx.Output out 1 0 i",
+    )
+    assert found["c"] == "heads × features × 4×5 tokens"
+    assert found["e"] == found["h"] == "heads × 4×5 queries × 4×5 keys"
+    assert found["i"] == "heads × 4×5 tokens × features"
+
+
+def test_distances_between_the_points_of_a_cloud(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """SchNet squares the differences of the places of each two atoms, and adds them up."""
+    found = texts(
+        "pnnx.Input kinds 0 1 k #k=(1,5)i64",
+        "nn.Embedding e 1 1 k m embedding_dim=4 num_embeddings=20 #m=(1,5,4)f32",
+        "pnnx.Input places 0 1 a #a=(1,5,3)f32",
+        "torch.unsqueeze u 1 1 a b dim=2 $input=a #b=(1,5,1,3)f32",
+        "torch.unsqueeze v 1 1 a c dim=1 $input=a #c=(1,1,5,3)f32",
+        "pnnx.Expression d 2 1 b c d expr=pow(sub(@0,@1),2) #d=(1,5,5,3)f32",
+        "torch.sum s 1 1 d g dim=(-1) keepdim=False $input=d #g=(1,5,5)f32",
+        "torch.matmul w 2 1 g m h $input=g $other=m #h=(1,5,4)f32",
+        "pnnx.Output out 1 0 h",
+    )
+    assert found["a"] == "tokens × coordinates"
+    assert found["g"] == "queries × keys"
+
+
+def test_biases_of_experts(texts: Callable[..., dict[str, str]]) -> None:
+    """GPT-OSS adds the bias of its expert to what each token becomes."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,7,6)f32",
+        "Tensor.reshape r 1 1 a b shape=(7,6) $input=a #b=(7,6)f32",
+        "nn.Linear router 1 1 b c #c=(7,5)f32",
+        "torch.topk t 1 2 c d i k=1 dim=-1 $input=c #d=(7,1)f32 #i=(7,1)i64",
+        "Tensor.reshape f 1 1 i j shape=(7) $input=i #j=(7)i64",
+        "torch.argsort o 1 1 j k dim=0 $input=j #k=(7)i64",
+        "Tensor.index g 2 1 j k l $input=j $expr=k #l=(7)i64",
+        "pnnx.Attribute bias 0 1 m @data=(5,6)f32 #m=(5,6)f32",
+        "Tensor.index h 2 1 m l n $input=m $expr=l #n=(7,6)f32",
+        "pnnx.Expression x 2 1 b n p expr=add(@0,@1) #p=(7,6)f32",
+        "pnnx.Output out 1 0 p",
+        bias=np.zeros((5, 6), np.float32),
+    )
+    assert found["m"] == "experts × features"
