@@ -39,10 +39,10 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.errors import UnsupportedOperatorError
 from engine.states import OperatorStatus
 from kuiper_studio.analyse_commands import AnalyseCommands
-from kuiper_studio.commands import Commands, CommandState
+from kuiper_studio.command_state import command_state
+from kuiper_studio.commands import Commands
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.drop_commands import DropCommands
 from kuiper_studio.export_commands import ExportCommands
@@ -787,51 +787,15 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_state_changed(self) -> None:
-        self.commands.update(self._command_state())
+        self._update_commands()
         if self.session.state is RunState.RUNNING:
             self._on_values_dropped()
         if self.session.state is RunState.LOADING:
             self._clear_start_page()  # of the file before
 
-    def _command_state(self) -> CommandState:
-        session, selected = self.session, self.session.selected
-        graph = session.graph
-        operator = graph.operator(selected) if graph is not None and selected else None
-        return CommandState(
-            session.state,
-            is_stepping=session.is_stepping,
-            is_working=session.progress is not None,
-            selected=operator is not None,
-            has_output=operator is not None and bool(operator.outputs),
-            has_weights=operator is not None
-            and any(weight.is_stored for weight in operator.attributes.values()),
-            can_supply=session.can_supply(selected),
-            is_supplied=operator is not None and bool(session.supplied_text(selected)),
-            lacks_layer=operator is not None
-            and isinstance(operator.error, UnsupportedOperatorError),
-            shows_operand=bool(session.operand),
-            has_layer_files=bool(session.workspace.layer_files),
-            has_pinned_kernels=session.kernels_from is not None,
-            is_compared=session.comparing.comparison is not None,
-            has_other_origin=any(name != selected for name in session.comparing.origins),
-            has_theirs=self.tensor_view.has_theirs,
-            has_worst=self.tensor_view.has_worst,
-            lacks_match=bool(session.comparing.lacking),
-            is_matched_by_hand=operator is not None
-            and any(each.name in session.comparing.corrections for each in operator.outputs),
-            can_undo_match=session.comparing.undone_corrections is not None,
-            has_attention=bool(session.attentions.found),
-            is_finding=session.finding.is_on or bool(session.finding.start),
-            has_found=bool(session.finding.operators),
-            has_bookmarks=bool(session.bookmarks.names),
-            can_undo=bool(session.undoing.last),
-            is_overlaid=session.overlaying.is_on,
-            has_groups=self.graph_view.canvas.has_groups,
-            is_grouped=self.graph_view.canvas.is_grouped,
-            can_open_group=self.graph_view.canvas.can_open_group,
-            can_close_group=self.graph_view.canvas.can_close_group,
-            can_go_back=self.history.can_go_back,
-            can_go_forward=self.history.can_go_forward,
+    def _update_commands(self) -> None:
+        self.commands.update(
+            command_state(self.session, self.history, self.graph_view.canvas, self.tensor_view)
         )
 
     @Slot()
@@ -942,7 +906,7 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def _on_progress_changed(self, progress: Progress | None) -> None:
         """Only one study at a time; when it begins, clear the message about the last one."""
-        self.commands.update(self._command_state())
+        self._update_commands()
         if progress is not None and self.banner.concerns_study:
             self.session.dismiss_failure()
             self.banner.clear()
