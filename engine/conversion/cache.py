@@ -28,7 +28,7 @@ __all__ = ["LARGEST", "conversions_folder", "evict", "find_key", "touch"]
 
 LARGEST: Final = 4 << 30
 """Most bytes of all entries; the newest always stays."""
-_FORMAT: Final = b"10"  # of the entries; older ones are no longer found
+_FORMAT: Final = b"11"  # of the entries; older ones are no longer found
 _DAY: Final = 86400.0  # seconds after which an unfinished entry counts as abandoned
 
 

@@ -127,8 +127,10 @@ def explain(
         )
     if control_flow and any(_REFUSED in line for line in run.lines):
         return (
-            f"it has branches, of the operator {control_flow}, which pnnx cannot convert; "
-            "trace the model with torch.jit.trace, which follows those that the example takes"
+            f"it has branches, of the operator {control_flow}, that read values from outside "
+            "of them, which pnnx cannot convert; if their condition is constant, remove them "
+            "with onnxsim, else trace the model with torch.jit.trace, which follows those that "
+            "the example takes"
         )
     for pattern, sentence in _PATTERNS:
         for line in run.lines:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from engine.conversion.node_meanings import resizing, slicing, windows
+from engine.conversion.node_meanings import einstein, resizing, slicing, windows
 from engine.conversion.node_meanings.sizes import NodeSizes, known_sizes
 from engine.conversion.node_meanings.tensor_sizes import cast_sizes
 from engine.conversion.onnx_nodes import OnnxNode, constant_node
@@ -186,6 +186,7 @@ BY_SIZES: Final[Mapping[str, _BySizes]] = {
     "AveragePool": _BySizes(windows.is_padded_by_size, windows.pad_explicitly),
     "MaxPool": _BySizes(windows.is_a_pooling_to_write, windows.write_pooling),
     "ConvTranspose": _BySizes(windows.has_output_shape, windows.pad_transposed),
+    "Einsum": _BySizes(einstein.has_dots, einstein.name_dots),
     "PRelu": _BySizes(_always, _slope_by_last),
     **dict.fromkeys(
         ("Resize", "Upsample"), _BySizes(resizing.is_old_resizing, resizing.resize_by_products)

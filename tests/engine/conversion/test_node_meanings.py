@@ -179,6 +179,14 @@ def resize(**attributes):
          RESIZED, {}),
         (10, make_node("Resize", ["x", "s"], ["y"], mode="nearest"), RESIZED,
          {"s": np.float32([1, 1, 1.6, 0.5])}),
+        *(
+            (13, make_node("Einsum", ["x", "w"], ["y"], equation=equation), IMAGE,
+             {"w": normal(*shape)})
+            for equation, shape in (
+                ("...ij,...jk->...ik", (2, 3, 9, 4)), ("b...i, ji -> b...j", (5, 9)),
+                ("...i,...i->...", (2, 3, 8, 9)),
+            )
+        ),
         (18, resize(mode="linear", antialias=1), {"x": normal(1, 2, 8, 8)},
          {"s": np.float32([1, 1, 0.5, 0.5])}),
     ],
