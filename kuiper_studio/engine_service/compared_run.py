@@ -43,7 +43,8 @@ def compare_run(
     request: CompareRequest,
     serial: int,
     report: Callable[[int, int], None],
-    plan: ResolvedPlan | None = None,
+    plan: ResolvedPlan | None,
+    converting: Callable[[str], None],
 ) -> ComparedRun:
     """Compare a session with a reference; see `engine.compare`.
 
@@ -55,16 +56,18 @@ def compare_run(
     serial : int
         Number under which the window fetches the reference's tensors.
     report : callable
-        Called with the number of operators done, and of all; what it raises ends the
-        comparison.
-    plan : ResolvedPlan, optional
+        Called with the number of operators done, and of all, and with zeros where none can be
+        counted; what it raises ends the comparison.
+    plan : ResolvedPlan or None
         What the session was fed with.
+    converting : callable
+        Called with each line of the exporter, if the reference has to be converted.
     """
     run = run_to_end(session, report)
     if isinstance(request.reference, OtherRun):
         reference = _run_otherwise(session, request.reference, report)
     else:
-        reference = open_reference_for(run, request.reference, report)
+        reference = open_reference_for(run, request.reference, report, converting)
     corrections = read_corrections(run.graph.source_path, reference.title)
     images = {}
     if plan is not None:

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from threading import Condition
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
@@ -331,19 +331,20 @@ class EngineServer:
     def _load(self, request: OpenRequest) -> _Loaded:
         model = request.model
 
-        def report(line: str) -> None:
-            # Behind dots come times, and in between warnings of libraries.
-            if words := line.partition("...")[0].strip("# -"):
-                self._send(Progress(f"Converting {model.path.name}: {words}"))
-
         graph = engine.load(
             model.path,
             model.bin,
             conversion=model.conversion or ConversionOptions(asks=True),
-            report=report,
+            report=partial(self._report_conversion, model.path.name),
             is_cancelled=self._is_cancelled(request.run_id),
         )
         return graph, describe(graph)
+
+    def _report_conversion(self, name: str, line: str) -> None:
+        """Tell a line of the exporter."""
+        # Behind dots come times, and in between warnings of libraries.
+        if words := line.partition("...")[0].strip("# -"):
+            self._send(Progress(f"Converting {name}: {words}"))
 
     def _place(self) -> str | None:
         """Return the position of the session, as in `Plan`."""
@@ -603,7 +604,8 @@ class EngineServer:
         session, name = self._served.opened_session(), request.reference.name
 
         def make(serial: int, report: Callable[[int, int], None]) -> ComparedRun:
-            return compare_run(session, request, serial, report, self._served.plan)
+            converting = partial(self._report_conversion, name)
+            return compare_run(session, request, serial, report, self._served.plan, converting)
 
         self._send_compared(request.run_id, f"Comparing with {name}", make)
 
@@ -636,7 +638,7 @@ class EngineServer:
         def report(done: int, total: int) -> None:
             nonlocal due
             check_cancelled()
-            if time.monotonic() >= due:
+            if total and time.monotonic() >= due:
                 due = time.monotonic() + SECONDS_BETWEEN_REPORTS
                 # What follows the last operator cannot be counted.
                 rest = Progress(f"{label}: finding origins and reasons")

@@ -14,6 +14,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from engine.conversion.records import ConversionOptions
+from engine.inputs import parse_source
 from kuiper_studio.analyse_commands import _references_beside
 from kuiper_studio.app import make_window
 from kuiper_studio.dialogs.conversion_dialog import ConversionDialog
@@ -143,6 +144,26 @@ def test_progress_has_no_times_and_warnings(qtbot, window, source, exporter):
     wait(qtbot, window)
     assert "Converting traced.pt: shape_inference" in labels
     assert not any("onnxruntime" in (label or "") for label in labels)
+
+
+def test_a_reference_is_converted_in_the_words_of_the_exporter_until_it_is_cancelled(
+    qtbot, window, source, exporter
+):
+    session, path = window.session, source("traced.pt")
+    window.opening.open_model(path)
+    wait(qtbot, window)
+    session.set_source_list([parse_source("ones")] * len(session.graph.input_operands))
+    wait(qtbot, window)
+    exporter("print('############# pass_level3', flush=True)\ntime.sleep(60)")
+    engine_before, labels = session.engine_pid, []
+    session.progress_changed.connect(lambda p: labels.append(p and p.label))
+    session.studies.compare(path)
+    qtbot.waitUntil(lambda: "Converting traced.pt: pass_level3" in labels, timeout=20_000)
+    window.findChild(QPushButton, "statusCancel").click()
+    wait(qtbot, window)
+    assert session.workspace.log_entries[-1].text == "the comparison was cancelled"
+    assert session.graph is not None
+    assert session.engine_pid == engine_before  # nothing had to be ended
 
 
 def test_cancelling_leaves_what_was_open(qtbot, window, source, exporter):

@@ -41,6 +41,7 @@ def open_reference(
     ncnn_options: str = "exact",
     memory_bound: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    report: Callable[[str], None] = lambda _line: None,
 ) -> Reference:
     """Open a reference to compare a session with.
 
@@ -55,8 +56,10 @@ def open_reference(
     backend, ncnn_options, memory_bound : optional
         Of the session that runs a model; see `Session`.
     progress : callable, optional
-        Called with the number of operators done and the total while a model runs; an exception
-        ends it.
+        Called with the number of operators done and the total while a model runs, and with
+        zeros while it is converted; an exception ends it.
+    report : callable, optional
+        Called with each line that the exporter prints, if a model has to be converted.
 
     Returns
     -------
@@ -77,7 +80,17 @@ def open_reference(
     data = None if isinstance(source, RuntimeGraph) else open_data(source)
     if data is not None:
         return data
-    graph = source if isinstance(source, RuntimeGraph) else load(model_of(Path(source)))
+
+    def is_cancelled() -> bool:
+        if progress is not None:
+            progress(0, 0)
+        return False
+
+    graph = (
+        source
+        if isinstance(source, RuntimeGraph)
+        else load(model_of(Path(source)), report=report, is_cancelled=is_cancelled)
+    )
     if inputs is None:
         raise ReferenceFileError(
             graph.param_path, "a reference that is a model needs inputs; give them"
@@ -93,6 +106,7 @@ def open_reference_for(
     session: Session,
     source: str | Path | Session | RuntimeGraph | Reference,
     progress: Callable[[int, int], None] | None = None,
+    report: Callable[[str], None] = lambda _line: None,
 ) -> Reference:
     """Open a reference for a session; a model runs on the session's inputs, with its options.
 
@@ -101,7 +115,7 @@ def open_reference_for(
     session : Session
         Fed; not changed.
     source : path, Session, RuntimeGraph or Reference
-    progress : callable, optional
+    progress, report : callable, optional
         As for `open_reference`, with the same errors.
     """
     return open_reference(
@@ -111,6 +125,7 @@ def open_reference_for(
         ncnn_options=session.ncnn_options,
         memory_bound=session.memory_bound,
         progress=progress,
+        report=report,
     )
 
 
