@@ -52,6 +52,7 @@ _INDEXED: Final = frozenset({"Tensor.index", "Tensor.index_put"})
 _GROUPED: Final = frozenset({"aten::_grouped_mm"})
 _SORTS: Final = frozenset({"torch.sort", "torch.argsort", "aten::sort", "aten::argsort"})
 _SUMS: Final = frozenset({"torch.sum", "torch.mean", "torch.norm", "torch.linalg.norm"})
+_COLOURS: Final = frozenset({1, 3})
 _SAMPLER: Final = "F.grid_sample"
 _JOINS: Final = frozenset({"torch.stack", "torch.cat", "torch.concat"})
 _PICKS: Final = frozenset({"torch.unbind", "Tensor.select"})
@@ -485,10 +486,18 @@ class _Inference:
             factors.replace(frequencies, Kind.FREQUENCY)
 
     def _claim_colours(self, dims: Dims) -> None:
-        """Name the channels of an input of which a model reads each by itself."""
-        kinds = [self.factors.kind(dim[0]) for dim in dims]
+        """Name the channels of an input of which a model reads each by itself.
+
+        Or of a picture that is cut to patches before any convolution.
+        """
+        factors = self.factors
+        sides = dims[2:] if len(dims) == 4 and factors.size(dims[1]) in _COLOURS else ()
+        if sides and all(len(side) == 1 and factors.parts(side[0]) for side in sides):
+            for side, kind in zip(sides, (Kind.ROW, Kind.COLUMN), strict=True):
+                factors.claim(side, kind, Rank.GUESSED)
+        kinds = [factors.kind(dim[0]) for dim in dims]
         if kinds[1:] == [Kind.UNKNOWN, Kind.ROW, Kind.COLUMN]:
-            self.factors.claim(dims[1], Kind.FEATURE, Rank.GUESSED)
+            factors.claim(dims[1], Kind.FEATURE, Rank.GUESSED)
 
     def _claim_pairs(self, dims: Dims) -> None:
         """Name what looks like samples, but is paired with itself: the nodes of a graph.

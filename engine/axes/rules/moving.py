@@ -151,13 +151,24 @@ def embedding(call: Call) -> Results:
     dims, shape = call.first, call.shape
     if dims is None or shape is None or len(shape) != len(dims) + 1:
         return []
-    if dims:
+    if len(dims) == 3 and _sums(call, 2):
+        call.claim(dims, (Kind.BATCH, Kind.TOKEN, Kind.PART), Rank.STATED)
+    elif dims:
         call.factors.claim(dims[-1], Kind.TOKEN, _rank_of_tokens(call, dims))
     if len(dims) == 2:
         call.factors.claim(dims[0], Kind.BATCH, Rank.GUESSED)
     made = (call.factors.make(shape[-1]),)
     call.factors.claim(made, Kind.FEATURE, Rank.EXPECTED)
     return [call.fit((*dims, made))]
+
+
+def _sums(call: Call, place: int) -> bool:
+    """Whether the result is summed along a dimension, as the codes of a moment of sound are."""
+    readers = call.operator.outputs[0].consumers
+    return any(
+        each.type in {"torch.sum", "torch.mean"} and each.params.get("dim") == (place,)
+        for each in readers
+    )
 
 
 def _rank_of_tokens(call: Call, dims: Dims) -> Rank:

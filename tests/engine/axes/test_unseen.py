@@ -1637,3 +1637,34 @@ def test_biases_of_experts(texts: Callable[..., dict[str, str]]) -> None:
         bias=np.zeros((5, 6), np.float32),
     )
     assert found["m"] == "experts × features"
+
+
+def test_a_picture_that_is_cut_before_any_convolution(
+    texts: Callable[..., dict[str, str]],
+) -> None:
+    """NaFlexViT embeds the pixels of each patch by a linear layer."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,3,8,12)f32",
+        "Tensor.reshape r 1 1 a b shape=(1,3,2,4,3,4) $input=a #b=(1,3,2,4,3,4)f32",
+        "Tensor.permute p 1 1 b c dims=(0,2,4,3,5,1) $input=b #c=(1,2,3,4,4,3)f32",
+        "Tensor.reshape s 1 1 c d shape=(1,6,48) $input=c #d=(1,6,48)f32",
+        "nn.Linear l 1 1 d e #e=(1,6,10)f32",
+        "nn.MultiheadAttention m 1 1 e g embed_dim=10 batch_first=True #g=(1,6,10)f32",
+        "pnnx.Output out 1 0 g",
+    )
+    assert found["a"] == "channels × rows × columns"
+    assert found["g"].endswith("tokens × features")
+
+
+def test_codes_of_a_moment_are_parts(texts: Callable[..., dict[str, str]]) -> None:
+    """CSM adds the features of the codes that a codec gives for each moment."""
+    found = texts(
+        "pnnx.Input codes 0 1 a #a=(1,7,4)i64",
+        "nn.Embedding e 1 1 a b embedding_dim=6 num_embeddings=40 #b=(1,7,4,6)f32",
+        "torch.sum s 1 1 b c dim=(2) keepdim=False $input=b #c=(1,7,6)f32",
+        "nn.Linear l 1 1 c d #d=(1,7,6)f32",
+        "pnnx.Output out 1 0 d",
+    )
+    assert found["a"] == "tokens × parts"
+    assert found["b"] == "tokens × parts × features"
+    assert found["c"] == "tokens × features"
