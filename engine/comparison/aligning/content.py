@@ -6,14 +6,23 @@ and places decide.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from engine.comparison.aligning.calls import COPY
-from engine.comparison.aligning.limits import ALIKE, CLEARLY, CONFIRMING, EXACT, NEAR
+from engine.comparison.aligning.limits import (
+    ALIKE,
+    CLEARLY,
+    CONFIRMING,
+    EXACT,
+    NEAR,
+    ROUNDED,
+)
 from engine.comparison.aligning.state import Reading
 from engine.comparison.fingerprints import is_telling
+from engine.comparison.layouts import layouts_between
 from engine.comparison.matching import CONTENT, NAME, OUTPUT, WEIGHTS, Match
 from engine.comparison.measures import relative_distance
 from engine.cost import is_free
@@ -23,11 +32,13 @@ if TYPE_CHECKING:
 
     from engine.comparison.aligning.tools import Tools
     from engine.comparison.fingerprints import Similar
+    from engine.comparison.layouts import Layout
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Array
 
 __all__ = ["Content"]
 
+_IMAGE: Final = 3  # axes: channels, rows and columns
 _ROUNDING: Final = EXACT / 10  # what rounding to float32 reaches
 
 
@@ -68,7 +79,10 @@ class Content:
         limit = self._values.rounding_of(operator, waiting)
         if operator.is_constant or (waiting and similar[0].distance > limit):
             return None
-        return self._match_alike(operator, operand, similar, unchanged)
+        found = self._match_alike(operator, operand, similar, unchanged)
+        if found is None:
+            return None
+        return replace(found, layout=self._layout_of(operator, result.shape, similar[0]))
 
     def repeated_by(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Array
@@ -145,6 +159,25 @@ class Content:
         if self._structure.givers(best.key, operand.name):
             return None
         return Match(best.key, CONTENT, 0.6, best.layout)
+
+    def _layout_of(
+        self, operator: RuntimeOperator, shape: tuple[int, ...], similar: Similar
+    ) -> Layout:
+        """Return the layout of a tensor that is near, as which it may seem to be exchanged.
+
+        A kernel that is stored transposed gives nearly that, where its input hardly varies. A
+        layer with weights exchanges no axes of an image that its input has in order.
+        """
+        layout = similar.layout
+        if len(layout.axes) < _IMAGE or similar.distance <= ROUNDED:
+            return layout
+        readings = [self._state.reading_of(each.name) for each in operator.inputs]
+        is_exchanged = any(each is not None and each.layout.axes for each in readings)
+        theirs = self._index.shapes[similar.key]
+        if not operator.has_attributes or is_exchanged or theirs is None:
+            return layout
+        plain = next(layouts_between(shape, theirs))
+        return layout if plain.axes else plain
 
     def _match_equal(
         self,

@@ -172,17 +172,19 @@ def other_ranges(case: Case) -> Iterator[Alternative]:
 def other_shapes(case: Case) -> Iterator[Alternative]:
     """Return other shapes of a reshape, whose elements keep their order.
 
-    The reference's, if it shows that. Otherwise what follows tells, but only in ncnn's format:
-    the files of pnnx state the shape, so there an order of axes behind it is likelier.
+    The reference's, if it shows that. Otherwise what follows tells, but only in ncnn's format,
+    where it fails or gives another shape: the files of pnnx state the shape, and of equal
+    shapes any order of sides may undo a wrong permutation behind it.
     """
     ours, shape = case.ours, case.expected_shape
     if case.type not in _RESHAPES or not isinstance(ours, np.ndarray):
         return
-    if shape is None and not case.type.startswith("ncnn."):
+    told = case.type.startswith("ncnn.") and not case.discrepancy.is_comparable
+    if shape is None and not told:
         return
     for wanted in [shape] if shape is not None else _other_sides(ours.shape, case.input):
         if wanted != ours.shape and math.prod(wanted) == ours.size:
-            yield _reshaped(case, ours, wanted)
+            yield _reshaped(case, ours, wanted, fitted=0 if shape is not None else len(wanted))
 
 
 def _other_sides(ours: tuple[int, ...], x: Array | None) -> Iterator[tuple[int, ...]]:
@@ -196,7 +198,7 @@ def _other_sides(ours: tuple[int, ...], x: Array | None) -> Iterator[tuple[int, 
             yield tuple(math.prod(x.shape[start:stop]) for start, stop in parts)
 
 
-def _reshaped(case: Case, ours: Array, shape: tuple[int, ...]) -> Alternative:
+def _reshaped(case: Case, ours: Array, shape: tuple[int, ...], fitted: int) -> Alternative:
     changes: tuple[Change, ...] = (Change("shape", shape),)
     if case.type.startswith("ncnn."):  # which counts from the last axis
         changes = tuple(map(Change, _SIDES.get(len(shape), ()), reversed(shape)))
@@ -206,7 +208,7 @@ def _reshaped(case: Case, ours: Array, shape: tuple[int, ...]) -> Alternative:
         "parameter",
         f"The reference gives {format_shape(shape)}, the file {format_shape(ours.shape)}. "
         f"Set {wanted}{more}.",
-        changes, result=ours.reshape(shape),
+        changes, result=ours.reshape(shape), fitted=fitted,
     )  # fmt: skip
 
 

@@ -624,3 +624,20 @@ def test_a_reshape_whose_size_only_what_follows_tells(tmp_path):
     (origin,) = compare(path, reference_of(arrays, calls), X[0]).origins
     assert origin.operator.name == "it"
     assert "Set w=72, h=6." in origin.reasons[0].text
+
+
+def test_a_transposed_kernel_of_an_image_that_hardly_varies(tmp_path):
+    """Its result is nearly the reference's with rows and columns exchanged."""
+    x = 1 + normal(140, 1, 6, 8, 8) / 100
+    depth, shift = normal(141, 6, 1, 3, 3), normal(142, 6)
+    whole = np.zeros((6, 6, 3, 3))
+    whole[range(6), range(6)] = depth[:, 0]
+    made = conv3x3(x, whole, shift).astype(np.float32)
+    whole[range(6), range(6)] = depth[:, 0].swapaxes(1, 2)
+    turned = conv3x3(x, whole, shift).swapaxes(2, 3)
+    assert np.abs(turned - made).max() < 0.05 * np.abs(made).max()
+    weights = tagged(np.ascontiguousarray(depth.swapaxes(2, 3))) + f32(shift)
+    layer = "ConvolutionDepthWise 0=6 1=3 4=1 5=1 6=54 7=6"
+    kind, text = first_reason(tmp_path, layer, made, weights, x)
+    assert kind == "weight_layout"
+    assert "The weight of the reference is the file's" in text
