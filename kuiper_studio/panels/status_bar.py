@@ -71,6 +71,8 @@ class StatusBar(QStatusBar):
         self._progress_bar.setTextVisible(False)
         self._cancel = QPushButton("Cancel")
         self._cancel.setObjectName("statusCancel")
+        # A click leaves the keyboard where it is: the button hides soon, for the next field.
+        self._cancel.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._cancel.clicked.connect(session.stop)
         # A short step must not make the bar flicker.
         self._patience = QTimer(self, singleShot=True, interval=_LONG_MS)

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QClipboard, QImage
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QPushButton
 from typing_extensions import override
@@ -130,6 +130,21 @@ def test_other_work_stands_for_the_state(qtbot, empty_session, theme):
     assert not state.isVisible()
     empty_session.progress_changed.emit(None)
     assert state.isVisible()
+
+
+def test_a_click_on_cancel_leaves_the_keyboard_where_it_is(qtbot, open_window, make_pair):
+    lines = "pnnx.Input in 0 1 0 #0=(3)f32", "nn.ReLU act 1 1 0 1", "pnnx.Output out 1 0 1"
+    window = open_window(make_pair(*lines), ["ones"])
+    session, canvas = window.session, window.graph_view.canvas
+    assert session.wait_idle(10)
+    canvas.setFocus()
+    session.progress_changed.emit(Progress("Comparing with net.onnx", 1, 4))
+    cancel = window.status_bar.findChild(QPushButton, "statusCancel")
+    qtbot.waitUntil(cancel.isVisible)
+    qtbot.mouseClick(cancel, Qt.MouseButton.LeftButton)
+    session.progress_changed.emit(None)
+    qtbot.waitUntil(lambda: not cancel.isVisible())
+    assert window.focusWidget() is canvas
 
 
 def test_what_is_copied_is_told(qtbot, studio, theme, monkeypatch):
