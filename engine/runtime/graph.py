@@ -25,6 +25,7 @@ from engine.model_files import load as load_pair
 from engine.model_files import pair
 from engine.pnnx import DTYPES
 from engine.runtime.layer_source import LayerSource
+from engine.runtime.open_slices import count_open_slices
 from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.storage import find_storage
 from engine.runtime.structure import find_structure
@@ -616,7 +617,8 @@ def load(
             raise
         return other
     wrong = _count_faults(graph)
-    return (wrong and _load_less_joined(load_converted, options, wrong)) or graph
+    other = _load_less_joined(load_converted, options, wrong) if wrong else None
+    return other or _load_with_slices(load_converted, options, graph) or graph
 
 
 def _load_less_joined(
@@ -639,6 +641,35 @@ def _load_less_joined(
     if _count_faults(graph) >= max(wrong, 1):
         return None
     graph.conversion = replace(converted, notes=(*converted.notes, _format_joined(wrong)))
+    return graph
+
+
+def _load_with_slices(
+    load_converted: Callable[[int], tuple[RuntimeGraph, Conversion]],
+    options: ConversionOptions,
+    joined: RuntimeGraph,
+) -> RuntimeGraph | None:
+    """Convert a file with open sizes so that pnnx keeps its slices; None if it has none.
+
+    It removes a slice that states the same sizes before and behind it. An open size is the same
+    as any part of it.
+    """
+    from engine.conversion.records import MOST_JOINED
+
+    if not options.shapes2 or options.optlevel != MOST_JOINED:
+        return None
+    try:
+        graph, converted = load_converted(MOST_JOINED - 1)
+    except ConversionError:
+        return None
+    lost = count_open_slices(graph.operators) - count_open_slices(joined.operators)
+    if lost <= 0:
+        return None
+    note = (
+        f"pnnx removed {format_count(lost, 'slice')} of open sizes, so this is what it makes "
+        "with optlevel=1, of more and smaller operators"
+    )
+    graph.conversion = replace(converted, notes=(*converted.notes, note))
     return graph
 
 

@@ -40,6 +40,14 @@ def write_model(path, opset, nodes, inputs, weights=(), outputs=("y",)):
     return path
 
 
+def open_sizes(path, *axes):
+    """Leave sizes of the input of a model open."""
+    model = onnx.load(path)
+    for axis in axes:
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"d{axis}"
+    onnx.save(model, path)
+
+
 def computed(path, inputs, options=None):
     session = engine.Session(engine.load(path, conversion=options), backend="numpy")
     session.feed(list(inputs.values()))
@@ -254,11 +262,22 @@ def test_sizes_of_a_tensor_are_numbers(real_exporter, tmp_path, nodes, is_open):
     path = write_model(tmp_path / "m.onnx", 15, nodes, inputs, weights)
     other = ConversionOptions(("1,3,6,5",), ("4,3,4,7",)) if is_open else None
     if is_open:
-        model = onnx.load(path)
-        for axis in (0, 2, 3):
-            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"d{axis}"
-        onnx.save(model, path)
+        open_sizes(path, 0, 2, 3)
     compare_with_onnxruntime(path, inputs, other)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_slices_of_open_sizes_stay(real_exporter, tmp_path, step):
+    """pnnx removes those that state the same open sizes before and behind them."""
+    bounds = {"s": [1, -1][step < 0], "e": [-2, 1][step < 0], "a": 3, "p": step}
+    weights = {name: np.array([each]) for name, each in bounds.items()}
+    nodes = [node("Slice", "x", *weights, to="c"), node("Relu", "c")]
+    x = normal(2, 3, 4, 8)
+    path = write_model(tmp_path / "m.onnx", 13, nodes, {"x": x}, weights)
+    open_sizes(path, 3)
+    (found,) = computed(path, {"x": x}, ConversionOptions(("2,3,4,5",), ("2,3,4,7",)))
+    expected = x[..., 1:-2] if step == 1 else x[..., :1:-1]
+    np.testing.assert_array_equal(found, np.maximum(expected, 0))
 
 
 @pytest.mark.parametrize("axes", [[], ["none"]])

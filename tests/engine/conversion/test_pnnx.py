@@ -207,6 +207,26 @@ def test_constants_of_scripted_branches_are_told(real_exporter, tmp_path, branch
     assert told == [True] * branches
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_slices_of_open_sizes_stay(real_exporter, tmp_path):
+    """pnnx removes a slice that states the same open sizes before and behind it."""
+    torch = pytest.importorskip("torch")
+
+    class Middle(torch.nn.Module):
+        def forward(self, x):
+            return torch.relu(x[:, :, 1:-2])
+
+    path = tmp_path / "m.pt"
+    torch.jit.trace(Middle(), torch.rand(1, 3, 6)).save(str(path))
+    graph = engine.load(path, conversion=ConversionOptions(("1,3,6",), ("1,3,9",)))
+    x = np.random.default_rng(4).standard_normal((1, 3, 7)).astype("f")
+    session = engine.Session(graph, backend="numpy")
+    session.feed([x])
+    session.run()
+    np.testing.assert_array_equal(session.outputs()[0], np.maximum(x[:, :, 1:5], 0))
+    assert any("removed 1 slice of open sizes" in note for note in graph.conversion.notes)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("suffix", ["pt", "onnx"])
 def test_sizes_that_a_model_computes_may_change(real_exporter, tmp_path, suffix):
