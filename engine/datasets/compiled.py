@@ -372,15 +372,53 @@ def _add_group(
             keys[1, c] = max(keys[1, c], keys[1, begin + c])
 
 
+def _counting(count: int) -> Callable[..., None]:
+    """Make a loop that looks for elements at or beyond two ends, so many steps at once."""
+
+    @_inner
+    def add(values: Array, ends: tuple[_Number, _Number], counts: Array) -> None:
+        for begin in range(0, len(values) - count + 1, count):
+            part = values[begin : begin + count]
+            for c in range(len(counts)):
+                found = np.int32(0)
+                for step in range(count):
+                    found += (part[step, c] <= ends[0]) | (part[step, c] >= ends[1])
+                counts[c] += found
+
+    return add
+
+
+_count_step, _count_steps = _counting(1), _counting(_STEPS)
+
+
 @_inner
-def _count_beyond(values: Array, ends: tuple[_Number, _Number], counts: Array) -> None:
-    """Set how many elements of each column are at or beyond two ends; 0 where they are NaN."""
-    counts[:] = 0
-    if not math.isnan(ends[0]):
-        for step in range(len(values)):
-            row = values[step]
-            for c in range(row.size):
-                counts[c] += (row[c] <= ends[0]) | (row[c] >= ends[1])
+def _count_beyond(
+    group: Array, ends: tuple[_Number, _Number], lanes: Array, counts: Array
+) -> None:
+    """Set how many elements of the channels of a group are at or beyond two ends.
+
+    Parameters
+    ----------
+    group : ndarray, shape (size, width)
+    ends : (float, float)
+    lanes : ndarray of int32, shape (lanes,)
+        Room for a multiple of the width.
+    counts : ndarray of int64, shape (width,)
+    """
+    size, width = group.shape
+    rows = size * width // lanes.size
+    left = rows * (lanes.size // width)
+    joined = group[:left].reshape(rows, lanes.size)
+    whole = rows - rows % _STEPS
+    for c in range(lanes.size):
+        lanes[c] = 0
+    _count_steps(joined[:whole], ends, lanes)
+    _count_step(joined[whole:], ends, lanes)
+    _count_step(group[left:], ends, lanes[:width])
+    for c in range(width):
+        counts[c] = 0
+        for begin in range(0, lanes.size, width):
+            counts[c] += lanes[begin + c]
 
 
 @_compiled
@@ -416,7 +454,11 @@ def measure_columns(
             group = values[i, g]
             _add_group(group, bits[i, g], most, keys, lanes, sums, zeros)
             begin = first + g * width
-            _count_beyond(group, ends, counts[5, i, begin : begin + width])
+            beyond = counts[5, i, begin : begin + width]
+            if math.isnan(ends[0]):
+                beyond[:] = 0
+            else:
+                _count_beyond(group, ends, lanes[1], beyond)
             for c in range(width):
                 keys[0, c], keys[1, c] = _ordered(keys[0, c], most), _ordered(keys[1, c], most)
                 low, high = np.float64(reach[0, c]), np.float64(reach[1, c])

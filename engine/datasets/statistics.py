@@ -34,6 +34,7 @@ __all__ = ["STATISTICS", "StatisticsStudy", "sample_size"]
 STATISTICS: Final = "statistics"
 """Name of the study."""
 
+_GROUP: Final = 512  # elements of a group that are measured sooner than they are converted
 _RUN: Final = 16  # neighbours that a sample takes together
 _SAMPLES: Final = (1 << 11, 1 << 14)  # least and most elements of an operand and input
 _ALL_SAMPLES: Final = 1 << 22  # elements of an operand, about
@@ -208,7 +209,7 @@ class _OperandCounts:
         """Return the elements of a batch, as they lie where channels are measured so."""
         name = self.facts.name
         blocks = values.blocks(name) if self.axis == 1 and self._covariance is None else None
-        if blocks is not None:
+        if blocks is not None and blocks[0, 0].size >= _GROUP:
             return Elements(as_real(blocks), blocked=True)
         return Elements(as_real(values[name]))
 

@@ -73,7 +73,7 @@ def test_channels_that_have_become_something_else_are_not_given_as_blocks():
 def test_statistics_do_not_depend_on_how_elements_lie(histograms):
     """Also the elements that a histogram takes as a sample are the same."""
     facts = OperandFacts(
-        "x", "a", "nn.ReLU6", (8, 9, 7), "float32", True, 0, ("", "", ""), False
+        "x", "a", "nn.ReLU6", (8, 16, 9), "float32", True, 0, ("", "", ""), False
     )
     model = SimpleNamespace(
         spec=SimpleNamespace(operands=[facts]), parameters=lambda _: {}, facts={"x": facts}
@@ -83,12 +83,12 @@ def test_statistics_do_not_depend_on_how_elements_lie(histograms):
     for hold in (blocked, lambda images: images):
         gatherer = study.start(model)
         for turn in range(3):
-            values = BatchValues({"x": hold(images_of((2, 8, 9, 7), turn))}, {"x": True}, 2)
+            values = BatchValues({"x": hold(images_of((2, 8, 16, 9), turn))}, {"x": True}, 2)
             gatherer.add([2 * turn, 2 * turn + 1], values)
         gathered.append(gatherer.finish())
     for name, found in gathered[0].items():
         np.testing.assert_allclose(found, gathered[1][name], rtol=1e-12, err_msg=name)
-    everything = 6 * 8 * 9 * 7
+    everything = 6 * 8 * 16 * 9
     assert gathered[0]["elements"].sum() == everything
     counted = gathered[0]["histogram"].sum()
     assert counted == everything if histograms == "exact" else 0 < counted < everything / 3
