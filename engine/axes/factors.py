@@ -558,12 +558,7 @@ class Factors:
     def _join(self, one: int, other: int) -> list[tuple[Dim, Dim]]:
         """Make two factors the same; return their parts and segments that are the same then."""
         first, second = self.find(one), self.find(other)
-        if first == second or self.sizes[first] != self.sizes[second]:
-            return []
-        if self._contradict(_find(self._kin, first), _find(self._kin, second)):
-            return []
-        sides = {self._side(first), self._side(second)} - {None}
-        if len(sides) > 1:
+        if first == second or not self._may_be_same(first, second):
             return []
         may_be_heads = self._may_be_heads(first), self._may_be_heads(second)
         if may_be_heads[1] and not may_be_heads[0]:
@@ -589,6 +584,16 @@ class Factors:
         if parts[0] is not None and parts[1] is not None:
             same.append((parts[0], parts[1]))
         return same
+
+    def _may_be_same(self, first: int, second: int) -> bool:
+        """Whether two factors can be the same, and no certain evidence is against it."""
+        if self.sizes[first] != self.sizes[second]:
+            return False
+        if self.is_split_to(first, second) or self.is_split_to(second, first):
+            return False  # a file states a part as long as its whole
+        if self._contradict(_find(self._kin, first), _find(self._kin, second)):
+            return False
+        return len({self._side(first), self._side(second)} - {None}) < 2
 
     def _may_be_heads(self, factor: int) -> bool:
         """Whether a factor was split from features; other features have another meaning."""

@@ -264,6 +264,22 @@ def test_a_constant_of_unknown_shape(structure: Callable[..., RuntimeGraph]) -> 
     assert found["b"].shape == (3, 5)
 
 
+def test_a_window_as_long_as_its_dimension_is_no_whole_of_itself(
+    structure: Callable[..., RuntimeGraph],
+) -> None:
+    graph = structure(  # with shapes that no run gives
+        "pnnx.Input in 0 1 x #x=(8)f32",
+        "Tensor.unfold u 1 1 x y dimension=0 size=8 step=1 #y=(3,8)f32",
+        "pnnx.Expression a 2 1 x y z expr=add(@0,@1) #z=(3,8)f32",
+        "Tensor.reshape r 1 1 z v shape=(6,4) #v=(6,4)f32",
+        "F.softmax s 1 1 v w dim=-1 #w=(6,4)f32",
+        "pnnx.Output out 1 0 w",
+    )
+    layouts = infer_layouts(graph)
+    assert layouts["z"].shape == (3, 8)
+    assert layouts["w"].shape == (6, 4)
+
+
 GIVEN = ("()", "(0)", "(3)", "(?,%n)", "(3,4,5)", "(2,3,4,5)", "(3,4,5,6,7)", "(1,2,3,1,2,3)")
 MADE = ("()", "(3,4)", "(2,3,4,5)")
 
