@@ -119,7 +119,7 @@ def _claim_features(call: Call, dims: Dims) -> None:
     call.factors.claim(dims[-1], Kind.FEATURE, Rank.EXPECTED)
     if len(dims) == 3:
         call.claim(dims[:2], (Kind.BATCH, Kind.TOKEN), Rank.GUESSED)
-    elif len(dims) == 2:
+    elif len(dims) == 2 and call.factors.find(dims[0][0]) not in call.factors.mixed:
         call.claim(dims[:1], (Kind.BATCH,), Rank.GUESSED)
 
 

@@ -66,6 +66,9 @@ def _join(call: Call, pieces: list[Dim]) -> int:
     flat = [part for piece in pieces for part in _segments(factors, piece)]
     if 1 < len(flat) <= _MOST_SEGMENTS:
         factors.segments[made] = tuple(flat)
+    mixed = {factors.mixed.get(factors.find(piece[0]), ()) for piece in pieces}
+    if len(mixed) == 1 and () not in mixed:
+        factors.mixed[made] = mixed.pop()
     if all(len(piece) == 1 and not factors.parts(piece[0]) for piece in pieces):
         for piece, size in zip(pieces, sizes, strict=True):
             if size != 1:  # one position has no meaning to give

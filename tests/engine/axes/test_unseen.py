@@ -1668,3 +1668,25 @@ def test_codes_of_a_moment_are_parts(texts: Callable[..., dict[str, str]]) -> No
     assert found["a"] == "tokens × parts"
     assert found["b"] == "tokens × parts × features"
     assert found["c"] == "tokens × features"
+
+
+def test_rows_that_are_split_by_expert(texts: Callable[..., dict[str, str]]) -> None:
+    """JetMoE sorts the choices of its tokens, and gives each expert its own rows."""
+    found = texts(
+        "pnnx.Input in 0 1 a #a=(1,4,6)f32",
+        "nn.LayerNorm z 1 1 a x #x=(1,4,6)f32",
+        "Tensor.reshape r 1 1 x b shape=(4,6) $input=x #b=(4,6)f32",
+        "nn.Linear router 1 1 b c #c=(4,3)f32",
+        "torch.topk t 1 2 c d i k=2 dim=-1 $input=c #d=(4,2)f32 #i=(4,2)i64",
+        "torch.flatten f 1 1 i j start_dim=0 end_dim=-1 $input=i #j=(8)i64",
+        "torch.argsort o 1 1 j k dim=0 $input=j #k=(8)i64",
+        "Tensor.index g 2 1 b k l $input=b $expr=k #l=(8,6)f32",
+        "torch.split s 1 2 l m n dim=0 split_size_or_sections=(5,3) $tensor=l "
+        "#m=(5,6)f32 #n=(3,6)f32",
+        "nn.Linear one 1 1 m p #p=(5,6)f32",
+        "nn.Linear two 1 1 n q #q=(3,6)f32",
+        "torch.cat u 2 1 p q v dim=0 #v=(8,6)f32",
+        "pnnx.Output out 1 0 v",
+    )
+    assert found["l"] == found["v"] == "tokens·experts × features"
+    assert found["m"] == found["p"] == "tokens·experts × features"
