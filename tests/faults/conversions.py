@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -255,27 +254,34 @@ def _reached(operators: Iterable[Operator]) -> list[str]:
     """Return the names of operators, and of those that follow by functions of one tensor.
 
     Values do not tell whether tensors are exchanged before such functions or behind them, nor
-    before or behind a layer that both pass, as in a Siamese network. A product of matrices with
-    its factors exchanged is the same, transposed.
+    before or behind what is done with both, as by the shared layers of a Siamese network. A
+    product of matrices with its factors exchanged is the same, transposed.
     """
     found: dict[str, None] = {}
-    level = [*operators]
+    level = [*dict.fromkeys(operators)]
     while level:
         found |= dict.fromkeys(each.name for each in level)
-        shared = Counter(map(_weights_in, dict.fromkeys(level)))
-        alone = [
+        passed = [
             each
             for each in level
-            if len(each.inputs) == 1 and (not each.attrs or shared[_weights_in(each)] > 1)
+            if (len(each.inputs) == 1 and not each.attrs)
+            or any(_is_alike(each, other) for other in level)
         ]
-        level = [c for each in alone for operand in each.outputs for c in operand.consumers]
+        below = [c for each in passed for operand in each.outputs for c in operand.consumers]
+        level = [*dict.fromkeys(below)]
     return list(found)
 
 
-def _weights_in(operator: Operator) -> tuple[str | bytes, ...]:
-    """Return what layers have in common that give the same of the same input."""
-    weights = [each.array.tobytes() for _, each in sorted(operator.attrs.items())]
-    return operator.type, *weights
+def _is_alike(one: Operator, other: Operator) -> bool:
+    """Whether two operators do the same with one input that differs."""
+    if one.type != other.type or one.params != other.params:
+        return False
+    if len(one.inputs) != len(other.inputs) or one.attrs.keys() != other.attrs.keys():
+        return False
+    pairs = zip(one.inputs, other.inputs, strict=True)
+    if sum(first is not second for first, second in pairs) != 1:
+        return False
+    return all(np.array_equal(one.attrs[n].array, other.attrs[n].array) for n in one.attrs)
 
 
 def output_order(graph: Graph, operator: Operator, rng: Generator) -> Planted | None:

@@ -9,8 +9,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from engine.comparison.aligning.calls import is_layer
+from engine.comparison.aligning.limits import EXACT
 from engine.comparison.matching import NAME, WEIGHTS
+from engine.comparison.measures import relative_distance
+from engine.errors import EngineError
 from engine.ncnn.types import has_fused_activation
 
 if TYPE_CHECKING:
@@ -82,20 +87,39 @@ class Labels:
         """Whether a tensor is of the reference's layer that has another layer's name.
 
         If two of our layers take the same tensor and have each other's weights, the elements
-        name the wrong one.
+        name the wrong one. So do those of constants with each other's numbers.
         """
-        own = self._matcher.layers(operator)
+        own = self._own(operator)
         if not own or key in own:
             return False
         twin = self._by_layer.get(key)
         if twin is None or _shapes_of_weights(twin) != _shapes_of_weights(operator):
             return False
+        if operator.is_constant:
+            return any(self._has_numbers_of(twin, each) for each in own)
         return not own.isdisjoint(self._with_weights(twin))
 
     def own_of_twin(self, operator: RuntimeOperator) -> str | None:
         """Return the tensor of an operator's name, for one whose elements name its twin."""
-        own = self._layer_in_order(operator)
+        own = sorted(self._own(operator), key=self._sides.reference.index.__getitem__)
         return self._calls.end_of_layer(own[0], own) if own else None
+
+    def _own(self, operator: RuntimeOperator) -> frozenset[str]:
+        """Return the tensors of the reference's layer or constant of an operator's name."""
+        if operator.is_constant:
+            return frozenset(self._matcher.modules(operator))
+        return self._matcher.layers(operator)
+
+    def _has_numbers_of(self, constant: RuntimeOperator, key: str) -> bool:
+        """Whether a constant of ours is a tensor of the reference."""
+        ours = self._sides.session.value(constant.outputs[0].name)
+        try:
+            theirs = self._sides.reference.array(key)
+        except EngineError:
+            return False
+        if not isinstance(ours, np.ndarray) or ours.shape != theirs.shape:
+            return False
+        return relative_distance(ours, theirs) <= EXACT
 
     def _layer_in_order(self, operator: RuntimeOperator) -> list[str]:
         """Return the tensors of the reference's layer of an operator's name, in order."""
@@ -105,7 +129,7 @@ class Labels:
     @cached_property
     def _by_layer(self) -> Mapping[str, RuntimeOperator]:
         """Our layers by the tensors of the reference's of the same names."""
-        return {key: o for o in self._sides.operators for key in self._matcher.layers(o)}
+        return {key: o for o in self._sides.operators for key in self._own(o)}
 
     def _with_weights(self, operator: RuntimeOperator) -> tuple[str, ...]:
         """Return the tensors of the reference's operators with the same weights.

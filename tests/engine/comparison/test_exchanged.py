@@ -958,3 +958,46 @@ def test_an_operator_should_read_a_tensor_that_the_file_computes_later(make_pair
     comparison = compare(path, reference_of(arrays, calls), x)
     assert names(comparison) == ["act"]
     assert "reads 'right' here, the file 'left'" in comparison.origins[0].reasons[0].text
+
+
+def test_constants_with_each_other_s_numbers_are_told_by_their_names(make_pair):
+    """What follows does the same with both, up to sums that are read in different ways."""
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal((1, 3, 8)).astype("f4")
+    one, two = (rng.standard_normal((3, 8)).astype("f4") for _ in range(2))
+    size = "(1,3,8)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        "pnnx.Attribute one 0 1 1 @data=(3,8)f32 #1=(3,8)f32",
+        "pnnx.Attribute two 0 1 2 @data=(3,8)f32 #2=(3,8)f32",
+        f"pnnx.Expression mul1 2 1 0 1 3 expr=mul(@0,@1) #3={size}",
+        f"pnnx.Expression mul2 2 1 0 2 4 expr=mul(@0,@1) #4={size}",
+        "torch.sum sum1 1 1 3 5 dim=(2) keepdim=False $input=3 #5=(1,3)f32",
+        "torch.sum sum2 1 1 4 6 dim=(2) keepdim=False $input=4 #6=(1,3)f32",
+        "pnnx.Expression end 2 1 5 6 7 expr=add(@0,tanh(@1)) #7=(1,3)f32",
+        "pnnx.Output out 1 0 7",
+        weights={"one.data": two, "two.data": one},
+    )
+    sums = (x * one).sum(2), (x * two).sum(2)
+    arrays = {"in": x, "one": one, "mul1": x * one, "sum1": sums[0], "two": two,
+              "mul2": x * two, "sum2": sums[1], "tanh": np.tanh(sums[1]),
+              "add": sums[0] + np.tanh(sums[1])}  # fmt: skip
+    calls = (
+        ("mul", ("in", "one"), "mul1"), ("sum", ("mul1",), "sum1"),
+        ("mul", ("in", "two"), "mul2"), ("sum", ("mul2",), "sum2"),
+        ("tanh", ("sum2",), "tanh"), ("add", ("sum1", "tanh"), "add"),
+    )  # fmt: skip
+    tensors = [
+        ReferenceTensor(key, lambda a=a: a, (key,), role="constant")
+        if key in {"one", "two"}
+        else ReferenceTensor(key, lambda a=a: a)
+        for key, a in arrays.items()
+    ]
+    operators = [
+        ReferenceOperator(f"{kind}{place}", kind, given, (made,))
+        for place, (kind, given, made) in enumerate(calls)
+    ]
+    found = compare(path, Reference("theirs", tensors, operators, ("in",), ("add",)), x)
+    assert [origin.operator.name for origin in found.origins] == ["one", "two"]
+    assert "has the data of 'two' here" in found.origins[0].reasons[0].text
+    assert "has the data of 'one' here" in found.origins[1].reasons[0].text
