@@ -144,7 +144,8 @@ def find_export_faults(
         In order; at most one per operator.
     """
     checks: list[Callable[[RuntimeOperator], ExportFault | None]] = [
-        _find_lost_input, _find_inverted_mask, _find_lost_dims, _find_wrong_view,
+        _find_lost_input, _find_inverted_mask, _find_lost_dims, _find_misplaced_size,
+        _find_wrong_view,
         _find_wrong_query, _find_wrong_broadcast, _find_byte_mask,
     ]  # fmt: skip
     if not from_onnx:
@@ -222,6 +223,50 @@ def _find_lost_dims(operator: RuntimeOperator) -> ExportFault | None:
         f"it reshapes to {format_count(len(wanted), 'dimension')}, but its line states "
         f"{format_shape(stated)}",
     )
+
+
+def _find_misplaced_size(operator: RuntimeOperator) -> ExportFault | None:
+    """Find a reshape to a constant size where its line states an open one, or another.
+
+    pnnx puts a known size in place of -1, and takes a list of sizes before it for one.
+    """
+    stated = operator.outputs[0].shape if operator.outputs else None
+    if operator.type not in _RESHAPES or len(operator.inputs) != 2 or stated is None:
+        return None
+    members = _list_members(operator.inputs[1])
+    if len(members) != len(stated):
+        return None
+    wrong = [
+        (member, size)
+        for member, size in zip(members, stated, strict=True)
+        if isinstance(member, int) and member > 0 and member != size
+    ]
+    if not wrong:
+        return None
+    return _make_contradiction(
+        operator,
+        f"it reshapes to a size of {wrong[0][0]}, but its line states {format_shape(stated)}",
+    )
+
+
+def _list_members(sizes: RuntimeOperand) -> list[int | None]:
+    """Return the constants of a list of sizes, and None for each that is none."""
+    producer = sizes.producer
+    layer = producer.checked_layer if producer is not None else None
+    if producer is None or not isinstance(layer, Expression):
+        return []
+    members: list[int | None] = []
+    root = layer.expression.root
+    for node in root.children if isinstance(root, ListNode) else ():
+        if isinstance(node, Constant) and isinstance(node.value, int):
+            members.append(node.value)
+            continue
+        shape = producer.inputs[node.operand].shape if isinstance(node, OperandRef) else None
+        count = shape[0] if shape is not None and len(shape) == 1 else 1
+        if not isinstance(count, int):
+            return []
+        members += [None] * count
+    return members
 
 
 def _find_wrong_query(operator: RuntimeOperator) -> ExportFault | None:

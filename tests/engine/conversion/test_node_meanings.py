@@ -250,13 +250,18 @@ THIRD = node("Gather", "s", "two", to="g")
          node("Concat", "u", "last", to="k", axis=0), node("Reshape", "x", "k")],
         [SIZES, node("Slice", "s", "none", "two_", to="p"),
          node("Concat", "p", "last", to="k", axis=0), node("Reshape", "x", "k")],
+        [node("Unsqueeze", "x", "two_", to="d"), node("Concat", "d", "d", to="f", axis=2),
+         node("Shape", "f", to="s"), node("Slice", "s", "none", "two_", to="p"),
+         node("Slice", "s", "four", "five", to="q"),
+         node("Concat", "p", "last", "q", to="k", axis=0), node("Reshape", "f", "k")],
     ],
 )  # fmt: skip
 def test_sizes_of_a_tensor_are_numbers(real_exporter, tmp_path, nodes, is_open):
     """pnnx takes them for the tensor itself, also where it keeps sizes open."""
     weights = {
         "zero": np.int64(0), "two": np.int64(2), "none": np.array([0]), "two_": np.array([2]),
-        "last": np.array([-1]), "both": np.array([1, 3]),
+        "last": np.array([-1]), "both": np.array([1, 3]), "four": np.array([4]),
+        "five": np.array([5]),
     }  # fmt: skip
     inputs = {"x": normal(2, 3, 4, 5)}
     path = write_model(tmp_path / "m.onnx", 15, nodes, inputs, weights)

@@ -271,6 +271,21 @@ class TestContradictedShape:
         assert any(part in fault.what for part in what.split("|"))
         assert "optlevel=0" in fault.remedy
 
+    @pytest.mark.parametrize(
+        ("members", "what"), [("[@0,3,5]", "a size of 3"), ("[@0,-1,5]", ""), ("[@0,7,5]", "")]
+    )
+    def test_a_constant_size_where_the_line_states_another(self, make_pair, members, what):
+        """The first member is a list of two sizes."""
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(?,3,7,5)f32",
+            "pnnx.Input s 0 1 1 #1=(2)i64",
+            f"pnnx.Expression e 1 1 1 2 expr={members} #1=(2)i64",
+            "Tensor.reshape r 2 1 0 2 3 $input=0 $shape=2 #0=(?,3,7,5)f32 #3=(?,3,7,5)f32",
+            "pnnx.Output y 1 0 3",
+        )
+        found = [fault.what for fault in faults(param)]
+        assert [what in each for each in found] == [True] * bool(what)
+
     def test_operands_that_contradict_each_other(self, make_pair):
         param = make_pair(
             "pnnx.Input x 0 1 0 #0=(2,3)f32",
