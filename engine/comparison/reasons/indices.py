@@ -93,17 +93,19 @@ def other_regions(case: Case) -> Iterator[Alternative]:
     room = [own - size + 1 for own, size in zip(x.shape, wanted.shape, strict=True)]
     if min(room) < 1 or math.prod(room) > _MOST_CORNERS:
         return
+    cut = case.ours.shape if isinstance(case.ours, np.ndarray) else x.shape
+    smaller = enumerate(map(min, wanted.shape, cut))
+    axes = tuple(axis for axis, size in smaller if size < x.shape[axis])
     corners = x[tuple(map(slice, room))].astype(np.float64)
     alike = np.abs(corners - wanted.reshape(-1)[0]) <= np.max(case.discrepancy.floor)
     for corner in np.argwhere(alike)[:_MOST_REGIONS].tolist():
         ends = [start + size for start, size in zip(corner, wanted.shape, strict=True)]
         region = tuple(map(slice, corner, ends))
-        axes = [axis for axis, size in enumerate(wanted.shape) if size < x.shape[axis]]
         starts, stops = (tuple(each[axis] for axis in axes) for each in (corner, ends))
         yield Alternative(
             "parameter",
-            f"The reference takes {starts} to {stops} of the axes {tuple(axes)}, the file "
-            f"others. Set starts={starts} and ends={stops}.",
-            (Change("starts", starts), Change("ends", stops)),
+            f"The reference takes {starts} to {stops} of the axes {axes}, the file others. "
+            f"Set starts={starts}, ends={stops} and axes={axes}.",
+            (Change("starts", starts), Change("ends", stops), Change("axes", axes)),
             result=np.ascontiguousarray(x[region]),
         )

@@ -596,12 +596,22 @@ def test_a_row_of_a_table(tmp_path):
     assert reason.text.startswith("weight[8, 2] is ")
 
 
-def test_a_region_that_starts_elsewhere(tmp_path):
-    """Rows 2 to 6 and columns 1 to 7 of each channel."""
-    layer = "Crop -23309=2,1,3 -23310=2,5,9 -23311=2,1,2"
-    found = first_reason(tmp_path, layer, X[:, :, 2:6, 1:7])
+@pytest.mark.parametrize(
+    "layer", ["-23309=2,1,3 -23310=2,5,9 -23311=2,1,2", "0=3 1=1 3=6 4=4 5=6"]
+)
+@pytest.mark.parametrize(
+    ("rows", "columns", "text"),
+    [
+        ((2, 6), (1, 7), "Set starts=(2, 1), ends=(6, 7) and axes=(1, 2)."),
+        ((2, 6), (0, 9), "Set starts=(2, 0), ends=(6, 9) and axes=(1, 2)."),
+        ((0, 8), (0, 9), "Set starts=(0, 0), ends=(8, 9) and axes=(1, 2)."),
+    ],
+)
+def test_another_region(tmp_path, layer, rows, columns, text):
+    """Of 8 rows and 9 columns, with the axes: a file may state other ones, or offsets."""
+    found = first_reason(tmp_path, f"Crop {layer}", X[:, :, slice(*rows), slice(*columns)])
     assert found[0] == "parameter"
-    assert "Set starts=(2, 1) and ends=(6, 7)." in found[1]
+    assert text in found[1]
 
 
 def test_a_reshape_whose_size_only_what_follows_tells(tmp_path):
