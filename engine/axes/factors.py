@@ -401,7 +401,8 @@ class Factors:
         what looks like features then are tokens.
         """
         self.claim(dim, Kind.TOKEN, Rank.EXPECTED)
-        self.weighed |= {*dim} if len(dim) == 1 and self.sizes[dim[0]] != 1 else set()
+        if len(dim) == 1 and self.sizes[dim[0]] != 1:
+            self.weighed.add(dim[0])
         if (
             len(dim) == 1
             and self.kind(dim[0]) is Kind.FEATURE
@@ -646,9 +647,7 @@ class Factors:
     def _claim_noted(self) -> None:
         """Name factors by what was noted of them while operators were related."""
         for factor in self.weighed:
-            if (
-                self.kind(factor) is Kind.BATCH
-            ):  # of patches that a convolution took for samples
+            if self.kind(factor) is Kind.BATCH:  # patches that a convolution took for samples
                 self.replace(factor, Kind.TOKEN)
         for factor in self.frames:
             if self.kind(factor) in {Kind.UNKNOWN, Kind.TOKEN}:  # attended to along time

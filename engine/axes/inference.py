@@ -368,9 +368,8 @@ class _Inference:
                     factors.claim(dims[0], Kind.EXPERT, Rank.STATED)
                     for dim in dims[1:]:
                         factors.claim(dim, Kind.FEATURE, Rank.GUESSED)
-            for (
-                dims
-            ) in self._indexed_tables():  # biases, of which each token takes its expert's
+            # Biases, of which each token takes that of its expert.
+            for dims in self._indexed_tables():
                 if factors.size(dims[0]) == factors.sizes[router]:
                     factors.claim(dims[0], Kind.EXPERT, Rank.GUESSED)
 

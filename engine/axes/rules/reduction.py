@@ -9,6 +9,8 @@ from engine.axes.layout import Kind
 from engine.axes.registry import rule
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.axes.call import Call, Results
     from engine.axes.factors import Dims
     from engine.axes.layout import Size
@@ -48,7 +50,7 @@ def _claim_codes(call: Call, dims: Dims, places: tuple[int, ...]) -> None:
         readers = [
             reader
             for each in readers
-            for reader in (each.outputs[0].consumers if each.type in _RESHAPES else (each,))
+            for reader in (_first_readers(each) if each.type in _RESHAPES else (each,))
         ]
     count = call.factors.size(dims[places[0]])
     is_nearest = call.operator.type.endswith("argmin")
@@ -56,6 +58,11 @@ def _claim_codes(call: Call, dims: Dims, places: tuple[int, ...]) -> None:
         is_lookup = each.type.endswith("mbedding") and _rows_of_table(each) == count
         if is_lookup or (is_nearest and each.type.endswith("one_hot")):
             call.factors.claim(dims[places[0]], Kind.VOCABULARY, Rank.STATED)
+
+
+def _first_readers(operator: RuntimeOperator) -> Sequence[RuntimeOperator]:
+    """Return what reads the first result; a file may have none where a type needs one."""
+    return operator.outputs[0].consumers if operator.outputs else ()
 
 
 def _rows_of_table(embedding: RuntimeOperator) -> Size:

@@ -314,6 +314,7 @@ LACKING = [
     ("F.softmax x 0 1 a dim=-1 #a=(3,4,5)f32", "torch.matmul m 2 1 a i b #b=(3,4,5)f32"),
     ("nn.Linear x 0 1 a #a=(3,4)f32", "F.softmax s 1 1 a b dim=-1 #b=(3,4)f32"),
     ("Tensor.index x 1 0 i",),
+    ("torch.argmin x 1 1 i a dim=1 #a=(2,4)i64", "torch.flatten s 1 0 a"),
 ]
 
 
@@ -321,7 +322,7 @@ LACKING = [
 def test_operands_that_are_missing_or_unknown_are_harmless(
     structure: Callable[..., RuntimeGraph], lines: tuple[str, ...]
 ) -> None:
-    last = "b" if len(lines) > 1 else "a" if " a" in lines[0] else "i"
+    last = "b" if " b" in lines[-1] else "a" if " a" in lines[0] else "i"
     graph = structure(
         "pnnx.Input in 0 1 i #i=(2,3,4)f32",
         "pnnx.Input unknown 0 1 u",
