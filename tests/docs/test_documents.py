@@ -118,6 +118,20 @@ def test_examples_of_commands_can_be_read():
     assert examples >= 4
 
 
+def test_commands_of_the_readme_name_all_that_they_need():
+    """Without what is in brackets, and with the first of several words to choose from."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = [
+        shlex.split(re.sub(r"\[.*?\]|\.\.\.|\|\S+", "", re.split("  +", line)[0]))
+        for line in re.findall(r"^kuiper-studio (\w+ .*)$", text, re.MULTILINE)
+    ]
+    assert sorted(name for name, *_ in examples) == sorted(PARSERS)
+    for name, *words in examples:
+        given = vars(PARSERS[name]().parse_args(words))
+        if name not in ("convert", "info") and "input" in given:  # these need none
+            assert given["input"], name
+
+
 def names_in(text: str) -> list[str]:
     """The words between backquotes, outside of blocks of code."""
     return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
