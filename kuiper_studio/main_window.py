@@ -43,6 +43,7 @@ from engine.states import OperatorStatus
 from kuiper_studio.analyse_commands import AnalyseCommands
 from kuiper_studio.command_state import command_state
 from kuiper_studio.commands import Commands
+from kuiper_studio.conditions import missing_of
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.drop_commands import DropCommands
 from kuiper_studio.export_commands import ExportCommands
@@ -592,11 +593,20 @@ class MainWindow(QMainWindow):
         """Copy what has the focus, or else the selected operator's line."""
         focus = self.focusWidget()
         if self.tensor_view.isAncestorOf(focus):
-            self.tensor_view.pane.copying.copy_value()
+            self._copy_value()
             return
         # Fields of text have this method, and tables that copy a line of their own.
         copy = getattr(focus, "copy", self.operators_panel.copy_line)
         copy()
+
+    def _copy_value(self) -> None:
+        """Copy what the tensor view has to copy, or tell why it has nothing."""
+        pane = self.tensor_view.pane
+        missing = missing_of(pane.actions_table["tensor.copy"])
+        if missing:
+            self.session.workspace.announce(f"nothing is copied: {missing}")
+        else:
+            pane.copying.copy_value()
 
     def filter_operators(self) -> None:
         """Show the list of operators and focus its filter."""

@@ -72,6 +72,10 @@ class TensorState:
         Whether the numbers are complex.
     has_other_tab : bool
         Whether another tab can stand beside the shown one.
+    has_pick : bool
+        Whether an element is picked.
+    has_value : bool
+        Whether an element is picked, or the table has cells to copy.
     """
 
     shown: bool = False
@@ -91,6 +95,8 @@ class TensorState:
     has_own_axes: bool = False
     is_complex: bool = False
     has_other_tab: bool = False
+    has_pick: bool = False
+    has_value: bool = False
 
 
 def _has(name: str, missing: str) -> Condition[TensorState]:
@@ -117,6 +123,9 @@ _has_errors: Final = _shown & _has(
     "has_errors", "there is no comparison of the channels: Analyse → Compare…"
 )
 _can_copy: Final = _shown & _has("can_copy", "there are too many numbers: choose a rectangle")
+_NO_PICK: Final = "no element is picked: click one, or press an arrow key in the picture"
+_has_pick: Final = _shown & _has("has_pick", _NO_PICK)
+_has_value: Final = _shown & _has("has_value", _NO_PICK)
 _has_region: Final = _shown & _has("has_region", "no rectangle is chosen: drag with Shift")
 _has_stepped: Final = _has("has_stepped", "no axis has a slider")
 _has_own_axes: Final = _has("has_own_axes", "the axes are where they are by default")
@@ -259,13 +268,13 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             keys=("F",), icon="fit", enabled=_shown),
     Command("tensor.copy", "Copy &value", "Copy the picked value, or the table's cells",
             "copying.copy_value", (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+C",), icon="copy",
-            enabled=_shown, key_elsewhere=True),
+            enabled=_has_value, key_elsewhere=True),
     Command("tensor.copyIndex", "Cop&y index",
             "Copy the index of the picked element, to find it in a script",
-            "copying.copy_index", (Place(_S.TENSOR_COPY),), enabled=_shown),
+            "copying.copy_index", (Place(_S.TENSOR_COPY),), enabled=_has_pick),
     Command("tensor.copyExpression", "Copy as Python &expression",
             "Copy the Python expression of the picked element", "copying.copy_expression",
-            (Place(_S.TENSOR_COPY),), enabled=_shown),
+            (Place(_S.TENSOR_COPY),), enabled=_has_pick),
     Command("tensor.copyNumpy", "Copy as NumPy array",
             "Copy the rectangle, or the channel, as NumPy writes it: at most 65 536 numbers",
             "copying.copy_array", (Place(_S.TENSOR_COPY, 2),), enabled=_can_copy),

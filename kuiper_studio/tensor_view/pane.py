@@ -189,6 +189,7 @@ class TensorPane(QWidget):
         self.colors.part_chosen.connect(self._on_part_chosen)
         self.colors.range_changed.connect(self.range_changed)
         self.pointing.hovered_changed.connect(self.hovered_changed)
+        self.pointing.picked_changed.connect(self._update_actions)
         self.pointing.picked_changed.connect(self.picked_changed)
         self.pointing.place_chosen.connect(self._on_place_chosen)
         self.arrangement.reading_changed.connect(self._show_value)
@@ -492,6 +493,7 @@ class TensorPane(QWidget):
         pictures = model.reading.kind is Kind.PLANES
         channels = model.reading.channels if pictures else 1
         channel = model.place if pictures else 0
+        has_pick = model.picked() is not None
         self.actions_table.update(
             TensorState(
                 shown=pictures or model.reading.kind is Kind.VECTOR,
@@ -511,6 +513,8 @@ class TensorPane(QWidget):
                 has_own_axes=model.has_own_roles,
                 is_complex=model.is_complex,
                 has_other_tab=self._has_other_tab,
+                has_pick=has_pick,
+                has_value=has_pick or self.body.shows_table,
             )
         )
 

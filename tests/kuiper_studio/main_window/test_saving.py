@@ -120,6 +120,11 @@ class TestCopy:
         pane.plane.picked.emit(3, 2)
         assert self.copied(qtbot, window, pane.plane) == str(image[0, 1, 3, 2])
 
+    def test_without_a_picked_element_the_status_bar_says_what_to_do(self, qtbot, window):
+        assert self.copied(qtbot, window, window.tensor_view.pane.plane) == "nothing"
+        told = window.findChild(QLabel, "statusAnnouncement")
+        qtbot.waitUntil(lambda: "no element is picked: click one" in told.toolTip())
+
     def test_text_of_a_field(self, qtbot, window):
         box = window.operators_panel.filter_box
         box.setText("some words")

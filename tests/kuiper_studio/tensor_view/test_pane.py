@@ -600,6 +600,24 @@ def test_copying(pane, signed):
     assert clipboard.text() == "session.value('conv 1')[0, 0, 1, 2]"
 
 
+@pytest.mark.parametrize("name", ["copy", "copyIndex", "copyExpression"])
+def test_an_element_can_be_copied_once_it_is_picked(pane, signed, name):
+    pane.set_value("x", signed)
+    action = pane.actions_table[f"tensor.{name}"]
+    assert not action.isEnabled()
+    assert "No element is picked" in action.toolTip()
+    pane.plane.picked.emit(1, 2)
+    assert action.isEnabled()
+    assert "No element" not in action.toolTip()
+
+
+def test_cells_of_the_table_can_be_copied_without_a_picked_element(pane, signed):
+    pane.set_value("x", signed)
+    pane.actions_table["tensor.table"].setChecked(True)
+    assert pane.actions_table["tensor.copy"].isEnabled()
+    assert not pane.actions_table["tensor.copyIndex"].isEnabled()
+
+
 def test_save_picture(pane, signed, tmp_path):
     pane.set_value("x", signed)
     pane.copying.save_picture(tmp_path / "x.png")
