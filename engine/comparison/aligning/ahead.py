@@ -12,6 +12,7 @@ from engine.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
     from concurrent.futures import Future
 
     from engine.comparison.aligning.state import Sides, State
@@ -94,6 +95,7 @@ class Ahead:
 
     def go_on(self, operator: RuntimeOperator) -> None:
         """Begin to compute what follows an operator whose inputs differ from our run's."""
+        self._drop_passed(operator)
         if self._thread is None or not any(map(self._differs, operator.inputs)):
             return
         differing = {operand.name for operand in operator.outputs}
@@ -101,15 +103,28 @@ class Ahead:
         left = _MOST_BYTES - sum(each.nbytes for each in self._computed.values())
         start = operator.index + 1
         for following in self._sides.operators[start : start + _MOST]:
-            names = [operand.name for operand in following.inputs]
-            if following.index in self._computed or not (
-                any(map(self._differs, following.inputs)) or differing.intersection(names)
-            ):
+            if following.index in self._computed or not self._may_begin(following, differing):
                 continue
             left -= self._begin(following, left, self._thread)
             if left <= 0:
                 break
             differing.update(operand.name for operand in following.outputs)
+
+    def _drop_passed(self, operator: RuntimeOperator) -> None:
+        """Drop what the walk has passed by, as what it could not compute: it holds room."""
+        for index in [each for each in self._computed if each <= operator.index]:
+            self._computed.pop(index).results.cancel()
+
+    def _may_begin(self, operator: RuntimeOperator, differing: AbstractSet[str]) -> bool:
+        """Whether an operator reads what differs, and may run on another thread.
+
+        A layer of the user may hold what only one thread at a time can use.
+        """
+        if operator.is_output or operator.random or operator.layer_file is not None:
+            return False
+        if any(map(self._differs, operator.inputs)):
+            return True
+        return not differing.isdisjoint(operand.name for operand in operator.inputs)
 
     def _differs(self, operand: RuntimeOperand) -> bool:
         """Whether an operand is known not to be the reference's in our run."""

@@ -21,6 +21,7 @@ from engine.comparison.fingerprints import FingerprintIndex
 from engine.comparison.layouts import SAME_LAYOUT
 from engine.comparison.matching import NAME, Match, Matcher
 from engine.comparison.references import Reference, ReferenceTensor
+from engine.layers import load_layers, unload_layers
 
 WAIT = 30  # seconds
 
@@ -100,34 +101,99 @@ def test_nothing_is_computed_ahead_on_one_processor(make_session, theirs, helper
     assert helper.names == ()
 
 
+class Beside:
+    """What computes ahead, for a walk of which the test takes the steps."""
+
+    def __init__(self, session, theirs):
+        session.run()
+        self.operators = {operator.name: operator for operator in session.graph.operators}
+        index = FingerprintIndex(theirs)
+        matcher = Matcher(session.graph, theirs, index, {})
+        tools = Tools.of(Sides(session, theirs, index, matcher, 1e-4))
+        self._result = tools.state.result
+        self._ahead = Ahead(
+            tools.sides, tools.state, tools.values, Walk(tools, Content(tools)).known
+        )
+        self.computing = self._ahead.computing
+
+    def match(self, operand, key):
+        self._result.matches[operand] = Match(key, NAME, 1.0, SAME_LAYOUT)
+        self._result.shapes[operand] = (1, 4, 8, 8)
+
+    def go_on(self, name):
+        self._ahead.go_on(self.operators[name])
+
+    def wait(self):
+        """Wait for all that was begun, which is computed in this order."""
+        self._ahead._thread.submit(int).result(WAIT)
+
+    def take(self, name):
+        return self._ahead.take(self.operators[name])
+
+
 def test_a_result_counts_only_with_the_tensors_that_it_was_computed_from(
     make_session, theirs, tensors, helper
 ):
-    session = make_session({}, OTHER_BIAS)
-    session.run()
-    operators = {operator.name: operator for operator in session.graph.operators}
-    index = FingerprintIndex(theirs)
-    sides = Sides(session, theirs, index, Matcher(session.graph, theirs, index, {}), 1e-4)
-    tools = Tools.of(sides)
-    known = Walk(tools, Content(tools)).known
-    beside = Ahead(sides, tools.state, tools.values, known)
-
-    def match(operand, key):
-        tools.state.result.matches[operand] = Match(key, NAME, 1.0, SAME_LAYOUT)
-        tools.state.result.shapes[operand] = (1, 4, 8, 8)
-
-    match("1", "1")
+    beside = Beside(make_session({}, OTHER_BIAS), theirs)
+    beside.match("1", "1")
     with beside.computing():
-        beside.go_on(operators["act"])
+        beside.go_on("act")
         helper.wait_for("last")
-        match("2", "5")  # instead of the one of its name
-        match("4", "4")
-        assert beside.take(operators["mix"]) is None
-        (found,), failure = beside.take(operators["last"])
-        assert beside.take(operators["last"]) is None
+        beside.match("2", "5")  # instead of the one of its name
+        beside.match("4", "4")
+        assert beside.take("mix") is None
+        (found,), failure = beside.take("last")
+        assert beside.take("last") is None
     assert failure == ""
     np.testing.assert_allclose(found, np.maximum(tensors["4"], 0), atol=1e-6)
-    assert beside.take(operators["sum"]) is None
+    assert beside.take("sum") is None
+
+
+def test_what_the_walk_does_not_take_leaves_its_room(make_session, theirs, helper, monkeypatch):
+    monkeypatch.setattr(ahead, "_MOST_BYTES", 1024)  # one result
+    beside = Beside(make_session({}, OTHER_BIAS), theirs)
+    beside.match("1", "1")
+    with beside.computing():
+        beside.go_on("act")
+        helper.wait_for("mix")
+        for operand in ("2", "3"):
+            beside.match(operand, operand)
+        beside.go_on("sum")  # the walk took nothing for `mix`
+        helper.wait_for("last")
+        assert beside.take("mix") is None
+
+
+def test_a_layer_of_the_user_stays_on_one_thread(make_session, theirs, helper, tmp_path):
+    """It may keep what only one thread at a time can use."""
+    file = tmp_path / "own.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from engine.layers import register\n"
+        "@register('own.Clip')\n"
+        "def clip(input: np.ndarray) -> np.ndarray:\n"
+        "    return np.maximum(input, 0)\n"
+    )
+    load_layers(file)
+    try:
+        session = make_session({"nn.ReLU last": "own.Clip last"}, OTHER_BIAS)
+    finally:
+        unload_layers()
+    beside = Beside(session, theirs)
+    beside.match("1", "1")
+    with beside.computing():
+        beside.go_on("act")
+        beside.wait()
+    assert helper.names == ("mix", "sum")
+
+
+def test_no_output_is_computed(make_session, theirs, helper):
+    """It has no results, and the walk takes none."""
+    beside = Beside(make_session({}, OTHER_BIAS), theirs)
+    beside.match("1", "1")
+    with beside.computing():
+        beside.go_on("act")
+        beside.wait()
+    assert helper.names == ("mix", "sum", "last", "flat", "fc")
 
 
 def test_few_bytes_wait(make_session, theirs, helper, monkeypatch):
