@@ -94,11 +94,12 @@ def load_user_layers(arguments: argparse.Namespace) -> None:
 
 
 def make_fed_session(
-    arguments: argparse.Namespace, instead: Callable[[], Sequence[Array]] | None = None
+    arguments: argparse.Namespace,
+    instead: Callable[[Sequence[str]], Sequence[Array]] | None = None,
 ) -> Session:
     """Load the model and feed a session with its inputs.
 
-    Where the command line names no inputs, `instead` may return them.
+    Where the command line names no inputs, `instead` may return them, by their operands.
     """
     from engine.inputs import (
         load_inputs,
@@ -116,7 +117,9 @@ def make_fed_session(
     _require_ncnn(arguments, graph)
     operands = graph.input_operands
     shapes = parse_shapes(arguments.shape, operands)
-    given = instead() if instead is not None and not sources else ()
+    given: Sequence[Array] = ()
+    if instead is not None and not sources:
+        given = instead([operand.name for operand in operands])
     if operands and not sources and not given:
         raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
     session = _make_session(graph, arguments, _backend(arguments), _seed(arguments))
@@ -142,8 +145,12 @@ def make_referenced_session(arguments: argparse.Namespace) -> tuple[Session, Ref
     if data is None and supervision is not None and supervision.fault is not None:
         exclude_in_reference(arguments.reference, supervision.fault)
 
-    def recorded() -> list[Array]:
-        return [] if data is None else [data.array(key) for key in data.inputs]
+    def recorded(names: Sequence[str]) -> list[Array]:
+        if data is None:
+            return []
+        # arrays of a file or folder do not say which are inputs: the names tell
+        by_name = names if data.by_key.keys() >= set(names) else ()
+        return [data.array(key) for key in data.inputs or by_name]
 
     session = make_fed_session(arguments, recorded)
     return session, arguments.reference if data is None else data

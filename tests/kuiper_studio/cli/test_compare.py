@@ -75,6 +75,19 @@ def test_the_inputs_of_the_reference_are_used(run, digits, dump):
     assert run("compare", digits, "--reference", dump).lines[-1].startswith("same: ")
 
 
+def test_arrays_that_are_named_like_the_inputs_are_fed(run, tmp_path):
+    rng = np.random.default_rng(4)
+    weight, x = (rng.standard_normal(s).astype(np.float32) for s in ((7, 64), (64,)))
+    lines = ("Input in0 0 1 in0 0=64", "InnerProduct fc 1 1 in0 1 0=7 1=0 2=448")
+    path = write_pair(tmp_path, lines, tagged(weight))
+    whole, results = tmp_path / "whole.npz", tmp_path / "results.npz"
+    np.savez(whole, **{"1": weight @ x, "in0": x})
+    np.savez(results, **{"1": weight @ x})
+    ended = run("compare", path, "--reference", whole)
+    assert ended.lines[-1].startswith("same: 2 operands compared with whole.npz")
+    assert "give them with --input" in run("compare", path, "--reference", results).sentence
+
+
 def test_the_origin_is_named(run, faulty, digits, dump):
     folder, name = faulty
     ended = run("compare", folder, "--reference", dump)
