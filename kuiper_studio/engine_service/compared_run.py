@@ -63,11 +63,12 @@ def compare_run(
     converting : callable
         Called with each line of the exporter, if the reference has to be converted.
     """
-    run = run_to_end(session, report)
+    running = _without_end(report)
+    run = run_to_end(session, running)
     if isinstance(request.reference, OtherRun):
-        reference = _run_otherwise(session, request.reference, report)
+        reference = _run_otherwise(session, request.reference, running)
     else:
-        reference = open_reference_for(run, request.reference, report, converting)
+        reference = open_reference_for(run, request.reference, running, converting)
     corrections = read_corrections(run.graph.source_path, reference.title)
     images = {}
     if plan is not None:
@@ -83,6 +84,11 @@ def compare_run(
     )
     command = command_of(session, request, plan)
     return ComparedRun(serial, session, reference, comparison, command, corrections, images)
+
+
+def _without_end(report: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Tell of a run: the total twice would mean that it is over, and reasons are sought."""
+    return lambda done, total: report(min(done, max(total - 1, 0)), total)
 
 
 def _run_otherwise(
@@ -169,7 +175,7 @@ class ComparedRun:
         """Compare again with other matches by hand; nobody may read tensors meanwhile."""
         with self._lock:
             comparison = compare(
-                run_to_end(self._session, report),
+                run_to_end(self._session, _without_end(report)),
                 self._reference,
                 self.comparison.tolerances,
                 corrections=corrections,
