@@ -197,6 +197,13 @@ class Origin:
     among: tuple[OperatorLabel, ...] = ()
     reasons: tuple[Any, ...] = field(default=())
 
+    @property
+    def unexplained(self) -> str:
+        """What is said of it without reasons."""
+        if self.operator.type in INPUT_TYPES:
+            return "No known way to prepare an input explains it. Give both the same input."
+        return "No known reason explains it."
+
     def to_json(self) -> dict[str, Any]:
         """Return the origin as strict JSON can hold it."""
         return {

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_SHOWN",
-    "UNEXPLAINED",
     "describe_beginning",
     "explain_origin",
     "format_share",
@@ -23,8 +22,6 @@ __all__ = [
 
 MOST_SHOWN: Final = 3
 """How many origins, reasons or outputs are shown of a list."""
-UNEXPLAINED: Final = "No known reason explains it."
-"""What is said of an origin without reasons."""
 
 
 def format_verdict(comparison: Comparison) -> str:
@@ -63,4 +60,4 @@ def split_reason(reason: Reason) -> tuple[str, str]:
 def explain_origin(origin: Origin) -> str:
     """Return what is wrong with an origin, and a line for each shown reason."""
     reasons = [f"{format_share(each)}  {each.text}" for each in shown_reasons(origin)]
-    return "\n".join([origin.text, *(reasons or [UNEXPLAINED])])
+    return "\n".join([origin.text, *(reasons or [origin.unexplained])])

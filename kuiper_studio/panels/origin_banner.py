@@ -22,7 +22,6 @@ from kuiper_studio.elided_label import ElidedLabel, ElidedLines
 from kuiper_studio.item_models.comparison_rows import BORN
 from kuiper_studio.item_models.comparison_texts import (
     MOST_SHOWN,
-    UNEXPLAINED,
     describe_beginning,
     explain_origin,
     format_share,
@@ -134,9 +133,9 @@ class _Reasons(QWidget):
         """Leave less room to the bar than to its share where there is little."""
         self._bar.setFixedWidth(_BAR.width() if roomy else _BAR.width() // 3)
 
-    def show_reasons(self, reasons: Sequence[Reason]) -> None:
+    def show_reasons(self, reasons: Sequence[Reason], unexplained: str) -> None:
         """Show reasons, the likeliest first; without any, that nothing explains."""
-        first, change = UNEXPLAINED, ""
+        first, change = unexplained, ""
         if reasons:
             self._bar.show_share(reasons[0].explains)
             self._share.setText(f"explains {format_share(reasons[0])}")
@@ -282,7 +281,7 @@ class OriginBanner(Panel):
     def _show_origin(self, comparison: Comparison, origin: Origin) -> None:
         reasons = shown_reasons(origin)
         self._show_head(comparison, BORN, origin.text)
-        self._reasons.show_reasons(reasons)
+        self._reasons.show_reasons(reasons, origin.unexplained)
         # A text that nothing explains names all operators that may be to blame.
         for place, stretch in ((0, 4 if reasons else 8), (2, 5)):
             self._row.setStretch(place, stretch)

@@ -596,6 +596,14 @@ class TestOriginBanner:
         assert "No known reason explains it." in read
         assert not any("%" in text for text in read)
 
+    def test_it_says_that_another_input_is_no_fault_of_the_model(self, compared, reference):
+        with np.load(reference) as stored:
+            arrays = {**stored, "0": np.array([0.7, 3, -9], np.float32)}
+        np.savez(reference, **arrays)
+        read = self.read(compared(*net(2)).origin_banner)
+        told = "No known way to prepare an input explains it. Give both the same input."
+        assert told in read
+
     def test_it_stays_for_other_operators(self, compared):
         """What lies below does not move from operator to operator."""
         window = compared(*net(3, "square"))

@@ -173,7 +173,7 @@ class _Page:
 
     def _reasons(self, origin: Origin) -> Iterator[str]:
         if not origin.reasons:
-            yield "<p>No known reason explains it.</p>"
+            yield f"<p>{escape(origin.unexplained)}</p>"
             return
         yield '<ol class="reasons">'
         for reason in origin.reasons:
