@@ -111,9 +111,10 @@ def other_activation(case: Case) -> Iterator[Alternative]:
     yield from _more_activations(case, ours, expected)
     if expected is None:
         return
-    yield from _clamped(ours, expected)
-    if "PReLU" not in case.type:  # whose slopes are weights
-        yield from _leaky(case, ours, expected)
+    if case.inputs:  # a bound or a slope that fits stored numbers is chance
+        yield from _clamped(ours, expected)
+        if "PReLU" not in case.type:  # whose slopes are weights
+            yield from _leaky(case, ours, expected)
     if not own and not _has_zero_weight(case):
         for name, function in functions_giving(expected, ours):
             single = "softmax" not in name

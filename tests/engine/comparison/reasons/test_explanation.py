@@ -590,6 +590,26 @@ def test_what_is_negative_everywhere_is_scaled_and_not_given_to_an_activation():
     assert reason.kind == "scale"
 
 
+def test_a_wrong_row_of_a_constant_is_no_lost_leaky_relu():
+    """Only the wrong row is negative, so a slope would fit it exactly."""
+    right = np.abs(normal(1, 6, 16)) + 0.01
+    wrong = right.copy()
+    wrong[0, 2] *= -1.5
+    (reason, *_) = explain(make_operator("pnnx.Attribute", {}, {"data": wrong}, []), [], right)
+    assert reason.kind == "weight_values"
+    assert "row 2 of the reference is -0.666667 times ours" in reason.text
+
+
+def test_a_wrong_row_of_a_constant_is_no_lost_clamp():
+    """Its numbers are the least of all, as a clamp would have made them."""
+    right = np.abs(normal(1, 6, 16)) + 0.01
+    right[0, 2] = 0.005
+    wrong = right.copy()
+    wrong[0, 2] = -np.abs(normal(16))
+    (reason, *_) = explain(make_operator("pnnx.Attribute", {}, {"data": wrong}, []), [], right)
+    assert reason.kind == "weight_values"
+
+
 def test_a_gate_lacks_its_activation():
     """A number for each channel would explain as much."""
     x, gate = normal(1, 24, 8, 8), normal(1, 24, 1, 1)
