@@ -265,8 +265,10 @@ class StatusBar(QStatusBar):
         lines = clipboard.text().splitlines()
         if len(lines) > 1:
             self._on_announced(f"copied {format_count(len(lines), 'line')}")
-        else:
-            self._on_announced(f"copied {lines[0]}" if lines else "copied as a picture")
+        elif lines:
+            self._on_announced(f"copied {lines[0]}")
+        elif clipboard.mimeData().hasImage():
+            self._on_announced("copied as a picture")
 
     @Slot()
     def _show_cells(self) -> None:

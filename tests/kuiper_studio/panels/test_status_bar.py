@@ -156,6 +156,9 @@ def test_what_is_copied_is_told(qtbot, studio, theme, monkeypatch):
     bar.show()
     said = bar.findChild(QLabel, "statusAnnouncement")
     clipboard = QApplication.clipboard()
+    clipboard.setText("")  # as of a log without lines
+    QApplication.processEvents()
+    assert not said.isVisible()
     for text, words in (("0.97932667", "copied 0.97932667"), ("1,2\n3,4\n", "copied 2 lines")):
         clipboard.setText(text)
         qtbot.waitUntil(said.isVisible)
