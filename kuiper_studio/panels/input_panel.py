@@ -716,10 +716,13 @@ class InputPanel(Panel):
     def _on_inputs_changed(self) -> None:
         options = self.session.image_options
         sources = self.session.inputs
-        if self.session.fed_shapes:  # what was chosen last can be used
+        are_used = bool(self.session.fed_shapes)
+        if are_used:  # what was chosen last can be used
             self._waiting = ""
         for name, card in self.cards.items():
             card.show_source(sources.get(name))
+            if are_used:  # what was wrong may be told after the next choice
+                card.show_error("")
         self._show_sizes()
         for name in self.cards:
             self._show_facts(name)

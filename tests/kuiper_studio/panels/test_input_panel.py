@@ -109,7 +109,7 @@ def test_long_names_leave_the_panel_as_wide_as_it_is(qtbot, panel, use_picture, 
     facts = panel.cards["0"]._facts
     qtbot.waitUntil(lambda: "opencv-bilinear\nletterboxed" in facts.text())
     view = panel._scroll.viewport()
-    assert panel._scroll.widget().width() == view.width()
+    qtbot.waitUntil(lambda: panel._scroll.widget().width() == view.width())  # laid out
     assert facts.fontMetrics().horizontalAdvance("f32, opencv-bilinear") <= facts.width()
     for field in (panel.editor.fit, panel.editor.border, panel.editor.mean):
         right = field.mapTo(panel, QPoint(field.width(), 0)).x()
