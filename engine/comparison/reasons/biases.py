@@ -54,11 +54,26 @@ def inner_biases(case: Case) -> Iterator[Alternative]:
         if found is None:
             continue
         changed = int(np.count_nonzero(found != bias))
+        added = _added_to(case, name, found != bias)
+        which = f"{name}, or of {added} that is added to it," if added else name
         yield Alternative(
             "bias",
-            f"{changed} of {bias.size} numbers of {name} differ. Take the reference's.",
+            f"{changed} of {bias.size} numbers of {which} differ. Take the reference's.",
             (Change(name, found),), weights={name: found}, fitted=changed, least=_LEAST,
         )  # fmt: skip
+
+
+def _added_to(case: Case, name: str, differ: Array) -> str:
+    """Return the bias of the state that is added to all numbers that differ; ``""`` for none.
+
+    Only their sum counts, so no data tell which one is wrong. ncnn has one bias for both.
+    """
+    other = name.replace("bias_ih", "bias_hh")
+    if other == name or other not in case.weights or case.twin is not None:
+        return ""
+    # What a GRU adds to the state for its new gate is multiplied by the reset gate.
+    count = differ.size * 2 // 3 if "GRU" in case.type else differ.size
+    return other if case.may_differ(other) and not differ[count:].any() else ""
 
 
 def _fitted(case: Case, name: str, bias: Array, expected: Array) -> Array | None:

@@ -477,27 +477,49 @@ def gru(x, weight_ih, weight_hh, bias_ih, bias_hh):
     return np.float32(results)
 
 
+GRU_SIZES = {
+    "weight_ih_l0": (12, 3),
+    "weight_hh_l0": (12, 4),
+    "bias_ih_l0": 12,
+    "bias_hh_l0": 12,
+}
+GRU_PARAMS = {
+    "input_size": 3, "hidden_size": 4, "num_layers": 1, "bias": True, "batch_first": True,
+    "bidirectional": False,
+}  # fmt: skip
+
+
 def test_a_bias_of_gates_is_fitted():
     rng = np.random.default_rng(11)
     x = rng.standard_normal((1, 24, 3)).astype(np.float32)
-    sizes = {
-        "weight_ih_l0": (12, 3),
-        "weight_hh_l0": (12, 4),
-        "bias_ih_l0": 12,
-        "bias_hh_l0": 12,
-    }
-    theirs = {k: rng.standard_normal(size).astype(np.float32) for k, size in sizes.items()}
+    theirs = {k: rng.standard_normal(size).astype(np.float32) for k, size in GRU_SIZES.items()}
     ours = {**theirs, "bias_hh_l0": theirs["bias_hh_l0"] * np.float32(0.5)}
-    params = {
-        "input_size": 3, "hidden_size": 4, "num_layers": 1, "bias": True,
-        "batch_first": True, "bidirectional": False,
-    }  # fmt: skip
-    operator = make_operator("nn.GRU", params, ours, [x])
+    operator = make_operator("nn.GRU", GRU_PARAMS, ours, [x])
     (reason, *_) = explain(operator, [x], gru(x[0], *theirs.values())[np.newaxis])
     assert reason.kind == "bias"
     assert "bias_hh_l0" in reason.text
     found = gru(x[0], *({**theirs, "bias_hh_l0": reason.changes[0].value}).values())
     np.testing.assert_allclose(found, gru(x[0], *theirs.values()), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "words"),
+    [
+        ("bias_hh_l0", 5, "bias_ih_l0, or of bias_hh_l0 that is added to it,"),
+        ("bias_ih_l0", 5, "bias_ih_l0, or of bias_hh_l0 that is added to it,"),
+        ("bias_ih_l0", 9, "bias_ih_l0"),  # the reset gate multiplies the other one
+        ("bias_hh_l0", 9, "bias_hh_l0"),
+    ],
+)
+def test_no_data_tell_apart_biases_that_are_added(name, place, words):
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal((1, 24, 3)).astype(np.float32)
+    theirs = {k: rng.standard_normal(size).astype(np.float32) for k, size in GRU_SIZES.items()}
+    ours = theirs | {name: theirs[name].copy()}
+    ours[name][place] += 1
+    operator = make_operator("nn.GRU", GRU_PARAMS, ours, [x])
+    (reason, *_) = explain(operator, [x], gru(x[0], *theirs.values())[np.newaxis])
+    assert reason.text == f"1 of 12 numbers of {words} differ. Take the reference's."
 
 
 def test_a_mean_of_windows_is_told_from_a_maximum():
