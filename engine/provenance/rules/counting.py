@@ -11,6 +11,7 @@ from engine.layers.searching import bincount, one_hot
 from engine.provenance.arithmetic import format_index, require_terms
 from engine.provenance.call import NoBreakdownError, take
 from engine.provenance.records import Breakdown, Kind, Terms
+from engine.provenance.slopes import wide
 from engine.provenance.table import explains, locates
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def explain_count(call: Call, index: tuple[int, ...]) -> Breakdown:
     if call.layer_code is bincount:
         inside, text = value == place, f"equal to {place}"
     else:
-        limits = arguments["min"], arguments["max"]
-        edges = find_edges(value, int(arguments["bins"]), limits, around=1)
+        # Each may be an operand.
+        bins, low, high = (wide(arguments[name]).item() for name in ("bins", "min", "max"))
+        edges = find_edges(value, int(bins), (low, high), around=1)
         low, high = edges[place], edges[place + 1]
         last = place == len(edges) - 2  # the last interval has both of its ends
         inside = (value >= low) & ((value <= high) if last else (value < high))

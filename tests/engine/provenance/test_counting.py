@@ -42,6 +42,23 @@ def test_elements_of_an_interval(make_pair) -> None:
     assert [(each.start, each.stop) for each in source.slices] == [(0, 3), (0, 2)]
 
 
+def test_an_end_that_is_an_operand(make_pair) -> None:
+    session = run(
+        make_pair(
+            "pnnx.Input in 0 1 a #a=(4)f32",
+            "pnnx.Input end 0 1 m #m=()f32",
+            "torch.histc h 2 1 a m b bins=2 min=0 $input=a $max=m #b=(2)f32",
+            "pnnx.Output out 1 0 b",
+        ),
+        np.array([0, 1, 3, 4], np.float32),
+        np.float32(4),
+    )
+    found = explain_element(session, "b", (1,))
+    assert found.value == 2.0
+    assert found.breakdown.formula == "y[1] = number of elements of a from 2 to 4"
+    assert found.breakdown.terms.factors[0].indices.ravel().tolist() == [2, 3]
+
+
 @pytest.mark.parametrize(("place", "places"), [(1, [0, 3]), (2, []), (4, [1])])
 def test_occurrences_of_a_number(make_pair, place: int, places: list[int]) -> None:
     session = run(
