@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.comparison import Reference
     from engine.conversion.records import Conversion
     from engine.inputs import InputSource
-    from engine.runtime import RuntimeGraph
+    from engine.runtime import RuntimeGraph, RuntimeOperand
     from engine.session import Session
     from engine.values import Array
     from kuiper_studio.cli.arguments import MemoryLimit
@@ -95,7 +95,7 @@ def load_user_layers(arguments: argparse.Namespace) -> None:
 
 def make_fed_session(
     arguments: argparse.Namespace,
-    instead: Callable[[Sequence[str]], Sequence[Array]] | None = None,
+    instead: Callable[[Sequence[RuntimeOperand]], Sequence[Array]] | None = None,
 ) -> Session:
     """Load the model and feed a session with its inputs.
 
@@ -119,7 +119,7 @@ def make_fed_session(
     shapes = parse_shapes(arguments.shape, operands)
     given: Sequence[Array] = ()
     if instead is not None and not sources:
-        given = instead([operand.name for operand in operands])
+        given = instead(operands)
     if operands and not sources and not given:
         raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
     session = _make_session(graph, arguments, _backend(arguments), _seed(arguments))
@@ -145,15 +145,24 @@ def make_referenced_session(arguments: argparse.Namespace) -> tuple[Session, Ref
     if data is None and supervision is not None and supervision.fault is not None:
         exclude_in_reference(arguments.reference, supervision.fault)
 
-    def recorded(names: Sequence[str]) -> list[Array]:
-        if data is None:
-            return []
-        # arrays of a file or folder do not say which are inputs: the names tell
-        by_name = names if data.by_key.keys() >= set(names) else ()
-        return [data.array(key) for key in data.inputs or by_name]
+    def recorded(operands: Sequence[RuntimeOperand]) -> Sequence[Array]:
+        return () if data is None else _recorded_inputs(data, operands)
 
     session = make_fed_session(arguments, recorded)
     return session, arguments.reference if data is None else data
+
+
+def _recorded_inputs(data: Reference, operands: Sequence[RuntimeOperand]) -> list[Array]:
+    """Return a reference's inputs; none where it does not tell them."""
+    names = [operand.name for operand in operands]
+    # arrays of a file or folder do not say which are inputs: the names tell
+    keys = data.inputs or (names if data.by_key.keys() >= set(names) else ())
+    inputs = [data.array(key) for key in keys]
+    for place, (array, operand) in enumerate(zip(inputs, operands, strict=False)):
+        shape = operand.shape or ()
+        if shape[:1] == (1,) and array.ndim == len(shape) - 1:  # ncnn records no batch axis
+            inputs[place] = array[None]
+    return inputs
 
 
 def _require_images(arguments: argparse.Namespace, sources: Sequence[InputSource]) -> None:

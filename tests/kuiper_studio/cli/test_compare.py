@@ -88,6 +88,14 @@ def test_arrays_that_are_named_like_the_inputs_are_fed(run, tmp_path):
     assert "give them with --input" in run("compare", path, "--reference", results).sentence
 
 
+def test_recorded_inputs_without_a_batch_axis_are_fed(run, digits, samples, tmp_path):
+    golden = np.load(samples / "digits" / "golden.npz")
+    reference = tmp_path / "without_batch.npz"
+    np.savez(reference, **{name: golden[name][0] for name in ("0", "1", "23")})
+    ended = run("compare", digits, "--reference", reference)
+    assert ended.lines[-1].startswith("same: 3 operands compared with without_batch.npz")
+
+
 def test_the_origin_is_named(run, faulty, digits, dump):
     folder, name = faulty
     ended = run("compare", folder, "--reference", dump)
