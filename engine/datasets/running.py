@@ -31,6 +31,7 @@ from engine.dump.manifest import file_hash, tool_version
 from engine.errors import EngineError, SweepError
 from engine.file_lock import locked
 from engine.inputs import IMAGE_SUFFIXES
+from engine.leftovers import find_leftovers
 from engine.plain import plain
 from engine.runtime import RuntimeGraph, load
 from engine.text import format_count
@@ -183,6 +184,7 @@ def _sweep_into(
             from engine.datasets.cluster import run_on_cluster
 
             result = run_on_cluster(plan, client, pool.scheduler, run)
+    find_leftovers()  # removes what workers that were killed had begun to write
     _write_results(plan, graph, hashes, asked, result, remarks)
 
 

@@ -194,6 +194,30 @@ def test_results_are_the_same_with_two_workers_and_one_is_killed(
         assert np.array_equal(array, theirs[name], equal_nan=True), name
 
 
+def test_what_a_killed_worker_had_begun_to_write_is_removed(inputs, tmp_path):
+    """A process that is killed while it writes among the results stands for the worker."""
+    half = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from engine.atomic import written_beside\n"
+        "with written_beside(Path(sys.argv[1])) as partial:\n"
+        "    partial.write_bytes(b'half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    left = []
+
+    def write_half(done, total):
+        if not left:
+            shards = tmp_path / "out" / "shards"
+            subprocess.run([sys.executable, "-c", half, str(shards / "x.npz")], check=False)
+            left.extend(shards.glob(".kuiper-*"))
+
+    sweep(
+        DIGITS, inputs, tmp_path / "out", SweepOptions(shard=16), workers=0, progress=write_half
+    )
+    assert len(left) == 1
+    assert not [*(tmp_path / "out").rglob(".kuiper-*")]
+
+
 def test_a_sweep_does_not_wait_for_ever_without_workers(monkeypatch):
     cluster = pytest.importorskip("engine.datasets.cluster")
     now, threads = [0.0], {"tcp://one": 1, "tcp://two": 2}
