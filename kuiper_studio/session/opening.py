@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kuiper_studio.engine_service.protocol import Model
     from kuiper_studio.session.file_watch import FileChange
 
-__all__ = ["Looks", "Opening", "SizesQuestion", "make_notice"]
+__all__ = ["Looks", "Opening", "SizesQuestion", "make_notice", "tell_changed_inputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,12 @@ def make_notice(changes: Sequence[FileChange], now: datetime, *, kept: bool) -> 
     kept : bool
         Whether all weights of the model have been read or copied.
     """
-    gone = [change.path.name for change in changes if change.version is None]
-    names = " and ".join(gone or [change.path.name for change in changes])
+    gone = [change for change in changes if change.version is None]
     plural = len(gone or changes) > 1
     if gone:
-        title = f"{names} {'are' if plural else 'is'} gone"
+        title = f"{_names(gone)} {'are' if plural else 'is'} gone"
     else:
-        title = f"{names} {'were' if plural else 'was'} written again at {now:%H:%M}"
+        title = f"{_written(changes)} at {now:%H:%M}"
     text = "The open model keeps what it was opened with."
     if not kept:
         text = (
@@ -115,3 +114,23 @@ def make_notice(changes: Sequence[FileChange], now: datetime, *, kept: bool) -> 
     if gone:
         text += f" It can be reloaded when {'they are' if plural else 'the file is'} back."
     return FilesNotice(title, text, can_reload=not gone)
+
+
+def tell_changed_inputs(changes: Sequence[FileChange]) -> str:
+    """Say which files of inputs were written again; ``""`` for none.
+
+    One that is gone is not told: nothing is to be read again.
+    """
+    written = [change for change in changes if change.version is not None]
+    if not written:
+        return ""
+    what = "them" if len(written) > 1 else "it"
+    return f"{_written(written)}: reload the model to read {what} again"
+
+
+def _written(changes: Sequence[FileChange]) -> str:
+    return f"{_names(changes)} {'were' if len(changes) > 1 else 'was'} written again"
+
+
+def _names(changes: Sequence[FileChange]) -> str:
+    return " and ".join(change.path.name for change in changes)

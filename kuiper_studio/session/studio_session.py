@@ -19,6 +19,7 @@ from engine.errors import (
     OpenSourceError,
     SessionStateError,
 )
+from engine.file_versions import FileVersion
 from engine.inputs import ImageOptions, InputSource, spread_source
 from engine.states import OperatorStatus
 from engine.text import format_count
@@ -72,7 +73,13 @@ from kuiper_studio.session.losses import Losses, blame
 from kuiper_studio.session.model_inputs import ModelInputs
 from kuiper_studio.session.next_model import NextModel
 from kuiper_studio.session.opened_model import OpenedModel
-from kuiper_studio.session.opening import Looks, Opening, SizesQuestion, make_notice
+from kuiper_studio.session.opening import (
+    Looks,
+    Opening,
+    SizesQuestion,
+    make_notice,
+    tell_changed_inputs,
+)
 from kuiper_studio.session.opening_log import describe_opened, describe_unsupported
 from kuiper_studio.session.reopening import opening_as_shown
 from kuiper_studio.session.snapshot import Snapshot, advance
@@ -294,6 +301,7 @@ class StudioSession(SessionView):
         if options is not None:
             self._inputs.options = options
         self._inputs.sources = {**self._inputs.sources, **sources}
+        self._watch_inputs()
         self.inputs_changed.emit()
         self._feed()
 
@@ -442,6 +450,7 @@ class StudioSession(SessionView):
         self._requests.forget_overdue()
         self.tensors.forget()
         self._files.watch(())
+        self._input_files.watch(())
         self._client.close()
 
     # Requests
@@ -450,6 +459,8 @@ class StudioSession(SessionView):
         self._requests.overdue.connect(self._on_overdue)
         self._files = FileWatch(self)
         self._files.changed.connect(self._on_files_changed)
+        self._input_files = FileWatch(self)
+        self._input_files.changed.connect(self._on_input_files_changed)
         self._client.received.connect(self._on_received)
         self._client.lost.connect(self._on_lost)
         self._client.spare_lost.connect(self._on_spare_lost)
@@ -551,6 +562,7 @@ class StudioSession(SessionView):
         self._failure = None
         self._export_faults = ()
         self._inputs = inputs
+        self._watch_inputs()
         self._selected = self._operand = ""
         self.tensors.forget()
         self.explaining.clear()
@@ -918,6 +930,20 @@ class StudioSession(SessionView):
         notice = make_notice(changes, datetime.now().astimezone(), kept=kept)
         self.workspace.log("warning", notice.title)
         self._set_notice(notice)
+
+    def _watch_inputs(self) -> None:
+        """Watch the files of the open model's inputs, as they are now."""
+        graph = self._graph
+        sources = self._inputs.sources_of(graph) if graph is not None else ()
+        paths = dict.fromkeys(each.path for each in sources if each.path is not None)
+        found = (FileVersion.of(path) for path in paths)
+        self._input_files.watch(tuple(each for each in found if each is not None))
+
+    @Slot(object)
+    def _on_input_files_changed(self, changes: tuple[FileChange, ...]) -> None:
+        told = tell_changed_inputs(changes)
+        if told:
+            self.workspace.announce(told, "warning")
 
     # End of the engine
 

@@ -62,6 +62,45 @@ def test_it_is_told_and_reloaded(qtbot, window, param, settle):
     np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 35))
 
 
+def test_an_input_is_told_and_read_again_on_reloading(
+    qtbot, open_window, param, settle, tmp_path
+):
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones((1, SIZE), np.float32))
+    window = open_window(param, [path])
+    session = window.session
+    settle(session)
+    np.save(path, np.full((1, SIZE), 2, np.float32))
+    told = window.findChild(QLabel, "statusAnnouncement")
+    text = "x.npy was written again: reload the model to read it again"
+    qtbot.waitUntil(lambda: told.toolTip() == text, timeout=10_000)
+    assert told.isVisible()
+    assert not window.files_banner.isVisible()  # the model is as it was
+    choose(window, "file.reload")
+    settle(session)
+    session.resume()
+    settle(session)
+    np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 12))  # 2 * 2 * 3
+
+
+def test_another_input_is_watched_instead_of_the_first(
+    qtbot, open_window, param, settle, tmp_path
+):
+    first, second = tmp_path / "first.npy", tmp_path / "second.npy"
+    for path in (first, second):
+        np.save(path, np.ones((1, SIZE), np.float32))
+    window = open_window(param, [first])
+    session = window.session
+    settle(session)
+    session.set_inputs({"0": InputSource("npy", second)})
+    settle(session)
+    np.save(first, np.full((1, SIZE), 2, np.float32))
+    np.save(second, np.full((1, SIZE), 3, np.float32))
+    told = window.findChild(QLabel, "statusAnnouncement")
+    qtbot.waitUntil(lambda: "written again" in told.toolTip(), timeout=10_000)
+    assert told.toolTip().startswith("second.npy was written again")
+
+
 def test_it_can_be_closed(qtbot, window, param):
     export(param, scaled(5, 7))
     shown(qtbot, window.files_banner)
