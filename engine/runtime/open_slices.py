@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from engine.pnnx import Shape
     from engine.runtime.operator import RuntimeOperator
 
 __all__ = ["count_open_slices"]
@@ -35,7 +36,12 @@ def _is_open(operator: RuntimeOperator) -> bool:
     }
     known = {**operator.params, **given}
     dim, start, end, step = (known.get(name, ...) for name in ("dim", "start", "end", "step"))
-    if isinstance(dim, int) and isinstance(before[dim], int):
+    if isinstance(dim, int) and not _has_open(before, dim):
         return False
     is_to_end = end is None or (isinstance(end, int) and end >= _LAST)
     return not (start in _WHOLE and is_to_end and step in (None, 1))
+
+
+def _has_open(shape: Shape, dim: int) -> bool:
+    """Whether a dimension is open; a file may name one that there is not."""
+    return -len(shape) <= dim < len(shape) and not isinstance(shape[dim], int)

@@ -293,6 +293,32 @@ def test_the_first_of_two_crashes_is_told(data, exporter):
         engine.load(data / "traced.pt")
 
 
+SLICE = """
+lines = ("pnnx.Input in0 0 1 0 #0=()f32",
+         "Tensor.slice s 1 1 0 1 dim=1 start=0 end=1 step=1 $input=0 #0=()f32 #1=()f32",
+         "pnnx.Output out0 1 0 1")
+open("model.pnnx.param", "w").write("7767517\\n3 2\\n" + "\\n".join(lines))
+"""
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "open('model.pnnx.param', 'w').write('7767517\\n2 1\\nstrange')",
+        SLICE.replace("1 1 0 1 dim", "1 1 9 1 dim"),  # of what nothing gives
+        SLICE,  # of a dimension that there is not
+        SLICE.replace("$input=0", "@weight=(3,3)f32"),  # of a weight that there is not
+    ],
+)
+def test_a_second_conversion_that_is_damaged_leaves_the_first(data, exporter, second):
+    """With open sizes the file is converted twice, to find slices that are lost."""
+    exporter(PAIR + f"if 'optlevel=1' in sys.argv: exec({second!r})")
+    options = ConversionOptions(("1,3,8,8",), ("1,3,8,16",))
+    graph = engine.load(data / "traced.pt", conversion=options)
+    assert len(graph.operators) == 2
+    assert graph.conversion.options.optlevel == 2
+
+
 def test_a_crash_on_onnx_says_what_else_to_export(data, exporter):
     exporter(
         "print('############# pass_level3', flush=True)\n"
