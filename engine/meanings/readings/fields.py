@@ -41,7 +41,11 @@ class Depth(OutputReading):
         if len(planes) != 3 or not output.is_real or size is None:
             return Fit(0, "no output has one number for each pixel of an input picture")
         height, width = planes[1:]
-        if not height or size[0] / height != size[1] / width or height * 4 < size[0]:
+        if (
+            not (height and width)
+            or size[0] / height != size[1] / width
+            or height * 4 < size[0]
+        ):
             return Fit(0, "no output has one number for each pixel of the input picture")
         reason = "an output has one number for each pixel"
         if ends.integers and ends.picture is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -62,7 +63,7 @@ class Ctc(OutputReading):
             return Fit(0.2, reason)
         if output.ends_with("log_softmax", "logsoftmax", among=3):
             return Fit(0.85 if ends.picture is None else 0.65, reason)
-        is_wave = any(shape[-1] >= _WAVE and np.prod(shape[1:-1]) == 1 for shape in ends.inputs)
+        is_wave = any(_is_wave(shape) for shape in ends.inputs)
         if is_wave and output.ends_with("linear", "softmax", among=2):
             return Fit(0.8, reason)
         if _has_spectrogram(ends, frames) and output.ends_with("conv1d", among=2):
@@ -108,6 +109,11 @@ class Ctc(OutputReading):
 
 def _frames(shape: tuple[int, ...]) -> int:
     return shape[0] if _is_time_first(shape) else shape[1]
+
+
+def _is_wave(shape: tuple[int, ...]) -> bool:
+    """Whether an input is one wave form; it may also be a single number."""
+    return shape[-1:] >= (_WAVE,) and math.prod(shape[1:-1]) == 1
 
 
 def _has_spectrogram(ends: Ends, frames: int) -> bool:

@@ -10,6 +10,7 @@ from reading_tools import best_of, ends_of, read
 
 from engine.errors import MeaningError
 from engine.meanings import find_reading
+from engine.meanings.ends import Ends, OutputEnd
 from engine.meanings.masks import Match, match_mask
 from engine.meanings.names import class_names, data_set
 from engine.meanings.results import LabelMap, Row
@@ -268,6 +269,19 @@ def test_a_sum_of_a_layer_and_its_input_is_no_class():
 def test_nothing_fits():
     assert best_of(ends_of(np.zeros((1, 50, 768), np.float32)))[1] < 0.5
     assert best_of(ends_of(inputs=()))[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("outputs", "inputs"),
+    [
+        ([(1, 50, 32)], [(), (1, 50, 80)]),  # such as the step of a diffusion
+        ([(1, 20, 0)], [(1, 3, 32, 32)]),
+        ([(0,), ()], [(1, 3, 32, 32)]),
+    ],
+)
+def test_sizes_that_say_nothing_are_harmless(outputs, inputs):
+    ends = tuple(OutputEnd(f"out{place}", shape) for place, shape in enumerate(outputs))
+    assert best_of(Ends(ends, tuple(inputs)))[1] < 0.5
 
 
 def test_options_are_checked():
