@@ -125,7 +125,7 @@ def tell_changed_inputs(changes: Sequence[FileChange]) -> str:
     if not written:
         return ""
     what = "them" if len(written) > 1 else "it"
-    return f"{_written(written)}: reload the model to read {what} again"
+    return f"{_written(written)}; reloading reads {what}"
 
 
 def _written(changes: Sequence[FileChange]) -> str:

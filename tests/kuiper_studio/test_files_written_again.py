@@ -72,7 +72,7 @@ def test_an_input_is_told_and_read_again_on_reloading(
     settle(session)
     np.save(path, np.full((1, SIZE), 2, np.float32))
     told = window.findChild(QLabel, "statusAnnouncement")
-    text = "x.npy was written again: reload the model to read it again"
+    text = "x.npy was written again; reloading reads it"
     qtbot.waitUntil(lambda: told.toolTip() == text, timeout=10_000)
     assert told.isVisible()
     assert not window.files_banner.isVisible()  # the model is as it was
