@@ -53,6 +53,11 @@ class _Choice(NamedTuple):
         return self.score >= _CONFIRMED
 
     @property
+    def is_named(self) -> bool:
+        """Whether name or weights speak for what a trial confirms."""
+        return self.is_confirmed and not is_guess(self.match.matched_by)
+
+    @property
     def is_sure(self) -> bool:
         """Whether its place speaks for it, too."""
         return self.is_confirmed and self.is_placed
@@ -231,10 +236,13 @@ class Decisions:
         """Return the first candidate that a trial confirms, or the one with most evidence.
 
         If what follows agrees without a trial as well, that tells less of a candidate: another
-        one may come that it agrees with only then. But one that our result equals is ours.
+        one may come that it agrees with only then. But one that our result equals is ours, and
+        a guess comes after what has the name or the weights of ours.
         """
         best: _Choice | None = None
         for candidate in self._evidence.candidates(operator, operand, result):
+            if best is not None and best.is_named and is_guess(candidate.matched_by):
+                continue
             choice = self._try(operator, operand, candidate)
             settles = choice.is_confirmed and (
                 self._is_own(operand, result, choice)

@@ -536,6 +536,52 @@ def test_a_lost_sum_is_not_confirmed_by_a_step_of_a_normalization_upstream(make_
     assert [origin.operator.name for origin in found.origins] == ["sum"]
 
 
+def test_a_scale_that_a_normalization_hides_is_no_tensor_of_the_next_block(make_pair):
+    """What follows agrees of the layer's own tensor and of ours, so a trial tells nothing."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((1, 12, 16)).astype("f4")
+    keys = [rng.standard_normal((16, 16)).astype("f4") * np.float32(0.03) for _ in range(2)]
+    size, norm = "(1,12,16)f32", "elementwise_affine=True eps=1e-6 normalized_shape=(16)"
+    layer = "bias=False in_features=16 out_features=16 @weight=(16,16)f32"
+    path = make_pair(
+        f"pnnx.Input in 0 1 0 #0={size}",
+        f"nn.Linear key 1 1 0 1 {layer} #1={size}",
+        f"nn.RMSNorm norm 1 1 1 2 {norm} @weight=(16)f32 #2={size}",
+        f"F.softmax soft 1 1 2 3 dim=-1 $input=2 #3={size}",
+        f"pnnx.Expression sum 2 1 0 3 4 expr=add(@0,@1) #4={size}",
+        f"nn.Linear key2 1 1 4 5 {layer} #5={size}",
+        f"nn.RMSNorm norm2 1 1 5 6 {norm} @weight=(16)f32 #6={size}",
+        f"F.softmax soft2 1 1 6 7 dim=-1 $input=6 #7={size}",
+        f"pnnx.Expression sum2 2 1 4 7 8 expr=add(@0,@1) #8={size}",
+        "pnnx.Output out 1 0 8",
+        weights={
+            "key.weight": keys[0] * np.float32(1.5), "key2.weight": keys[1],
+            "norm.weight": np.ones(16, "f4"), "norm2.weight": np.ones(16, "f4"),
+        },
+    )  # fmt: skip
+    arrays, calls, total, before = {"in": x}, [], x, "in"
+    for end, weight in zip(("", "2"), keys, strict=True):
+        key = total @ weight.T
+        normed = key / np.sqrt(np.square(key).mean(-1, keepdims=True) + np.float32(1e-6))
+        shares = np.exp(normed) / np.exp(normed).sum(-1, keepdims=True)
+        total = total + shares
+        steps = {"key": key, "normed": normed, "times": normed * np.float32(1),
+                 "shares": shares, "total": total}  # fmt: skip
+        arrays |= {f"{name}{end}": array for name, array in steps.items()}
+        calls += [
+            ("mm", (before,), f"key{end}", {f"key{end}.weight": weight}),
+            ("mul", (f"key{end}",), f"normed{end}", {}),
+            ("mul", (f"normed{end}",), f"times{end}", {}),
+            ("softmax", (f"times{end}",), f"shares{end}", {}),
+            ("add", (before, f"shares{end}"), f"total{end}", {}),
+        ]  # fmt: skip
+        before = f"total{end}"
+    found = compare(path, weighted_reference(arrays, calls), x)
+    assert [origin.operator.name for origin in found.origins] == ["key"]
+    assert {row.operand: row.reference for row in found.rows}["1"] == "key"
+    assert found.origins[0].reasons[0].kind == "scale"
+
+
 @pytest.mark.parametrize("between", [False, True], ids=["read", "an activation between"])
 def test_a_mean_that_keeps_its_axes_is_named(make_pair, between):
     """The layer that reads it fails, for it takes 6 features and not 1."""
