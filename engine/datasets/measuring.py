@@ -69,7 +69,7 @@ class Measured:
         Least, largest and mean of the finite elements, and the sum of the squared distances
         from the mean; inf, -inf, 0 and 0 where there are none.
     counts : ndarray of int64, shape (6, inputs, channels)
-        Numbers of finite elements, zeros, NaN, infinities, negative infinities and saturated
+        Numbers of finite elements, zeros, NaN, positive and negative infinities and saturated
         elements.
     """
 
