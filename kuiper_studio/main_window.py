@@ -690,7 +690,9 @@ class MainWindow(QMainWindow):
         chosen = self.tensor_view.chosen_element
         if chosen is None:
             self._show_result(dock, least)
-            self.session.workspace.announce("Click an element of the tensor first")
+            self.session.workspace.announce(
+                "Click an element of the tensor, or press an arrow key in it"
+            )
         else:
             ask(*chosen)
 

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HistoryPanel", "strip_image"]
 
-_HINT: Final = "Click an element of the tensor, then Analyse → History of this place (Shift+P)."
+_HINT: Final = (
+    "Click an element of the tensor, or press an arrow key in it, then Analyse → History of "
+    "this place (Shift+P)."
+)
 
 
 def strip_image(values: Array) -> QImage:

@@ -73,7 +73,8 @@ _LATE_MS: Final = 150  # a message appears if the answers take longer
 _SOON_MS: Final = 30  # for the second answer: to fill and paint the panel twice takes longer
 _MOST_LINES: Final = 9  # rows of the table that are seen at once
 _HINT: Final = (
-    "Click an element of the tensor, then Analyse → Where does this number come from? (P)."
+    "Click an element of the tensor, or press an arrow key in it, then Analyse → Where does "
+    "this number come from? (P)."
 )
 _LISTED: Final = frozenset(Kind) - {Kind.INPUT, Kind.WEIGHT, Kind.SUPPLIED, Kind.UNKNOWN}
 _SUMMED: Final = frozenset({Kind.SUM, Kind.ACTIVATED, Kind.GATES})

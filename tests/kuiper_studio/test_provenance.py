@@ -304,7 +304,7 @@ def test_without_an_element_it_says_what_to_do(window, qtbot):
     announced = []
     window.session.workspace.announced.connect(announced.append)
     choose(window, "analyse.explain")
-    assert announced == ["Click an element of the tensor first"]
+    assert announced == ["Click an element of the tensor, or press an arrow key in it"]
     panel = window.provenance_panel
     assert panel.isVisible()
     assert panel.title.text() == "No element chosen"
