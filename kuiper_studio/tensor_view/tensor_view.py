@@ -860,6 +860,7 @@ class TensorView(QWidget):
     def _on_graph_changed(self) -> None:
         self._renew_tabs()
         self._shown = None
+        self._operand_shown = ""  # one of this name in another model begins at its own channel
         self.pane.set_value("", None)
         self.pane.forget()
         self._restore_roles()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from driving import CHAIN, drop, enabled, label, press_banner, trigger
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QSpinBox, QWidget
 
 from kuiper_studio.session import RunState
 
@@ -208,3 +208,28 @@ def test_a_start_with_a_model_makes_only_what_it_shows(qtbot, open_window, resid
     assert not made & late
     trigger(qtbot, window, "file.close")
     assert window.start_page.isVisible()
+
+
+def test_a_model_that_is_opened_again_begins_at_its_most_telling_channel(
+    qtbot, open_window, make_pair, tmp_path
+):
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,4,4)f32",
+        "nn.ReLU act 1 1 0 1 #0=(1,3,4,4)f32 #1=(1,3,4,4)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    image = np.ones((1, 3, 4, 4), np.float32)
+    image[0, 1, 0] = 2
+    image[0, 2, 0] = 9  # varies most
+    np.save(tmp_path / "x.npy", image)
+    window = open_window(path, [image])
+    channel = window.findChild(QWidget, "tensorChannel").findChild(QSpinBox)
+    trigger(qtbot, window, "debug.continue")
+    qtbot.waitUntil(lambda: channel.isVisible() and channel.value() == 2)
+    trigger(qtbot, window, "file.close")
+    drop(window, path, tmp_path / "x.npy")
+    qtbot.waitUntil(lambda: window.session.state is RunState.READY)
+    assert not channel.isVisible()
+    trigger(qtbot, window, "debug.continue")
+    qtbot.waitUntil(channel.isVisible)
+    assert channel.value() == 2
