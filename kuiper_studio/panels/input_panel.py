@@ -144,7 +144,7 @@ class PreprocessingEditor(QWidget):
         self.fit = _make_combo("Fit", tuple(FITS))
         self.fit.setToolTip("; ".join(f"{name} {words}" for name, words in FITS.items()))
         self.resampling = _make_combo("Resampling", tuple(RESAMPLINGS))
-        self.resampling.setMinimumContentsLength(8)  # longer names must not widen the panel
+        self.resampling.setMinimumContentsLength(6)  # longer names must not widen the panel
         self.resampling.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )

@@ -436,7 +436,7 @@ def test_a_loop_is_refused_by_name(real_exporter, tmp_path):
         {"n": np.array(3), "c": np.array(True), "w": normal(4)},
     )  # fmt: skip
     with pytest.raises(
-        engine.errors.ConversionError, match=r"of the operator Loop, which .*; trace the model"
+        engine.errors.ConversionError, match=r"of the operator Loop, that .* trace the model"
     ):
         engine.load(path)
 
